@@ -7,16 +7,18 @@ that its tests share.
 import gc
 import os
 import resource
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from tests.support.covering import cover
 from tests.support.processes import hear_signals, heard
 
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "12")
 """As in processes that measure (`measure.blas.OWN`): idle threads of BLAS keep no core from the other workers."""
 
-collect_ignore = ["support"]
+collect_ignore = ["support", "mutants"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
 LONGEST = ("kernels", "epochs", "gpu_emulated", "sklearn", "notebooks", "browser", "golden", "claims", "plots", "fused")
@@ -90,6 +92,7 @@ def pytest_addoption(parser):
         "--faults", type=int, default=0, metavar="N", help="seeds of faults for tests/cluster, by default a few"
     )
     parser.addoption("--bounds", action="store_true", help="compile kernels with a check of every access")
+    parser.addoption("--exhaustive", action="store_true", help="run whole grids and the longest tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -127,9 +130,31 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(cores + 1, MOST_WORKERS)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases that others cover, and the longest tests, unless `--exhaustive`; begin with the longest files.
+
+    Before -k and -m select: these choose among the cases that run anyway.
+    """
+    if not config.getoption("--exhaustive"):
+        left_out = _covered_by_others(items) | {item for item in items if item.get_closest_marker("exhaustive")}
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def _covered_by_others(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Find the cases of tests marked `covering` whose goals other cases reach; a case that is asked for alone stays."""
+    grids = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("covering"):
+            grids[item.path, item.originalname].append((mark, item))
+    left_out = set()
+    for cases in grids.values():
+        kept = cover([item.callspec.params for _, item in cases], **cases[0][0].kwargs)
+        left_out |= {item for _, item in cases} - {cases[position][1] for position in kept}
+    return left_out
 
 
 def pytest_collection_finish() -> None:

@@ -38,8 +38,8 @@ class Control:
 class Setting:
     """One setting. A `default` of None stands for what the data, the optimizer or the machine suggests.
 
-    `allowed` is the allowed values, or the name of what lists them (`sweep.spec.REGISTRIES`); numbers may be bounded by
-    `least`, `above` and `most`. `goes_to` names those that obey it: data, target, model, setup, optimizer, trial.
+    `allowed` is the allowed values, or the name of what lists them (`sweeps.spec.REGISTRIES`); numbers may be bounded
+    by `least`, `above` and `most`. `goes_to` names those that obey it: data, target, model, setup, optimizer, trial.
     `role` is its part in analysis: rows that differ in the axis make one line, in a line setting several lines of one
     chart, in a group setting several charts; of rows that differ in a best setting alone the best stands for all.
     """

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.bench_rows import row
 from workbench import store
-from workbench.analysis import bound_shares, goals
+from workbench.analysis import goals
 
 
 def frame(*rows):
@@ -12,7 +12,7 @@ def frame(*rows):
 
 
 def test_the_lowest_mean_comes_first_with_what_binds_most_often():
-    found = bound_shares.shares(
+    found = goals.shares(
         frame(
             row("csr_dense", bound_share=0.9),
             row("csr_dense", width=4, bound_share=0.4),
@@ -32,7 +32,7 @@ def test_the_lowest_mean_comes_first_with_what_binds_most_often():
 def test_a_kernel_that_is_near_needs_no_reason():
     far = row("merge_rows", bound_share=0.2, why_below="it sorts")
     near = row("add_rows", width=4, bound_share=0.7, why_below="it never is")
-    lines = bound_shares.lines(frame(far, near, row("sddmm", width=8, bound_share=0.5)))
+    lines = goals.lines(frame(far, near, row("sddmm", width=8, bound_share=0.5)))
     assert [(line[0], line[1], line[4]) for line in lines] == [
         ("merge_rows", "20 %", "it sorts"),
         ("sddmm", "50 %", ""),

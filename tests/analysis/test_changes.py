@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import changes, changes_told
+from workbench.analysis import changes
 from workbench.analysis.changes import compared
 
 LAWS = (
@@ -83,7 +83,7 @@ def test_a_kernel_twice_as_slow_is_found_and_named_and_no_other(noise):
     assert all("CSR ours" in name for name in kernel.cells)
     assert not [one for one in changes.worst(found.cells) if "CSR ours" not in one.name]
     assert found.is_worse
-    assert changes_told.headline(found).startswith("Slower: the kernel csr_dense (forward), ")
+    assert changes.headline(found).startswith("Slower: the kernel csr_dense (forward), ")
 
 
 def test_cells_of_a_kernel_together_show_less_than_each_alone():
@@ -91,7 +91,7 @@ def test_cells_of_a_kernel_together_show_less_than_each_alone():
     together = next(one for one in found.kernels if one.name.startswith("csr_dense"))
     alone = [one.visible for one in found.cells if one.name in together.cells]
     assert 1 < together.visible < min(alone)
-    assert "over all cells of a kernel together" in " ".join(changes_told.sentences(found))
+    assert "over all cells of a kernel together" in " ".join(changes.sentences(found))
 
 
 def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
@@ -100,7 +100,7 @@ def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
     assert found.drift.kind == "cells"
     assert found.drift.factor == pytest.approx(1.5, rel=0.1)
     assert not found.is_worse
-    assert "a change of the machine" in " ".join(changes_told.sentences(found))
+    assert "a change of the machine" in " ".join(changes.sentences(found))
 
 
 def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift():
@@ -123,7 +123,7 @@ def test_without_a_sentinel_a_drift_that_runs_have_is_allowed_for():
 def test_other_machines_are_told():
     found = compared(measured("r1", seed=1), measured("r2", seed=2, machine="bench-2"))
     assert found.drift.kind == "machines"
-    assert "The machines differ, bench-1 and bench-2" in " ".join(changes_told.sentences(found))
+    assert "The machines differ, bench-1 and bench-2" in " ".join(changes.sentences(found))
 
 
 def test_a_result_that_is_there_no_more_is_worse_and_named():
@@ -131,7 +131,7 @@ def test_a_result_that_is_there_no_more_is_worse_and_named():
     found = compared(measured("r1", seed=1), measured("r2", seed=2, change=lose))
     assert found.is_worse
     assert len(found.pairs.lost) == len(maker.DENSITIES)
-    assert "No result any more: CSC ours" in " ".join(changes_told.sentences(found))
+    assert "No result any more: CSC ours" in " ".join(changes.sentences(found))
 
 
 def test_more_memory_is_worse():
@@ -139,20 +139,20 @@ def test_more_memory_is_worse():
     found = compared(measured("r1", seed=1), measured("r2", seed=2, change=twice))
     assert {one.verdict for one in found.memory} == {"slower"}
     assert found.is_worse
-    assert "cells of 36 take more" in " ".join(changes_told.sentences(found))
+    assert "cells of 36 take more" in " ".join(changes.sentences(found))
 
 
 def test_rows_that_are_in_both_runs_are_no_evidence():
     run = measured("r1", seed=1)
     found = compared(run, run)
     assert (len(found.cells), found.pairs.again) == (0, 36)
-    assert "Nothing can be compared" in changes_told.headline(found)
+    assert "Nothing can be compared" in changes.headline(found)
 
 
 def test_three_rounds_decide_nothing():
     found = compared(measured("r1", seed=1, rounds=3), measured("r2", seed=2, rounds=3, change=slowed_machine(9.0)))
     assert {one.verdict for one in found.cells} == {"ambiguous"}
-    assert "fewer than four rounds" in " ".join(changes_told.sentences(found))
+    assert "fewer than four rounds" in " ".join(changes.sentences(found))
 
 
 def test_runs_of_other_cells_are_refused_with_what_differs():

@@ -46,6 +46,10 @@ def test_advice_counts_the_cells_beside_which_the_machine_did_something():
     assert any(said.startswith("Beside the trials the machine had swapping in 2 cells;") for said in advice.warnings)
 
 
-def test_rounds_that_spread_or_are_few_are_told():
+def test_rounds_that_spread_are_told_and_few_that_agree_are_not():
     assert any(words.startswith("rounds spread by") for words in told(noise=0.4))
-    assert "2 rounds, fewer than four" in told(rounds=2)
+    assert told(rounds=2) == told(rounds=1) == []
+
+
+def test_disturbed_rounds_are_counted():
+    assert "2 rounds beside other programs" in told(lambda row: maker.disturbed(row) if row["round"] > 1 else row)

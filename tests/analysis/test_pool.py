@@ -6,6 +6,7 @@ import pytest
 from tests.support import rows as maker
 from workbench import store
 from workbench.analysis import breakeven, cells, groups, interval_of, latest, pool
+from workbench.analysis.intervals import ONCE
 from workbench.measure.rounds import mean_interval
 
 DENSE, SPARSE = maker.DENSE, maker.SPARSE
@@ -96,11 +97,14 @@ def test_disturbed_rounds_take_no_part_in_time_and_do_in_memory():
     assert len(row["round_values"]["bytes_peak"]) == 6
 
 
-def test_a_cell_that_was_only_disturbed_has_memory_and_no_time():
-    row = pooled([maker.disturbed(row) for row in one_cell()])
+def test_a_cell_that_was_only_disturbed_has_memory_and_seconds_without_an_interval():
+    rows = [maker.disturbed(row) for row in one_cell()]
+    row = pooled(rows)
     assert (row["status"], row["rounds"], row["rounds_disturbed"]) == ("disturbed", 0, 4)
-    assert not [name for name in row if name.startswith("seconds_") and row[name] is not None]
-    assert interval_of(row, "seconds_step") is None
+    assert row["seconds_step"] == pytest.approx(np.median([one["seconds_step"] for one in rows]))
+    assert (row["seconds_step_low"], row["seconds_step_high"], row["samples"]) == (None, None, None)
+    known = interval_of(row, "seconds_step")
+    assert (known.low, known.high, known.why) == (known.value, known.value, ONCE)
     assert interval_of(row, "bytes_peak").value == row["bytes_peak"]
 
 
@@ -120,7 +124,8 @@ def test_memory_is_known_to_a_mebibyte_two_per_cent_or_half_the_range_whichever_
         rows = [row | {"bytes_peak": int(peak), "round": k} for k, peak in enumerate(peaks)]
         found = interval_of(pooled(rows), "bytes_peak")
         assert (found.high - found.low) / 2 == pytest.approx(max(half, 0.02 * found.value))
-    assert interval_of(pooled([row]), "bytes_peak").why == "measured once"
+    once = interval_of(pooled([row]), "bytes_peak")
+    assert (once.why, once.high - once.low) == ("", pytest.approx(2 * max(2**20, 0.02 * once.value)))
 
 
 def test_the_model_that_was_trained_is_that_of_one_round():

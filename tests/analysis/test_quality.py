@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.analysis import cells, quality
+from workbench.analysis import cells, curves
 
 LAZY = replace(maker.SPARSE, update="lazy", fixed=6e-5, loss_last=0.37, quality=0.895)
 EXACT = replace(maker.SPARSE, update="exact", quality=0.91)
@@ -29,28 +29,28 @@ def rows_of(*laws, **known):
 
 def test_who_never_comes_to_the_quality_of_dense_has_no_time_to_it():
     rows = rows_of(maker.DENSE, maker.SPARSE, LAZY)
-    goal = quality.target(rows)
+    goal = curves.target(rows)
     assert (goal.measure, goal.value) == ("accuracy", pytest.approx(0.99 * 0.91))
-    reached = {one.row["update"] + one.row["format"]: one.reached for one in quality.trained(rows)}
+    reached = {one.row["update"] + one.row["format"]: one.reached for one in curves.trained(rows)}
     assert reached["lazycsr"] is None
     assert reached["standardcsr"] < reached["standarddense"]
 
 
 def test_of_a_loss_less_is_reached():
     rows = rows_of(maker.DENSE, maker.SPARSE, name="log loss")
-    assert quality.target(rows).is_loss
-    assert quality.target(rows).value == pytest.approx(1.01 * 0.91)
-    assert all(one.reached is not None for one in quality.trained(rows))
+    assert curves.target(rows).is_loss
+    assert curves.target(rows).value == pytest.approx(1.01 * 0.91)
+    assert all(one.reached is not None for one in curves.trained(rows))
 
 
 def test_on_the_frontier_is_what_none_other_is_as_fast_and_better_than():
-    found = quality.trained(rows_of(maker.DENSE, maker.SPARSE, LAZY))
-    assert [one.row["update"] for one in quality.frontier(found)] == ["lazy", "standard"]
-    assert all(one.row["format"] == "csr" for one in quality.frontier(found))
+    found = curves.trained(rows_of(maker.DENSE, maker.SPARSE, LAZY))
+    assert [one.row["update"] for one in curves.frontier(found)] == ["lazy", "standard"]
+    assert all(one.row["format"] == "csr" for one in curves.frontier(found))
 
 
 def test_lazy_and_exact_are_held_against_the_standard_update_trained_alike():
-    found = {one.row["update"]: one for one in quality.moved(rows_of(maker.DENSE, maker.SPARSE, LAZY, EXACT))}
+    found = {one.row["update"]: one for one in curves.moved(rows_of(maker.DENSE, maker.SPARSE, LAZY, EXACT))}
     assert set(found) == {"lazy", "exact"}
     assert found["lazy"].standard["format"] == "csr"
     assert (found["lazy"].quality, found["lazy"].loss) == (pytest.approx(-0.015), pytest.approx(0.02))

@@ -11,8 +11,8 @@ from workbench.analysis import cells
 from workbench.analysis.breakeven import breakeven
 from workbench.analysis.compare import PARTLY, contests
 from workbench.analysis.refining import openings, told
-from workbench.sweep import refine
-from workbench.sweep.spec import Cell
+from workbench.sweeps import schedule
+from workbench.sweeps.spec import Cell
 
 COARSE = (0.001, 0.01, 0.1, 0.3)
 TIME_ONLY = replace(SPARSE, bytes_slope=0.0)
@@ -30,7 +30,7 @@ def refined(laws, until, noise=0.02, most=12, rounds=6):
 
 
 def test_a_crossing_is_halved_until_its_interval_is_as_narrow_as_asked():
-    rows, times = refined((DENSE, TIME_ONLY), 0.1, noise=0.01)
+    rows, times = refined((DENSE, TIME_ONLY), 0.1, noise=0.01, rounds=40)
     [even] = breakeven(store.frame(rows))
     assert 2 <= times <= 6
     assert even.high <= 1.1 * even.low
@@ -108,8 +108,8 @@ def test_cells_are_added_for_the_sparse_one_and_the_dense_ones_that_bracket(unti
         row["key"]: Cell(format=row["format"], engine=row["engine"], density=row["density"], gradient=row["gradient"])
         for row in rows
     }
-    came = refine.added(cells, rows, until)
+    came = schedule.added(cells, rows, until)
     assert {cell.format for cell in came} == ({"csr", "dense"} if until == 0.1 else set())
     assert len({cell.density for cell in came}) == len(came) // 2
     again = {**cells, **{str(place): cell for place, cell in enumerate(came)}}
-    assert refine.added(again, rows, until) == []
+    assert schedule.added(again, rows, until) == []

@@ -1,6 +1,9 @@
 """The headline number and the verdict table: they say what the contests say, with marks that are no colours."""
 
+import re
 from dataclasses import replace
+
+import pytest
 
 from tests.support import rows as maker
 from workbench import store
@@ -35,9 +38,31 @@ def test_what_trained_a_worse_model_says_so_and_wins_nothing():
 
 
 def test_what_is_undecided_has_no_winner_and_says_why():
-    found = standings(group_of(maker.DENSE, maker.SPARSE, rounds=2), "seconds_step")
+    alike = replace(maker.SPARSE, fixed=8e-3, slope=0.0)
+    found = standings(group_of(maker.DENSE, alike, rounds=1), "seconds_step")
     assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
-    assert found.lines[0].verdict == "undecided: fewer than four rounds"
+    assert {line.verdict for line in found.lines} == {"undecided: neither is surely better"}
+
+
+def test_what_is_likely_has_no_winner_and_says_its_probability():
+    nearly = replace(maker.SPARSE, fixed=5.5e-3, slope=0.0)
+    found = standings(group_of(maker.DENSE, nearly, rounds=1), "seconds_step")
+    assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
+    for line in found.lines:
+        assert line.contest.likely == "sparse"
+        stated = re.fullmatch(r"probably sparse, (\d\d) %", line.verdict).group(1)
+        assert int(stated) == pytest.approx(100 * line.contest.ratio.probability, abs=0.51)
+
+
+def test_what_ran_beside_other_programs_has_a_bound_and_no_factor():
+    rows = map(maker.disturbed, maker.sweep((maker.DENSE, maker.SPARSE), (0.001,)))
+    (group,) = cells.groups(store.frame(rows))
+    (line,) = standings(group, "seconds_step").lines
+    assert re.fullmatch(r"sparse, at least [\d.]+ times faster", line.verdict)
+    number = headline_of(group, "seconds_step", []).number
+    assert re.fullmatch(r"Sparse is at least [\d.]+ times faster \(other programs were running\)", number)
+    for text in (line.verdict, number):
+        assert float(re.search(r"at least ([\d.]+)", text).group(1)) == pytest.approx(line.contest.ratio.low, rel=0.05)
 
 
 def test_a_contender_that_did_not_fit_says_what_it_needs():
@@ -53,7 +78,7 @@ def test_the_headline_is_the_number_at_the_datas_own_density_where_there_is_one(
     frame = store.frame(map(own, maker.sweep((maker.DENSE, maker.SPARSE), noise=0.01)))
     (group,) = cells.groups(frame)
     found = headline_of(group, "seconds_step", breakeven(frame))
-    assert found.number == "Sparse is 2.6 times faster"
+    assert re.fullmatch(r"Sparse is 2\.6 \(95 %: 2\.[2-5] to (2\.[7-9]|3)\) times faster", found.number)
     assert found.where.startswith("At 3.01 %, the data's own density. CSR ours")
     assert [row["format"] for row in found.rows] == ["csr", "dense"]
     assert headline_of(group_of(maker.DENSE), "seconds_step", []).number == "Not known"

@@ -58,11 +58,6 @@ def test_data_of_fewer_rows_are_told_apart():
     assert "better for dense" in told([*SEVERAL, *swept("uniform", SLOW, rows_total=1000, rows_trained=1000)])
 
 
-def test_fewer_rounds_than_decide_tell_nothing():
-    few = [*swept("uniform", rounds=2), *swept("mixed", SLOW, rounds=2)]
-    assert "was not measured" in told(few)
-
-
 def test_groups_that_differ_in_more_than_the_data_set_are_not_compared():
     assert "was not measured" in told([*ONE, *swept("mixed", SLOW, width=4)])
 

@@ -16,7 +16,7 @@ def group(rows: list[dict]):
 
 
 def test_rows_that_differ_in_the_size_make_one_group_and_others_do_not():
-    one = group(swept())
+    one = group(swept(rounds=30))
     assert [len(line) for line in table_size.lines(one)] == [3, 3]
     assert [row["gradient"] for row in table_size.lines(one)[0]] == ["dense"] * 3
     other = store.frame([*swept(), *swept(reading="hashed={}, slope=2.0")])
@@ -24,12 +24,12 @@ def test_rows_that_differ_in_the_size_make_one_group_and_others_do_not():
 
 
 def test_the_winner_changes_with_the_size():
-    found = table_size.contests(group(swept()), "seconds_step")
+    found = table_size.contests(group(swept(rounds=30)), "seconds_step")
     assert [(one.rows, one.contest.verdict) for one in found] == [
         (1_000, "dense"), (10_000, "level"), (100_000, "sparse")
     ]  # fmt: skip
     assert found[-1].contest.ratio.low < 10 < found[-1].contest.ratio.high
-    title, sentence = table_size.headline(group(swept()), "seconds_step")
+    title, sentence = table_size.headline(group(swept(rounds=30)), "seconds_step")
     assert title == "Touched rows are faster from 100,000 rows on"
     assert "Up to 1,000 rows, stay dense" in sentence
     assert "level, within 10 %, at 10,000 rows" in sentence

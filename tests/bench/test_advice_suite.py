@@ -3,13 +3,13 @@
 import pytest
 
 from workbench import store
-from workbench.bench.advice import cases, replay, runner
+from workbench.bench.advice import runner
 from workbench.reports import advice
-from workbench.sweep import grid, run_folder
-from workbench.sweep.spec import SpecError
+from workbench.sweeps import grid, run_folder
+from workbench.sweeps.spec import SpecError
 
 
-@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", runner.CASES, ids=lambda case: case.name)
 def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(case):
     spec = runner.full_sweep(case)
     found = grid.expand(spec)
@@ -25,13 +25,13 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
 
 @pytest.mark.parametrize("name", ["thick logistic", "full softmax", "columns linear"])
 def test_a_full_sweep_has_dense_epochs_and_dense_data_held_as_csr(name):
-    [case] = cases.chosen([name])
-    dense = [one for one in cases.every_contender(case.settings) if one["format"] == "dense"]
+    [case] = runner.chosen([name])
+    dense = [one for one in runner.every_contender(case.settings) if one["format"] == "dense"]
     ways = {(one["hold"], one["launch"]) for one in dense}
     assert ways == {("format", "kernels"), ("format", "epoch"), ("csr", "kernels"), ("csr", "epoch")}
 
 
-@pytest.mark.parametrize("chosen", [cases.chosen(), cases.chosen(is_quick=True)], ids=["all", "quick"])
+@pytest.mark.parametrize("chosen", [runner.chosen(), runner.chosen(is_quick=True)], ids=["all", "quick"])
 def test_the_cases_are_enough_and_some_are_as_dense_as_tables_are(chosen):
     drawn = [case.settings for case in chosen]
     assert len(drawn) >= 12
@@ -41,13 +41,13 @@ def test_the_cases_are_enough_and_some_are_as_dense_as_tables_are(chosen):
 
 
 def test_cases_are_chosen_by_name_and_unknown_ones_list_the_known():
-    assert [case.name for case in cases.chosen(is_quick=True)] == list(cases.QUICK)
+    assert [case.name for case in runner.chosen(is_quick=True)] == list(runner.QUICK)
     with pytest.raises(SpecError, match="There is no case 'thik'; there is: text softmax"):
-        cases.chosen(["thik"])
+        runner.chosen(["thik"])
 
 
 def test_cases_of_the_same_data_are_told_so_whatever_their_model():
-    data = {case.name: runner._data_of(case) for case in cases.CASES}
+    data = {case.name: runner._data_of(case) for case in runner.CASES}
     assert data["words softmax"] == data["words logistic adam"] != data["narrow softmax"]
 
 
@@ -68,7 +68,7 @@ def test_a_sweep_that_other_programs_disturbed_judges_nothing(statuses, why):
 def test_a_suite_that_is_stopped_has_no_row_of_the_case_at_work(tmp_path, monkeypatch):
     monkeypatch.setattr(runner.run_folder, "start", lambda spec, folder: folder)
     monkeypatch.setattr(runner.run_folder, "read", lambda folder: run_folder.Progress("x", state="stopped"))
-    [case] = cases.chosen(["thick logistic"])
+    [case] = runner.chosen(["thick logistic"])
     assert runner.run([case], tmp_path, tmp_path / "runs", follow=lambda *_: None) is False
     assert not list(tmp_path.glob("*.jsonl"))
 
@@ -79,7 +79,7 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
         raise run_folder.RunError("The disk is full.")
 
     monkeypatch.setattr(runner, "_measured", fails)
-    both, tried = cases.chosen(["thick logistic", "half linear"]), []
+    both, tried = runner.chosen(["thick logistic", "half linear"]), []
     assert runner.run(both, tmp_path, tmp_path / "runs") is True
     rows = store.ADVICE.read(tmp_path)
     assert [(row["case"], row["status"], row["reason"]) for row in rows] == [
@@ -94,14 +94,14 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
 
 
 def test_a_case_is_measured_anew_when_what_advises_is_other_code(tmp_path, monkeypatch):
-    [case] = cases.chosen(["thick logistic"])
+    [case] = runner.chosen(["thick logistic"])
     tmp_path.mkdir(exist_ok=True)
     known = {"case": case.name, "cells": [], "recommended": {}, "versions": {}}
     store.ADVICE.append(
         tmp_path / store.ADVICE.file, store.ADVICE.new_row(key=runner._keys(case)[1], status="ok", **known)
     )
     assert runner.left([case], tmp_path) == []
-    monkeypatch.setattr(runner, "ADVISING", ("workbench.advise.contenders",))
+    monkeypatch.setattr(runner, "ADVISING", ("workbench.advising.contenders",))
     assert runner.left([case], tmp_path) == [case]
 
 
@@ -110,7 +110,7 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 COO = {**EPOCH, "format": "coo", "gradient": "fused", "launch": "kernels"}
 
 
-def recorded(*seconds, seconds_sweep=60.0) -> replay.Recorded:
+def recorded(*seconds, seconds_sweep=60.0) -> runner.Recorded:
     """A case whose cells epoch, dense and COO take so long; a trial took a second."""
     judged = [
         {**line, "serial": False, "status": "ok", "seconds": each, "is_faithful": True}
@@ -123,19 +123,19 @@ def recorded(*seconds, seconds_sweep=60.0) -> replay.Recorded:
         "trials_sweep": seconds_sweep,
         "seconds_sweep": seconds_sweep,
     }
-    [found] = replay.recorded([row | {"dataset": "uniform", "model": "logistic", "optimizer": "sgd"}])
+    [found] = runner.recorded([row | {"dataset": "uniform", "model": "logistic", "optimizer": "sgd"}])
     return found
 
 
 def test_a_race_that_is_played_back_keeps_to_its_time_and_finds_what_is_far_ahead():
-    found = replay.replays([recorded(1.0, 3.0, 4.0)], draws=5)
-    assert {name for _, name in found} == set(replay.WAYS)
+    found = runner.replays([recorded(1.0, 3.0, 4.0)], draws=5)
+    assert {name for _, name in found} == set(runner.WAYS)
     own = found["made", "as advice does"]
     assert {one.regret for one in own} == {1.0}
     assert all(one.is_right_side and one.seconds <= 12.0 for one in own)
 
 
 def test_more_rounds_lose_less_to_noise_when_races_are_played_back():
-    found = replay.replays([recorded(1.0, 1.3, 9.0, seconds_sweep=80.0)], draws=60, noise=0.4)
+    found = runner.replays([recorded(1.0, 1.3, 9.0, seconds_sweep=80.0)], draws=60, noise=0.4)
     mean = {way: sum(one.regret for one in came) / len(came) for (_, way), came in found.items()}
     assert mean["as advice does"] < mean["one round of all"]

@@ -12,13 +12,12 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import cells, contenders, definition, runner, steps, steps_graph, steps_users, suites
+from workbench.bench import cells, contenders, runner, steps, steps_cpu, steps_users, suites
 from workbench.bench.cells import Cell, Entry, Field
-from workbench.bench.contenders import Ready
-from workbench.bench.measure import measure
+from workbench.bench.child import measure
+from workbench.bench.contenders import Ready, Traffic
 from workbench.bench.rounds import Policy, interleave, ratio
 from workbench.bench.shapes import BenchError, Shape
-from workbench.bench.traffic import Traffic
 from workbench.measure.bandwidth import Bandwidth, Limits
 from workbench.measure.child import Ended
 
@@ -166,7 +165,7 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
     assert ("seconds_plan" in ours) == (batches == "new")
 
 
-@pytest.mark.parametrize("make", [steps_graph.Graph, steps_users.Training, steps_users.Fitted])
+@pytest.mark.parametrize("make", [steps_cpu.Graph, steps_users.Training, steps_users.Fitted])
 @pytest.mark.parametrize("batches", ["repeat", "new"])
 def test_steps_of_ours_on_large_batches_reach_the_weights_of_the_definition(make, batches):
     problem = steps.make_problem(Shape("large batch", 300, 500, 20), 1, "sgd")
@@ -190,10 +189,10 @@ def test_the_judge_sees_a_change_of_one_result(name):
     kernel = kernels.get(name)
     case = CASES["width 16"]
     args = kernel.arguments(case)
-    judge = definition.judge(kernel, args)
+    judge = contenders.judge(kernel, args)
     returned = kernel.cpu(*args)
     assert judge(returned) < 1e-5
-    changed = definition.results(kernel, args, returned)[-1]
+    changed = contenders.results(kernel, args, returned)[-1]
     changed += np.asarray(1, changed.dtype)
     assert judge(returned) > 1e-3
 

@@ -11,10 +11,10 @@ from tests.bench.test_bench import QUICK, TINY
 from workbench import plots, store
 from workbench.analysis import bench, goals
 from workbench.analysis.goals_cuda import FUSED
-from workbench.bench import cells, device, device_clock, runner, steps_device, suites
+from workbench.bench import cells, device, runner, steps_device, suites
 from workbench.bench.cells import Cell
-from workbench.bench.device_clock import CopyLimit, Events, OnDevice, copy_rate
-from workbench.bench.measure import checked, measure
+from workbench.bench.child import checked, measure
+from workbench.bench.device import CopyLimit, Events, OnDevice, copy_rate
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError, draw
 
@@ -78,7 +78,7 @@ def test_a_warm_call_is_timed_without_what_keeps_the_device_busy():
 
 
 def test_many_calls_are_asked_for_in_parts(monkeypatch):
-    monkeypatch.setattr(device_clock, "MOST_CALLS", 3)
+    monkeypatch.setattr(device, "MOST_CALLS", 3)
     cupy = FakeCupy()
     assert Events("warm", 0, cupy)(lambda: cupy.work("call", 0.5), 7) == pytest.approx(0.5e-3)
     assert cupy.log.count("hold") == cupy.log.count("wait") == 3

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kernels
+from workbench.bench.contenders import cold, traffic_of
 from workbench.bench.shapes import Shape, draw
-from workbench.bench.traffic import cold, traffic_of
 from workbench.measure.bandwidth import Bandwidth, Limits, last_cache_bytes
 from workbench.measure.bandwidth import measure as measure_bandwidth
 

@@ -48,7 +48,7 @@ def test_each_file_of_a_cell_is_in_its_hash_and_no_other(copy):
         ("kernels/products/csr_dense.cu", {"cuda"}),
         ("kernels/updates/adam.py", {"fused"}),
         ("kernels/updates/sgd.py", {"step"}),
-        ("workbench/bench/measure.py", set(CELLS)),
+        ("workbench/bench/child.py", set(CELLS)),
         ("workbench/bench/runner.py", set()),
         ("workbench/command/cli.py", set()),
         ("workbench/plots/roofline.py", set()),

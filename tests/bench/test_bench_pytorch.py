@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 
 from workbench.bench import cells, suites
 from workbench.bench.cells import Cell
-from workbench.bench.measure import measure
+from workbench.bench.child import measure
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import Shape
 

@@ -13,7 +13,7 @@ from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration
 from workbench.bench.fair.covering import covering, pairs_of
 from workbench.bench.shapes import BenchError
-from workbench.train import Setup
+from workbench.training import Setup
 
 TINY = {
     "logistic, one row": Configuration(24, 1, 1, 0.2, bytes_dense=2**13),

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import data, models
-from workbench.bench.fit import cases, child, contract, course, judge, torch_loop
+from workbench.bench.fit import cases, child, choosing, contract, torch_loop
 from workbench.bench.fit.contenders import ours
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
-from workbench.train import why_impossible
+from workbench.training import why_impossible
 
 TRAINED = [(name, model) for name in contract.names() for model in contract.get(name).models]
 
@@ -42,19 +42,19 @@ def test_judging_is_not_timed():
         now[0] += 100.0
         return 1.0 / now[0]
 
-    points = course.of_steps(scorers(), judged, course.Leave(3.0), lambda: now[0])
+    points = child.of_steps(scorers(), judged, child.Leave(3.0), lambda: now[0])
     assert [point.seconds for point in points] == [1.0, 2.0, 3.0]
 
 
 def test_points_close_to_the_one_before_are_not_judged():
     judged = []
-    leave = course.Leave(40.0)
-    list(course.of_steps(itertools.repeat(None), lambda scorer: judged.append(0) or 1 / len(judged), leave, ticking()))
+    leave = child.Leave(40.0)
+    list(child.of_steps(itertools.repeat(None), lambda scorer: judged.append(0) or 1 / len(judged), leave, ticking()))
     assert 20 < len(judged) < 40  # at 20 s on every second one
 
 
 def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
-    found = list(course.of_refits(lambda most: (None, most >= 3), lambda scorer: 1.0, course.Leave(100.0), ticking()))
+    found = list(child.of_refits(lambda most: (None, most >= 3), lambda scorer: 1.0, child.Leave(100.0), ticking()))
     assert [(point.seconds, point.number) for point in found] == [(1.0, 1), (1.0, 2), (1.0, 3)]
 
 
@@ -67,14 +67,14 @@ def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
 )
 def test_a_training_is_left(values, kept):
     given = iter(values)
-    leave = course.Leave(1000.0, target=1.0)
-    assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0)))) == kept
+    leave = child.Leave(1000.0, target=1.0)
+    assert len(list(child.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0)))) == kept
 
 
 def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_target():
     def judged(target):
-        given, leave = iter([3, 2, *[2.5] * 20, 1.0]), course.Leave(1000.0, target=target)
-        points = course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))
+        given, leave = iter([3, 2, *[2.5] * 20, 1.0]), child.Leave(1000.0, target=target)
+        points = child.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))
         return len(list(points)), leave.why
 
     assert judged(None) == (8, "no gain")  # for six points and more than half of the time
@@ -82,38 +82,38 @@ def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_t
 
 
 def test_early_points_on_the_way_to_a_target_are_judged_each():
-    leave = course.Leave(200.0, target=0.0)
-    found = list(course.of_steps(itertools.repeat(None), lambda scorer: 1.0, leave, ticking()))
-    assert [point.number for point in found[: course.EVERY]] == list(range(1, course.EVERY + 1))
-    assert course.EVERY < len(found) < 100
+    leave = child.Leave(200.0, target=0.0)
+    found = list(child.of_steps(itertools.repeat(None), lambda scorer: 1.0, leave, ticking()))
+    assert [point.number for point in found[: child.EVERY]] == list(range(1, child.EVERY + 1))
+    assert child.EVERY < len(found) < 100
 
 
 def test_of_a_quality_more_is_better():
-    leave = course.Leave(1000.0, target=0.4, larger_is_better=True)
+    leave = child.Leave(1000.0, target=0.4, larger_is_better=True)
     given = iter([0.1, 0.3, 0.4, 0.9])
-    assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
-    for tolerance in judge.TOLERANCES:
-        assert judge.target_of(0.5, True, tolerance) < 0.5 < judge.target_of(0.5, False, tolerance)
+    assert len(list(child.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
+    for tolerance in choosing.TOLERANCES:
+        assert choosing.target_of(0.5, True, tolerance) < 0.5 < choosing.target_of(0.5, False, tolerance)
 
 
 def test_a_training_that_creeps_is_left_and_says_why():
-    leave = course.Leave(1000.0)
+    leave = child.Leave(1000.0)
     creeping = (1.0 - 1e-6 * number for number in itertools.count())
-    assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(creeping), leave, ticking(0.1)))) < 40
+    assert len(list(child.of_steps(itertools.repeat(None), lambda scorer: next(creeping), leave, ticking(0.1)))) < 40
     assert leave.why == "no gain"
 
 
 def test_a_fit_anew_is_not_done_again_for_points_that_are_known():
-    asked, leave = [], course.Leave(5.0)
+    asked, leave = [], child.Leave(5.0)
     refit = lambda most: (asked.append(most), False)  # noqa: E731
-    known = [course.Point(0.1, 3.0, 1), course.Point(0.2, 2.0, 2)]
-    found = list(course.of_refits(refit, lambda scorer: 1.0, leave, ticking(5.0), before=known))
+    known = [child.Point(0.1, 3.0, 1), child.Point(0.2, 2.0, 2)]
+    found = list(child.of_refits(refit, lambda scorer: 1.0, leave, ticking(5.0), before=known))
     assert ([point.number for point in found], asked, leave.why) == ([1, 2, 3], [3], "limit")
 
 
 def test_fits_anew_are_left_when_all_together_took_too_long():
-    leave = course.Leave(5.0)
-    found = list(course.of_refits(lambda most: (None, False), lambda scorer: 1.0, leave, ticking(3.0)))
+    leave = child.Leave(5.0)
+    found = list(child.of_refits(lambda most: (None, False), lambda scorer: 1.0, leave, ticking(3.0)))
     assert ([point.seconds for point in found], leave.why) == ([3.0] * 4, "limit")
 
 
@@ -137,8 +137,8 @@ def test_scores_as_a_vector_are_judged_as_a_column():
 def test_of_many_users_some_are_looked_at(monkeypatch):
     toy = fit_rows.judge_for("bpr")
     fields = toy.rows.facts["fields"]
-    monkeypatch.setattr(judge, "SCORES", 5 * fields[1])
-    users = np.unique(judge.some_users(toy.x, fields, 0).indices[::2])
+    monkeypatch.setattr(choosing, "SCORES", 5 * fields[1])
+    users = np.unique(choosing.some_users(toy.x, fields, 0).indices[::2])
     assert len(users) == 5
 
 
@@ -151,7 +151,7 @@ def test_a_contender_learns(name, model):
     if contender.unavailable:
         pytest.skip(contender.unavailable)
     if not toy.larger_is_better and models.get(model).rows_apart:  # so few rows that those held out say little
-        toy = judge.Judge(toy.rows, toy.rows.x, toy.rows.y)
+        toy = choosing.Judge(toy.rows, toy.rows.x, toy.rows.y)
     if reason := contender.why_not(toy.rows):
         pytest.skip(reason)
     tried = contender.values(model)

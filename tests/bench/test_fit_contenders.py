@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from tests.support import fit_rows
-from workbench.bench.fit import contract, course, dense_rows
+from workbench.bench.fit import child, contract, torch_loop
 from workbench.bench.fit.contenders import (
     pytorch,
     pytorch_graph,
@@ -71,8 +71,8 @@ def test_vowpal_wabbit_is_given_its_cache_before_the_clock_and_no_file_is_left(m
     monkeypatch.setattr(FakeWorkspace, "made", [], raising=False)
     rows = replace(fit_rows.judge_for("logistic").rows, has_intercept=False)
     contender = contract.get("Vowpal Wabbit")
-    leave = course.Leave(10.0)
-    points = course.course(contender, rows, {"rule": "ftrl", "rate": 0.5}, lambda scorer: 1.0, leave, ladder=(2, 20))
+    leave = child.Leave(10.0)
+    points = child.course(contender, rows, {"rule": "ftrl", "rate": 0.5}, lambda scorer: 1.0, leave, ladder=(2, 20))
     assert len(FakeWorkspace.made) == 1, "the cache is written before the first point is asked for"
     assert [point.number for point in points] == [2, 20]
     cache, part, passes = FakeWorkspace.made
@@ -101,7 +101,7 @@ def test_dense_rows_reach_the_library_as_an_array_unless_they_are_too_sparse():
         yield None
 
     plain = contract.Contender("toy", "rival", (), lambda model: [], steps, why_not=contract.one_number)
-    dense, rows = dense_rows.of_dense_rows(plain), fit_rows.judge_for("logistic").rows
+    dense, rows = torch_loop.of_dense_rows(plain), fit_rows.judge_for("logistic").rows
     next(dense.steps(rows, {}))
     np.testing.assert_array_equal(seen[0], rows.x.toarray())
     assert (dense.name, dense.bytes_needed(rows), dense.why_not(rows)) == ("toy, dense rows", 120 * 40 * 4, "")

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.support.self_trial_rows import Measured
-from workbench.bench.self_trial import busy, demo, outcomes, threads, trials
+from workbench.bench.self_trial import busy, demo, threads, trials, turns
+from workbench.bench.self_trial.trials import split_key
 from workbench.measure import loads, machine
 
 
@@ -43,7 +44,7 @@ def test_runs_of_the_demo_take_turns_and_agree(measured, tmp_path, monkeypatch):
 def test_a_run_of_the_demo_that_names_another_winner_is_counted():
     def row(ratio, load, number):
         known = {"ratio": ratio, "low": ratio / 1.2, "high": ratio * 1.2, "rounds": 6}
-        return outcomes.outcome("demo", "density 0.1", f"{load}, {number}", **known)
+        return trials.outcome("demo", "density 0.1", f"{load}, {number}", **known)
 
     rows = [row(3.0, "quiet", 0), row(3.1, "quiet", 1), row(0.3, "quiet", 2), row(1.1, "bursts", 3)]
     found = by_name(demo.outcomes(rows))
@@ -56,7 +57,7 @@ def test_a_run_of_the_demo_that_names_another_winner_is_counted():
 
 
 def test_a_run_whose_rounds_were_all_disturbed_names_no_winner():
-    row = outcomes.outcome("demo", "density 0.1", "busy core, 1", status="failed", reason="busy")
+    row = trials.outcome("demo", "density 0.1", "busy core, 1", status="failed", reason="busy")
     found = by_name(demo.outcomes([row]))
     assert (found["a winner is named", "busy core"]["hits"], found["a winner is named", "busy core"]["count"]) == (0, 1)
 
@@ -77,7 +78,7 @@ def test_cells_that_are_slower_on_more_threads_are_counted(measured, tmp_path, m
     assert found[0]["ratio"] == pytest.approx(0.5, rel=0.01)
 
 
-@pytest.mark.parametrize(("slower", "is_met"), [(1.2, True), (1.6, False)])
+@pytest.mark.parametrize(("slower", "is_met"), [(1.2, True), (2.6, False)])
 def test_training_that_is_held_up_by_a_busy_core_is_counted(measured, tmp_path, monkeypatch, slower, is_met):
     timed(monkeypatch, lambda cell: 1.0 if cell.serial or cell.launch == "epoch" else slower)
     found = by_name(busy.busy(tmp_path, trials.Budget(0.0)))
@@ -86,3 +87,21 @@ def test_training_that_is_held_up_by_a_busy_core_is_counted(measured, tmp_path, 
         assert found["csr epoch, logistic: all threads / one thread", load]["ratio"] == pytest.approx(1.0, rel=0.01)
         slow = found["all threads take 1.3 times as long as one", load]
         assert (slow["hits"], slow["count"], slow["met"]) == (0 if is_met else 2, 4, is_met)
+
+
+@pytest.mark.parametrize(("factor", "is_met"), [(1.0, True), (1.02, True), (1.05, False), (0.9, False)])
+def test_turns_that_shift_a_ratio_are_found_out(measured, tmp_path, monkeypatch, factor, is_met):
+    def seconds(task, _):
+        is_in_turns = split_key(task.key)[1].startswith(turns.NAMES[1])
+        slower = (3.0 if task.cell.format == "dense" else 1.0) * (1 + 0.1 * (task.round % 2) * (not is_in_turns))
+        return slower * (factor if is_in_turns and task.cell.format == "dense" else 1.0)
+
+    monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
+    found = by_name(turns.turns(tmp_path, trials.Budget(0.0), most=6))
+    assert len(measured) == 6 * 2 * 2 * len(turns.CONDITIONS)
+    shift = found["ratio in turns / ratio of fresh processes", "quiet"]
+    assert (shift["ratio"], shift["met"]) == (pytest.approx(factor, rel=1e-3), is_met)
+    assert found["ratio in turns / ratio of fresh processes", "busy core"]["met"] is None
+    for load in turns.CONDITIONS:
+        assert found["dense / csr, fresh", load]["ratio"] == pytest.approx(3.0, rel=1e-4)
+        assert found["dense / csr, in turns", load]["deviation"] == pytest.approx(0.0, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Simulated sweeps: decided as a sweep decides, from noise as it was recorded, with what follows for known noise."""
+"""Simulated comparisons: decided as a sweep decides, from recorded noise, with what follows for known noise."""
 
 import math
 
@@ -6,124 +6,162 @@ import numpy as np
 import pytest
 
 from tests.support import self_trial_rows as maker
-from workbench.bench.self_trial import noise, simulate, simulations
-from workbench.bench.self_trial.outcomes import SelfTrialError
-from workbench.bench.self_trial.simulate import VERDICTS, Added, draw, ends
-from workbench.measure import rounds
+from workbench.bench.self_trial import noise, simulations
+from workbench.bench.self_trial.noise import Group, Noise
+from workbench.bench.self_trial.simulations import answers
+from workbench.bench.self_trial.trials import SelfTrialError
+from workbench.measure.loads import QUIET
+from workbench.measure.posterior import Trial
+from workbench.measure.rounds import MOST, decide
+
+CSR, DENSE = simulations.CSR, simulations.DENSE
 
 
-def sweep_by_sweep(sparse, dense):
-    """What a sweep does with these log seconds [contenders, rounds]: rounds until none is due."""
-    measured = due = rounds.LOOKS[0]
-    while due:
-        sides = [
-            {place: {("run", n): math.exp(row[n]) for n in range(measured)} for place, row in enumerate(side)}
-            for side in (sparse, dense)
-        ]
-        decision = rounds.decide(*sides)
-        due = rounds.rounds_due(decision, measured)
-        measured += due
-    return decision
+def group_of(logs, disturbed=False):
+    logs = np.asarray(logs, float)
+    return Group(logs, np.broadcast_to(disturbed, logs.shape))
 
 
-@pytest.mark.parametrize(("rivals", "baselines"), [(1, 1), (2, 1), (4, 1), (2, 2), (1, 2), (8, 2)])
-def test_all_sweeps_at_once_are_decided_as_each_alone(rivals, baselines):
-    random = np.random.default_rng(rivals + 10 * baselines)
-    count = 80
-    scale = random.choice([0.004, 0.03, 0.3], (count, 1, 1))
-    logs = scale * random.standard_normal((count, rivals + baselines, rounds.LOOKS[-1]))
-    logs += scale * random.standard_normal((count, rivals + baselines, 1))
-    sparse, dense = logs[:, :rivals], logs[:, rivals:] - scale * random.integers(-3, 4, (count, 1, 1))
-    found = ends(sparse, dense)
-    for number in range(count):
-        alone = sweep_by_sweep(sparse[number], dense[number])
-        assert VERDICTS[found.verdict[number]] == alone.verdict
-        assert (found.sparse[number], found.dense[number]) == (alone.sparse, alone.dense)
-        assert found.rounds[number] == alone.rounds
-        together = (found.value[number], found.low[number], found.high[number])
-        assert together == pytest.approx(alone.ratio[:3], rel=1e-9)
-    assert len(set(found.verdict)) == len(VERDICTS)
+def test_an_answer_is_the_decision_of_recorded_rounds_one_after_the_other():
+    """One candidate, whose trials are of one half of the recording in each round, dense of the same half."""
+    logs = 0.1 * np.random.default_rng(0).standard_normal((20, 3, 2))
+    recorded = group_of(logs)
+    (answer,) = answers(Noise({QUIET: (recorded,)}), QUIET, 20, [[math.log(3)]], np.random.default_rng(1))
+    assert answer.decision.rounds == 20
+    assert answer.truth == math.log(3)
+    assert answer.holds
+    assert answer.is_right
+    assert answer.decision.ratio.value == pytest.approx(3, rel=0.15)
+    assert answer.width == pytest.approx(math.log(answer.decision.ratio.high / answer.decision.ratio.low))
 
 
-def test_a_drawn_spell_is_recorded_rounds_one_after_the_other():
-    residuals = np.arange(40.0)[:, None, None] * 6 + np.arange(6.0).reshape(3, 2)
-    drawn = draw(noise.Noise((residuals,)), [(0, 0), (2, 1)], 500, seed=1)
-    place, rest = np.divmod(drawn, 6)
-    assert (place[:, 0] == place[:, 1]).all()
-    followed = (np.diff(place[:, 0]) % 40 == 1).mean()
-    assert followed == pytest.approx(1 - 1 / simulate.BLOCK, abs=0.04)
-    assert {tuple(pair) for pair in rest.transpose(0, 2, 1).reshape(-1, 2)} == {(0.0, 5.0), (1.0, 4.0)}
+def test_halves_change_places_for_all_candidates_of_a_round_at_once():
+    """Each recorded number is its own: the trials of a simulation show which of them they are."""
+    logs = np.arange(30.0)[:, None, None] + np.arange(6.0).reshape(3, 2) / 10
+    trials = simulations._trials(group_of(logs), 7, 12, [0.0, 0.0], np.random.default_rng(3))
+    assert len(trials) == 12 * 3
+    swaps = []
+    for number in range(12):
+        of_round = {
+            one.candidate: round(10 * (math.log(one.seconds) - 7 - number)) for one in trials if one.round == number
+        }
+        halves = {name: code % 2 for name, code in of_round.items()}
+        contenders = {name: code // 2 for name, code in of_round.items()}
+        assert contenders[simulations.BASELINE] == DENSE
+        swaps.append(halves[simulations.BASELINE])
+        assert len({(contenders[name], halves[name]) for name in of_round}) == 3, "no trial stands for two candidates"
+    assert 0 < sum(swaps) < 12
 
 
-def test_groups_of_a_recording_take_part_alike_and_never_mix():
-    parts = tuple(np.full((30, 3, 2), value) for value in (-1.0, 1.0))
-    drawn = draw(noise.Noise(parts), [(0, 0), (1, 1)], 2000, seed=2)
-    assert (drawn == drawn[:, :1, :1]).all()
-    assert drawn[:, 0, 0].mean() == pytest.approx(0, abs=0.1)
+def test_candidates_that_share_recorded_trials_have_noise_of_their_own():
+    found = simulations._trials(group_of(np.zeros((1, 3, 2))), 0, 1, [0.0] * 8, np.random.default_rng(0))
+    logs = {one.candidate: math.log(one.seconds) for one in found}
+    assert [logs[name] for name in range(4)] == [0.0] * 4
+    assert all(logs[name] for name in range(4, 8))
 
 
-@pytest.mark.parametrize(
-    ("added", "sd"),
-    [
-        (Added(run=0.5), 0.5 * math.sqrt(2)),
-        (Added(drift=0.02), 0.02 * math.sqrt(2 * np.mean(np.arange(1, 13)))),
-        (Added(bursts=0.1, factor=math.e), math.sqrt(2 * 0.1 * 0.9)),
-        (Added(slope=0.5), 0.5 * 0.5),
-    ],
-)
-def test_added_noise_is_as_large_as_it_is_said_to_be(added, sd):
-    quiet = maker.normal_noise(math.sqrt(2))
-    plain, more = (draw(quiet, [(0, 0), (2, 0)], 20_000, seed=3, added=one) for one in (Added(), added))
-    change = (more - plain)[:, 0] - (more - plain)[:, 1]
-    assert change.std() == pytest.approx(sd, rel=0.05)
+def test_disturbed_recorded_trials_are_disturbed_in_a_simulation():
+    disturbed = np.zeros((4, 3, 2), bool)
+    disturbed[2] = True
+    trials = simulations._trials(group_of(np.zeros((4, 3, 2)), disturbed), 0, 4, [0.5], np.random.default_rng(0))
+    assert {one.round for one in trials if one.is_disturbed} == {2}
+    expected = {("dense", 1.0), (0, math.exp(-0.5))}
+    assert {(one.candidate, one.seconds) for one in trials} == expected
+    same = decide([Trial(*one) for one in trials], {"dense"})
+    assert (same.ratio.rounds, same.ratio.disturbed) == (4, 1)
 
 
-def test_the_same_seed_gives_the_same_sweeps():
-    one = maker.normal_noise()
-    first, second, other = (draw(one, [(0, 0)], 10, seed) for seed in (1, 1, 2))
-    assert (first == second).all()
-    assert (first != other).any()
+def test_the_same_seed_gives_the_same_answers_and_a_load_without_enough_rounds_none():
+    recorded = maker.normal_noise(rounds=40)
+    drawn = [answers(recorded, QUIET, 4, [[0.5]] * 5, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    values = [[one.decision.ratio.value for one in found] for found in drawn]
+    assert values[0] == values[1] != values[2]
+    assert answers(recorded, QUIET, 41, [[0.5]], np.random.default_rng(1)) == []
+    assert answers(recorded, "busy core", 4, [[0.5]], np.random.default_rng(1)) == []
 
 
-def test_coverage_of_normal_noise_that_runs_share_is_what_the_design_says():
-    found = list(simulations.coverage(maker.normal_noise(), sweeps=6000))
-    of_one = {row["condition"]: row for row in found if row["rivals"] == 1 and row["truth"] is None}
-    assert set(of_one) == set(simulations.CONDITIONS)
-    shared = of_one["and what all rounds of a run share"]
-    assert 0.94 < shared["share"] < 0.98
-    assert shared["share"] < of_one["recorded noise"]["share"]
-    assert {row["met"] for row in found if row["truth"] is not None} == {None}
-    assert all(row["count"] == 6000 for row in of_one.values())
+def test_true_ratios_are_of_a_mixed_practice_and_the_first_candidate_is_the_fastest():
+    drawn = simulations.truths(4000, 4, np.random.default_rng(0))
+    assert drawn.shape == (4000, 4)
+    assert (drawn.max(1) == drawn[:, 0]).all()
+    assert np.mean(np.abs(drawn[:, 0]) < math.log(10)) == pytest.approx(0.7 * 0.945 + 0.3 * 0.242, abs=0.03)
+    assert set(simulations.truths(3, 1, np.random.default_rng(0), 2.0).ravel()) == {math.log(2)}
 
 
-def test_differences_are_decided_the_more_often_the_larger_they_are():
-    found = {(row["truth"], row["condition"][:8]): row for row in simulations.power(maker.normal_noise(), sweeps=2000)}
-    shares = [found[truth, "recorded"]["share"] for truth in (1.0, 1.1, 1.2, 1.5, 2.0, 4.0)]
-    assert shares == sorted(shares)
-    assert shares[0] < 0.05
-    assert shares[-1] > 0.99
-    assert found[1.2, "scaled t"]["share"] > 0.9
-    assert found[2.0, "recorded"]["rounds"] < found[1.2, "recorded"]["rounds"]
+@pytest.fixture(scope="module")
+def covered():
+    found = simulations.coverage(maker.normal_noise(sd=0.25), count=200)
+    return {row["what"].rpartition(", ")[2]: row for row in found}
 
 
-def test_noise_is_read_from_whole_rounds_that_were_left_alone():
+def test_intervals_hold_the_truth_of_normal_noise_as_often_as_they_say(covered):
+    assert covered["all ratios"]["count"] == 20 * len(simulations.CANDIDATES) * len(simulations.ROUNDS)
+    assert covered["all ratios"]["share"] >= 0.93
+    assert {name for name in covered if name.endswith(" x")} == {f"{ratio:g} x" for ratio in simulations.TRUTHS}
+    assert all(row["share"] >= 0.9 for row in covered.values())
+    assert all(row["condition"] == QUIET for row in covered.values())
+    drawn = {name: (row["truth"], row["rivals"]) for name, row in covered.items() if row["truth"] is not None}
+    assert drawn == {f"{ratio:g} x": (ratio, 1) for ratio in simulations.TRUTHS}, "the chart draws those of one ratio"
+
+
+def test_stated_probabilities_are_right_as_often_as_they_say():
+    found = {row["what"]: row for row in simulations.calibration(maker.normal_noise(sd=0.25), count=150)}
+    bins = [row for what, row in found.items() if what.startswith("statements of")]
+    assert len(bins) == len(simulations.BINS) - 1
+    assert sum(row["count"] for row in bins) == 30 * len(simulations.CANDIDATES) * len(simulations.ROUNDS)
+    assert bins[-1]["share"] > 0.98
+    assert bins[0]["share"] < 0.75
+    (clear,) = (row for what, row in found.items() if what.startswith("a true ratio of 2"))
+    assert clear["share"] > 0.6
+
+
+def test_a_recording_with_a_bias_that_no_round_shows_is_found_out():
+    """Dense slower by half in all of a recording: intervals miss the truth, and the goal is missed."""
+    logs = 0.02 * np.random.default_rng(0).standard_normal((100, 3, 2))
+    logs[:, DENSE] += 0.6
+    (row, *_) = simulations.coverage(Noise({QUIET: (group_of(logs),)}), count=40)
+    assert row["share"] < 0.7
+    assert row["met"] is False
+
+
+def test_power_grows_with_less_noise_and_equals_are_seldom_told_apart():
+    def shares(sd):
+        found = list(simulations.power(maker.normal_noise(sd), count=100))
+        return [row["share"] for row in found]
+
+    assert shares(0.25)[0] == pytest.approx(shares(0.5)[0], abs=0.15), "the noise of the goal is scaled to be usual"
+    assert max(share for sd in (0.1, 0.25) for share in shares(sd)[1:]) <= 0.05
+
+
+def test_noise_is_read_from_whole_rounds_and_says_which_trials_were_disturbed():
     rows = maker.recording(20)
-    rows[7] |= {"status": "disturbed"}  # the second round of the first group
-    found = noise.noise_of(rows)
-    assert [len(residuals) for residuals in found.groups] == [19, 20]
-    for residuals in found.groups:
-        assert residuals.mean((0, 2)) == pytest.approx(np.zeros(3), abs=1e-12)
-    assert found.pair_sd(0, 2) == pytest.approx(0.3 * math.sqrt(2), rel=0.25)
-    assert found.scaled(2).pair_sd(0, 2) == pytest.approx(2 * found.pair_sd(0, 2))
+    del rows[7]  # of the second round of the first group
+    busy = rows[30]  # of a later one
+    busy |= {"busy_others": 0.9}
+    found = noise.noise_of(rows).groups[QUIET]
+    assert sorted(len(group.logs) for group in found) == [19, 20]
+    assert sum(group.disturbed.sum() for group in found) == 1
+    for group in found:
+        quiet = np.where(group.disturbed, 0.0, group.logs)
+        assert quiet.sum((0, 2)) == pytest.approx(np.zeros(3), abs=1e-9)
+    recorded = noise.noise_of(maker.recording(60))
+    assert recorded.pair_sd(CSR, DENSE) == pytest.approx(0.3 * math.sqrt(2), rel=0.2)
+    assert recorded.scaled(2).pair_sd(CSR, DENSE) == pytest.approx(2 * recorded.pair_sd(CSR, DENSE))
 
 
-def test_residuals_of_a_short_recording_are_as_large_as_the_noise():
-    random = np.random.default_rng(5)
-    found = [noise.residuals_of(random.standard_normal((12, 1, 1))) for _ in range(2000)]
-    assert np.mean([residuals**2 for residuals in found]) == pytest.approx(1.0, rel=0.03)
+def test_what_a_load_does_to_all_trials_of_a_contender_is_in_its_noise():
+    quiet = maker.recording(14, sd=0.01)
+    loaded = [row | {"experiment": row["experiment"].replace("quiet", "busy core")} for row in quiet]
+    loaded = [row | {"seconds_step": 3 * row["seconds_step"], "status": "disturbed"} for row in loaded]
+    found = noise.noise_of([*quiet, *loaded])
+    assert set(found.groups) == {QUIET, "busy core"}
+    for group in found.groups["busy core"]:
+        assert group.logs.mean() == pytest.approx(math.log(3))
+    with pytest.raises(SelfTrialError, match="with 0"):
+        noise.noise_of(loaded)
 
 
-@pytest.mark.parametrize("count", [0, 5])
+@pytest.mark.parametrize("count", [0, 5, MOST - 1])
 def test_too_short_a_recording_says_what_to_do_first(count):
     with pytest.raises(SelfTrialError, match=rf"with {count}. Record more first: workbench bench self record"):
         noise.noise_of(maker.recording(count))

@@ -8,8 +8,8 @@ from workbench.analysis import curves
 from workbench.bench import trainings
 from workbench.bench.fit.contenders import implicit_factors
 from workbench.bench.shapes import BenchError
-from workbench.sweep.problem import make_problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.spec import Cell
 
 RATINGS = "users=60, items=40, rows=900"
 CLICKS = "rows=2000, columns=4, values=40, hashed=32, main=2"

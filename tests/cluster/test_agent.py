@@ -14,10 +14,12 @@ from tests.support.clocks import SECONDS, until
 from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import spec_of, trial_row
 from workbench.cluster.agent import Agent, Lines, machine_turn
-from workbench.cluster.placement import Placement
+from workbench.cluster.coordinator import Placement
 from workbench.measure import stack
 from workbench.measure.machine import machine_id
-from workbench.sweep import grid
+from workbench.sweeps import grid
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.spec import validate
 
 
 def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path, monkeypatch):
@@ -51,6 +53,39 @@ def test_an_agent_with_other_code_refuses(tmp_path, which, told):
     placement.join("one", "a")
     lines = [greeting(SPEC), asked(placement.next("one")[0], 0)]
     next(line for line in lines if which in line)[which] = "other"
+    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=told):
+        Agent(file).serve(_Waiting(lines))
+
+
+def own_file(tmp_path):
+    """A data file, and what an agent is asked for about it."""
+    path = tmp_path / "rows.txt"
+    path.write_text("1 1:1\n0 2:1\n" * 10)
+    axes = {"dataset": "svmlight", "path": str(path), "model": "logistic"}
+    spec = validate({"name": "own", "axes": axes, "measure": {"rounds": 1}})
+    placement = Placement(spec, [])
+    placement.join("one", "a")
+    return path, [greeting(spec), asked(placement.next("one")[0], 0)]
+
+
+def test_an_agent_whose_file_has_other_content_refuses_and_one_without_the_file_reports_that(tmp_path, monkeypatch):
+    path, lines = own_file(tmp_path)
+    monkeypatch.setattr("workbench.cluster.agent.Supervisor.do", lambda *_: {"status": "done"})
+    path.write_text("1 1:1\n0 3:1\n" * 10)
+    told = r"rows.txt has the content \w{32} here, and \w{32} where the sweep was started. Copy the same file to both"
+    with open(tmp_path / "out", "w", encoding="utf-8") as file:
+        with pytest.raises(SystemExit, match=told):
+            Agent(file).serve(_Waiting(lines))
+        path.unlink()
+        Agent(file).serve(_Waiting(lines))
+    assert json.loads((tmp_path / "out").read_text().splitlines()[-1]) == {"row": {"status": "done"}}
+
+
+def test_an_agent_whose_file_changes_ends_with_what_to_do(tmp_path, monkeypatch):
+    path, lines = own_file(tmp_path)
+    changing = "workbench.cluster.agent.Supervisor.try_once"
+    monkeypatch.setattr(changing, lambda *_: {"status": "failed", "size": path.write_text("1 1:1\n0 3:1\n")})
+    told = r"rows.txt changed while the sweep ran. .* Start the sweep again to measure the new content"
     with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=told):
         Agent(file).serve(_Waiting(lines))
 
@@ -100,12 +135,13 @@ def test_an_agent_that_was_halted_does_not_hold_its_machine_for_ever(tmp_path, m
 def greeting(spec) -> dict:
     """What an agent is told first."""
     known = {"versions": stack.versions(), "folder": os.getcwd()}
-    return {"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweep.trial:answers", **known}
+    return {"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweeps.trial:answers", **known}
 
 
 def asked(task, left: int) -> dict:
     """What an agent is asked for: a trial, of whose round so many are left."""
     about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
+    about |= {"content": Contents().of(task.cell)}
     return {"cell": task.cell.model_dump(mode="json"), **about}
 
 

@@ -16,12 +16,11 @@ from tests.support import fake_agent
 from tests.support.clocks import SECONDS, until
 from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench.cluster import link
-from workbench.cluster.coordinator import Coordinator
+from workbench.cluster.coordinator import Coordinator, Placement
 from workbench.cluster.link import Link
-from workbench.cluster.placement import Placement
-from workbench.sweep import run_folder
-from workbench.sweep.places import Place, places, refuse_unallocated
-from workbench.sweep.spec import SpecError
+from workbench.sweeps import run_folder
+from workbench.sweeps.places import Place, places, refuse_unallocated
+from workbench.sweeps.spec import SpecError
 
 DENSITIES, BATCHES = [0.05, 0.1], [10, 20, 30]
 SPEC = spec_of(density=DENSITIES, batch_rows=BATCHES, measure={**QUICK, "rounds": 2})

@@ -14,8 +14,8 @@ from tests.cluster.test_agents import COMPARISONS, agent, run, whole  # noqa: E4
 from tests.support.clocks import SECONDS, until  # noqa: E402
 from workbench.cluster import dask_agent  # noqa: E402
 from workbench.cluster.dask_agent import Carrier, machines  # noqa: E402
-from workbench.sweep import places  # noqa: E402
-from workbench.sweep.spec import SpecError  # noqa: E402
+from workbench.sweeps import places  # noqa: E402
+from workbench.sweeps.spec import SpecError  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from workbench.cluster.team import Team
 from workbench.cluster.trainer import Job
 from workbench.cluster.training import train
 from workbench.kvstore import StoreError
-from workbench.sweep import places, run_folder
+from workbench.sweeps import places, run_folder
 
 SIGNALS = ("SIGSTOP", "SIGKILL")
 VICTIMS = ("worker", "scheduler", "agent")

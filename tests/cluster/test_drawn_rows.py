@@ -8,7 +8,7 @@ from workbench.cluster import ShardedStore
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn, LocalStore, StoreError
 from workbench.optimizers import Updater
-from workbench.optimizers.rows import united
+from workbench.optimizers.parameter import united
 
 ROWS = 40
 TABLE = Drawn((ROWS, 3), "float32", "normal", 0.1, seed=4, name="w")

@@ -7,8 +7,8 @@ import pytest
 from tests.support.clocks import SECONDS
 from workbench.cluster.process import Process
 from workbench.kvstore import StoreError
-from workbench.sweep import reaching
-from workbench.sweep.places import Place
+from workbench.sweeps import reaching
+from workbench.sweeps.places import Place
 
 
 def started(tmp_path, code: str, program: str = sys.executable) -> Process:

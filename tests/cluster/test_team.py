@@ -18,15 +18,15 @@ pytest.importorskip("distributed")
 from distributed import Client
 
 from workbench import store
-from workbench.cluster import dask_hosts, trial, worker
+from workbench.cluster import dask_hosts, training, worker
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.process import Process
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
-from workbench.sweep import reaching
-from workbench.sweep.places import Place
-from workbench.sweep.spec import Measure
+from workbench.sweeps import reaching
+from workbench.sweeps.places import Place
+from workbench.sweeps.spec import Measure
 
 HELPERS = "tests.support.shared_training"
 
@@ -144,7 +144,7 @@ def test_a_trial_of_a_sweep_by_two_trainers_fills_its_row(hosts):
     """The one test of it with processes of its own: they start in a child of a sweep, too."""
     of = support.cell(trainers=2, threads=2, epochs=1)
     measure = Measure(seconds_warmup=0, seconds_total=0.01, samples_least=2).model_dump()
-    (row,) = trial.answers({"cell": of.model_dump(mode="json"), "measure": measure, "bytes_limit": 2**40})
+    (row,) = training.answers({"cell": of.model_dump(mode="json"), "measure": measure, "bytes_limit": 2**40})
     assert (row["status"], row["reason"]) == ("ok", "")
     assert row["error"] <= row["error_allowed"]
     assert (row["rows_trained"], row["steps_epoch"], row["steps_timed"]) == (66, 6, 5)

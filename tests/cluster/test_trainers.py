@@ -5,13 +5,13 @@ import pytest
 
 from tests.support import shared_training as support
 from workbench import data, formats
-from workbench.cluster import clicks, code, fitting, trial
+from workbench.cluster import code, fitting, streaming, training
 from workbench.kvstore import StoreError
-from workbench.sweep import grid, sources
-from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import make_problem
-from workbench.sweep.spec import SpecError
-from workbench.train.several import why_not_several
+from workbench.sweeps import grid, sources
+from workbench.sweeps.grid import setup_of
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.spec import SpecError
+from workbench.training.several import why_not_several
 
 
 def same_weights(state: dict, weights: dict) -> bool:
@@ -78,7 +78,7 @@ def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
     assert [(answer["rows"], answer["step"]) for answer in answers] == [(41, 7)] * 2
     assert all(said["bytes_grown"] >= 0 for said in told)
     assert "qualities" not in answers[0]
-    assert trial._sizes(of, 2)["rows_trained"] == 83
+    assert training._sizes(of, 2)["rows_trained"] == 83
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,17 @@ def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monk
     monkeypatch.setattr(grid.importlib.util, "find_spec", lambda name: None)
     assert "pip install 'sparse-workbench[cluster]'" in grid.why_dropped(support.cell(trainers=2, threads=2))
     monkeypatch.undo()
-    assert sources.work_of(of, "usual") == "workbench.cluster.trial:answers"
+    assert sources.work_of(of, "usual") == "workbench.cluster.training:answers"
     assert sources.work_of(support.cell(), "usual") == "usual"
     assert "workbench.cluster.team" in sources.modules_of(of) - sources.modules_of(support.cell())
 
 
 def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):
-    made = clicks.write(tmp_path / "x.sparse", 400, 4000, seed=1)
+    made = streaming.write(tmp_path / "x.sparse", 400, 4000, seed=1)
     found = data.load("sparse", path=str(tmp_path / "x.sparse"))
-    assert 0 < made - 400 * (clicks.FIELDS * 2 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
+    assert 0 < made - 400 * (streaming.FIELDS * 2 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
     assert found.x.shape == (400, 4000)
-    assert np.diff(found.x.read(0, 400).indptr).tolist() == [clicks.FIELDS] * 400
+    assert np.diff(found.x.read(0, 400).indptr).tolist() == [streaming.FIELDS] * 400
     assert 0.2 < (found.y == 1).mean() < 0.9
-    (one,), (two,) = (list(clicks.blocks(400, 4000, seed)) for seed in (1, 2))
+    (one,), (two,) = (list(streaming.blocks(400, 4000, seed)) for seed in (1, 2))
     assert not np.array_equal(one.x.indices, two.x.indices)

@@ -15,7 +15,7 @@ from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import blas
 from workbench.ops.products import ENGINES
 from workbench.settings import BY_NAME
-from workbench.sweep import grid, run_folder, spec
+from workbench.sweeps import grid, run_folder, spec
 
 SPEC = """
 name = "small"
@@ -39,6 +39,7 @@ seconds_warmup = 0.0
 seconds_sample = 0.0
 seconds_total = 0.0
 rounds = 2
+busy_most = 1.0
 """
 
 
@@ -110,7 +111,9 @@ def test_every_option_says_what_it_is():
 def test_a_sweep_then_its_report(tmp_path):
     came = run("sweep", str(spec_file(tmp_path)))
     assert came.exit_code == 0, came.output
-    assert "finished: 8 ok" in came.output
+    ends = re.search(r"finished: (\d+) ok(?:, (\d+) disturbed)?", came.output)
+    assert ends, came.output
+    assert sum(int(count or 0) for count in ends.groups()) == 8, "other programs may run beside the tests"
     again = run("sweep", str(tmp_path / "small.toml"))
     assert "8 found done" in again.output
     came = run("report", "runs/small")
@@ -153,7 +156,7 @@ def test_a_detached_sweep_goes_on_by_itself(tmp_path):
     came = run("sweep", str(spec_file(tmp_path)), "--detach", "--run", "elsewhere")
     assert "Stop it with: workbench stop elsewhere" in came.output
     *_, last = run_folder.watch("elsewhere", 0.05)
-    assert last.counts == {"ok": 8}
+    assert last.counts["ok"] + last.counts.get("disturbed", 0) == 8 == sum(last.counts.values())
 
 
 def test_training_shows_loss_phases_memory_and_quality():

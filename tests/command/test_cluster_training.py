@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from workbench.command import bench_cluster, cli, cluster_training, exits
 from workbench.command.cluster_training import where_of
-from workbench.sweep.run_folder import RunError
+from workbench.sweeps.run_folder import RunError
 
 SETTINGS = ["--dataset", "uniform", "--rows", "200", "--features", "50", "--width", "4", "--batch-rows", "40"]
 TELLS = """

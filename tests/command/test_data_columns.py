@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 from workbench.command import cli, sweeping
 from workbench.data import DataError
-from workbench.sweep import grid
-from workbench.sweep.spec import Cell
+from workbench.sweeps import grid
+from workbench.sweeps.spec import Cell
 
 pytest.importorskip("pyarrow")
 

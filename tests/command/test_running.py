@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from tests.support.clocks import SECONDS
 from workbench.command import cli, exits, running, terminal
-from workbench.sweep import run_folder
-from workbench.sweep.run_folder import Progress, RunError
+from workbench.sweeps import run_folder
+from workbench.sweeps.run_folder import Progress, RunError
 
 AT_WORK = running._at_work
 NEVER = 1e12
@@ -93,7 +93,7 @@ def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeyp
 def test_a_run_at_work_elsewhere_is_found_by_its_process(tmp_path, monkeypatch):
     far = add("far/run", state="running", pid=os.getpid()).resolve()
     monkeypatch.setattr(running, "_at_work", AT_WORK)
-    lines = {1: ["python", "-m", "workbench.sweep", str(far)], 2: ["python", "-m", "other", "x"], 3: []}
+    lines = {1: ["python", "-m", "workbench.sweeps", str(far)], 2: ["python", "-m", "other", "x"], 3: []}
     processes = [types.SimpleNamespace(cmdline=lambda line=line: line) for line in lines.values()]
     monkeypatch.setattr(running.psutil, "process_iter", lambda: processes)
     assert [run.folder for run in running.find()] == [Path("far/run")]

@@ -17,7 +17,7 @@ from workbench.analysis.advisor import advise
 from workbench.command import cli, exits, running, sweeping
 from workbench.study import command_text, suited
 from workbench.study.specs import spec_of
-from workbench.sweep import estimate, run_folder, spec
+from workbench.sweeps import estimate, run_folder, spec
 
 HEAD = 'name = "x"\n[axes]\n'
 LONG = (
@@ -134,10 +134,10 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
     assert came.exit_code == 0, came.output
     each = estimate.seconds_a_trial(spec.load("x.toml"))
     for text in (
-        "up to 12, fewer where a comparison is decided; 48 to 144 trials",
+        "up to 12, fewer where a comparison is decided; 24 to 144 trials",
         "12 of the cells left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
-        f"time │ {estimate.between((48 * each, 144 * each))} │",
+        f"time │ {estimate.between((24 * each, 144 * each))} │",
         "12 rounds tell differences from",
         "MiB for the arrays of a trial",
         "runs/x",
@@ -158,11 +158,11 @@ def test_a_dry_run_on_slurm_prints_the_job_that_runs_the_sweep(tmp_path):
 LARGE = {
     "cells": (
         HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}",
-        "1001 cells, 4,004 to 12,012 trials",
+        "1001 cells, 2,002 to 12,012 trials",
     ),
     "time": (
         HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 2000",
-        "1 cell, 4 to 12 trials, 2.2 to 6.7 hours",
+        "1 cell, 2 to 12 trials, 67 minutes to 6.7 hours",
     ),
 }
 
@@ -266,3 +266,9 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
     assert came.exit_code == exits.INTERRUPTED
     how = "Start again" if command[0] == "report" else "Go on"
     assert came.stderr == f"Interrupted. {how} with: workbench {' '.join(command)}\n"
+
+
+def test_a_budget_of_the_command_line_replaces_that_of_the_spec():
+    Path("x.toml").write_text(LONG)
+    assert sweeping.asked(Path("x.toml"), {}, 7.0)[0].limits.seconds_sweep == 7.0
+    assert sweeping.asked(Path("x.toml"), {})[0].limits.seconds_sweep is None

@@ -3,7 +3,7 @@
 from kernels import threads
 from tests.command.test_cli import run
 from workbench.command import training
-from workbench.sweep import spec
+from workbench.sweeps import spec
 
 
 def test_a_training_uses_the_threads_that_it_is_told(monkeypatch, here):

@@ -10,6 +10,7 @@ import pytest
 from tests.support.small_sets import labelled, same, svmlight
 from workbench import data
 from workbench.data import cache
+from workbench.data import content as data_content
 from workbench.data import contract as sources
 
 
@@ -83,7 +84,7 @@ def test_the_cache_can_be_elsewhere_or_nowhere(makes, tmp_path, monkeypatch):
     assert entries() == []
     monkeypatch.delenv(cache.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setattr(data_content.sys, "platform", "linux")
     assert cache.folder() == Path("/somewhere/sparse-workbench")
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from workbench import data
 from workbench.data import reader_options
-from workbench.sweep import grid
-from workbench.sweep.spec import Cell
+from workbench.sweeps import grid
+from workbench.sweeps.spec import Cell
 
 
 def test_a_malformed_line_is_refused():
@@ -19,7 +19,7 @@ def test_an_unknown_option_lists_the_known_ones():
 
 
 def test_a_cell_reads_its_file_with_the_options(tmp_path):
-    from workbench.sweep.problem import parameters_of_file
+    from workbench.sweeps.problem import parameters_of_file
 
     path = tmp_path / "x.txt"
     path.write_text("1 0:1\n0 1:1\n")

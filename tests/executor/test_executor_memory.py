@@ -12,7 +12,7 @@ import kernels
 from tests.support.toy_losses import first_type
 from workbench import autodiff, executor, formats, graph, ops
 from workbench.executor import arguments
-from workbench.executor.memory import Shared, last_uses
+from workbench.executor.program import Shared, last_uses
 from workbench.ops.contract import Op
 
 

@@ -83,7 +83,7 @@ MODELS = {
 def test_gradients_of_models(name, fused_loss, monkeypatch):
     made, args, expected = MODELS[name]()
     if not fused_loss:
-        monkeypatch.setattr("workbench.executor.fusion.slopes_of", lambda graph, facts: {})
+        monkeypatch.setattr("workbench.executor.binding.slopes_of", lambda graph, facts: {})
     with ops.recording() as log:
         bound = executor.bind(made, args, grad_req=dict.fromkeys(expected, "write"))
         bound.forward(training=True)

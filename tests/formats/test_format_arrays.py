@@ -52,6 +52,7 @@ def arrays(draw, name=None, shape=None):
     return x, dense_of(x)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (4,), (0, 3), (3, 0), (3, 4), (2, 3, 4), (0, 2, 0)])
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from workbench import formats
-from workbench.formats import FormatError, RowSparse, operators
+from workbench.formats import FormatError, RowSparse, row_sparse
 
 BOTH = {
     "add": operator.add,
@@ -34,8 +34,8 @@ IN_PLACE = {"add": operator.iadd, "subtract": operator.isub, "multiply": operato
 @pytest.fixture
 def asked(monkeypatch):
     """Functions put in that say what they were called with."""
-    monkeypatch.setattr(operators, "_functions", {})
-    formats.operators.fill({name: lambda *given, name=name: (name, *given) for name in operators.SIGNS})
+    monkeypatch.setattr(row_sparse, "_functions", {})
+    formats.row_sparse.fill({name: lambda *given, name=name: (name, *given) for name in row_sparse.SIGNS})
 
 
 def rows():
@@ -76,13 +76,13 @@ def test_signs_of_one_operand(asked, name):
 
 
 def test_every_sign_is_tested_here():
-    assert set(operators.SIGNS) == {*BOTH, *COMPARED, *ONE}
+    assert set(row_sparse.SIGNS) == {*BOTH, *COMPARED, *ONE}
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_in_place_the_array_keeps_its_format_and_type(monkeypatch, name):
-    monkeypatch.setattr(operators, "_functions", {})
-    formats.operators.fill({name: lambda x, y: np.full(x.shape, 7.9, np.float64)})
+    monkeypatch.setattr(row_sparse, "_functions", {})
+    formats.row_sparse.fill({name: lambda x, y: np.full(x.shape, 7.9, np.float64)})
     x = same = RowSparse(np.int64([[1, 2]]), [1], (3, 2))
     x = IN_PLACE[name](x, 2)
     assert x is same
@@ -106,7 +106,7 @@ for use in (lambda x: x + 1, lambda x: 2 @ x, lambda x: -x, lambda x: x > 0):
 
 def test_unknown_names_cannot_be_put_in():
     with pytest.raises(FormatError, match=r"There is no sign for plus; the names are add, subtract, "):
-        formats.operators.fill({"plus": operator.add})
+        formats.row_sparse.fill({"plus": operator.add})
 
 
 KEPT = ["x add 0", "x subtract 0", "x multiply 3", "3 multiply x", "x divide 2", "x negative", "x abs", "x greater 0"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.op_arrays import dense_of
 from tests.support.small_sets import coo, csc, csr
 from workbench import formats
-from workbench.formats import FormatError, RowSparse, compressed, contract, indices
+from workbench.formats import FormatError, RowSparse, compressed, contract
 
 PAIRS = list(itertools.product(formats.names(), repeat=2))
 DTYPES, INDEX_TYPES = contract.SCIPY_VALUES, (np.int32, np.int64)
@@ -194,14 +194,14 @@ def test_the_same_format_comes_back_itself():
 def test_indices_are_64_bit_only_where_they_must_be(monkeypatch, name):
     dense = np.eye(4, dtype=np.float32)
     small = formats.to_format(dense, name)
-    monkeypatch.setattr(indices, "INT32_LIMIT", 3)
+    monkeypatch.setattr(compressed, "INT32_LIMIT", 3)
     large = formats.to_format(dense, name)
     assert {array.dtype for array in arrays_of(small)[:2]} == {np.dtype(np.int32)}
     assert {array.dtype for array in arrays_of(large)[:2]} == {np.dtype(np.int64)}
 
 
 def test_narrow_indices_widen_when_the_result_needs_it(monkeypatch):
-    monkeypatch.setattr(indices, "INT32_LIMIT", 3)
+    monkeypatch.setattr(compressed, "INT32_LIMIT", 3)
     assert formats.to_format(csr(), "csc").indices.dtype == np.int64
     assert formats.to_format(coo(), "csr").indptr.dtype == np.int64
 

@@ -25,10 +25,19 @@ def folder_of(config) -> Path:
 
 
 def pytest_generate_tests(metafunc):
-    if "case_id" in metafunc.fixturenames:
-        folder = folder_of(metafunc.config)
-        found = [(group, name) for group in golden_cases.GROUPS for name in golden_cases.cases(folder, group)]
-        metafunc.parametrize(("group", "case_id"), found, ids=[name for _, name in found])
+    if "case_ids" in metafunc.fixturenames:
+        found = cases_by_op(folder_of(metafunc.config))
+        ids = [f"{group}-{op}" for group, op in found]
+        metafunc.parametrize(("group", "case_ids"), [(group, names) for (group, _), names in found.items()], ids=ids)
+
+
+def cases_by_op(folder: Path) -> dict[tuple[str, str], list[str]]:
+    """Names of the recorded cases by group and operator."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for group in golden_cases.GROUPS:
+        for name, case in golden_cases.cases(folder, group).items():
+            found.setdefault((group, str(case.get("op", "all"))), []).append(name)
+    return found
 
 
 def run(folder: Path, group: str, case_id: str) -> set[tuple[Difference, str]]:
@@ -52,8 +61,10 @@ def needed(folder: Path, group: str, case_id: str) -> set[tuple[Difference, str]
     return run(folder, group, case_id)
 
 
-def test_case(group, case_id, pytestconfig):
-    needed(folder_of(pytestconfig), group, case_id)
+def test_cases(group, case_ids, pytestconfig, subtests):
+    for case_id in case_ids:
+        with subtests.test(case_id):
+            needed(folder_of(pytestconfig), group, case_id)
 
 
 def test_the_folder_has_cases(pytestconfig):

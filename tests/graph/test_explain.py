@@ -10,7 +10,7 @@ import scipy.sparse
 
 from tests.support.toy_losses import joint_loss
 from workbench import executor, graph, ops
-from workbench.graph.layout import _apart, arrange
+from workbench.graph.picture import _apart, arrange
 from workbench.graph.words import cut
 
 SVG = "{http://www.w3.org/2000/svg}"

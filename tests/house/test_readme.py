@@ -10,7 +10,7 @@ import typer
 
 from workbench import data, store
 from workbench.command import cli
-from workbench.sweep import grid, spec
+from workbench.sweeps import grid, spec
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "amd-epyc-2-cores-0c50"
@@ -29,7 +29,7 @@ def commands(text: str) -> list[str]:
     return lines + [" ".join(one.split()) for one in re.findall(r"`(workbench [a-z][^`]*)`", text)]
 
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "howto").glob("*_machines.md"))]
 COMMANDS = sorted({line for page in PAGES for line in commands(page.read_text(encoding="utf-8"))})
 ROOT_COMMAND = typer.main.get_command(cli.app)
 

@@ -5,12 +5,12 @@ import inspect
 
 import pytest
 
-from workbench import settings, store, train
+from workbench import settings, store, training
 from workbench.analysis import cells
 from workbench.command import cli
 from workbench.study.choices import CHOICES
-from workbench.sweep import grid, spec, trial
-from workbench.sweep.spec import Cell, SpecError
+from workbench.sweeps import grid, spec, trial
+from workbench.sweeps.spec import Cell, SpecError
 
 NAMES = [setting.name for setting in settings.SETTINGS]
 
@@ -45,7 +45,7 @@ def test_choices_of_the_panel_are_controls_of_the_table_and_how_to_measure():
 
 
 def test_a_setup_has_the_settings_that_go_to_one():
-    fields = [field.name for field in dataclasses.fields(train.Setup)]
+    fields = [field.name for field in dataclasses.fields(training.Setup)]
     assert fields == [*settings.names(goes_to="setup"), "options", "last"]
 
 

@@ -5,15 +5,15 @@ import pytest
 
 import kernels
 from kernels import Sizes
-from workbench.measure import instructions
+from workbench.measure import bandwidth
 from workbench.measure.bandwidth import Bandwidth, Limits
 
 SIZES = Sizes(R=100, z=1000, D=400, N=17, U=300)
 
 
 def test_every_kind_has_a_rate():
-    found = dict(instructions.rates(seconds=1e-4))
-    assert set(found) == {instructions.CALL, *instructions.LOOPS}
+    found = dict(bandwidth.rates(seconds=1e-4))
+    assert set(found) == {bandwidth.CALL, *bandwidth.LOOPS}
     assert min(found.values()) > 0
 
 
@@ -21,22 +21,22 @@ def test_loops_do_what_their_names_say():
     random = np.random.default_rng(1)
     places, x, y = random.integers(0, 8, 8, np.int32), -random.random(8, np.float32), np.zeros(8, np.float32)
     for kind, expected in (("exp", np.exp(x)), ("log", np.log1p(-x)), ("pass", x / 2), ("row", x * x[places])):
-        instructions.LOOPS[kind](places, np.arange(9, dtype=np.int32), x, y)
+        bandwidth.LOOPS[kind](places, np.arange(9, dtype=np.int32), x, y)
         np.testing.assert_allclose(y, expected, rtol=1e-6)
-    instructions.LOOPS["entry"](places, np.arange(9, dtype=np.int32), x, y)
+    bandwidth.LOOPS["entry"](places, np.arange(9, dtype=np.int32), x, y)
     assert y[0] == pytest.approx(x @ x[places], rel=1e-5)
     counts = np.zeros(9, np.int32)
-    instructions.LOOPS["place"](places, counts, x, np.zeros(instructions.NUMBERS, np.float32))
+    bandwidth.LOOPS["place"](places, counts, x, np.zeros(bandwidth.NUMBERS, np.float32))
     np.testing.assert_array_equal(counts[:8], np.bincount(places, minlength=8))
     sums = np.array([1, 0, 1, 1], np.int32)
-    instructions.LOOPS["scan"](places, sums, x, y)
+    bandwidth.LOOPS["scan"](places, sums, x, y)
     assert sums.tolist() == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("name", [name for name in kernels.names() if "." not in name])
 def test_a_kernel_names_kinds_that_are_measured(name):
     work = dict(kernels.get(name).cost(SIZES).work)
-    assert set(work) <= set(instructions.LOOPS)
+    assert set(work) <= set(bandwidth.LOOPS)
     assert all(count > 0 for count in work.values())
 
 

@@ -1,6 +1,5 @@
-"""The clock, memory and the machine record."""
+"""Memory, statistics and the machine record."""
 
-import gc
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,61 +10,16 @@ import pytest
 from kernels import threads
 from tests.support.clocks import Clock, until
 from tests.support.sweeps import row_of_trial
-from workbench import data, train
-from workbench.measure import blas, clock, machine, memory, stats
-from workbench.sweep import trial
-
-
-def test_short_steps_are_grouped_until_a_sample_is_long_enough(monkeypatch):
-    time = Clock()
-    monkeypatch.setattr(clock, "perf_counter", time)
-
-    def step() -> dict[str, float]:
-        time.now += 2e-4
-        return {"work": 2e-4, "other": 1e-4}
-
-    policy = clock.Policy(seconds_warmup=0.01, seconds_sample=0.004, seconds_total=0.018, samples_least=3)
-    taken = clock.sample(step, policy)
-    assert (taken.steps_a_sample, taken.steps) == (20, 100)
-    assert taken.seconds == pytest.approx([2e-4] * 5)
-    assert taken.phases == pytest.approx({"work": 2e-4, "other": 1e-4})
-
-
-def test_sampling_ends_by_count_or_by_time_but_has_the_least():
-    quick = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=100, samples_least=2, samples_most=5)
-    assert len(clock.sample(dict, quick).seconds) == 5
-    least = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=4)
-    assert len(clock.sample(dict, least).seconds) == 4
-
-
-def test_sampling_that_is_cut_short_keeps_its_samples_and_says_so():
-    slow = clock.Policy(seconds_warmup=9.0, seconds_sample=0, seconds_total=9.0, seconds_most=0.0)
-    taken = clock.sample(dict, slow)
-    assert (len(taken.seconds), taken.steps, taken.is_cut) == (1, 1, True)
-    quick = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=1)
-    assert not clock.sample(dict, quick).is_cut
-
-
-def test_no_garbage_is_collected_while_samples_are_taken():
-    seen = []
-    policy = clock.Policy(seconds_warmup=0, steps_warmup=1, seconds_sample=0, seconds_total=0, samples_least=2)
-    clock.sample(lambda: seen.append(gc.isenabled()) or {}, policy)
-    assert seen == [True, False, False]
-    assert gc.isenabled()
-
-
-def test_warm_up_does_its_steps_and_is_not_sampled():
-    calls = []
-    policy = clock.Policy(seconds_warmup=0, steps_warmup=6, seconds_sample=0, seconds_total=0, samples_least=1)
-    taken = clock.sample(lambda: calls.append(1) or {}, policy)
-    assert (len(calls), taken.steps) == (7, 1)
+from workbench import data, training
+from workbench.measure import blas, clock, machine, memory
+from workbench.sweeps import trial
 
 
 def test_median_interval_covers_the_true_median_as_often_as_it_says():
     rng = np.random.default_rng(0)
     covered = 0
     for _ in range(400):
-        _, low, high = stats.median_interval(rng.exponential(size=15))
+        _, low, high = clock.median_interval(rng.exponential(size=15))
         covered += low <= np.log(2) <= high
     assert covered / 400 >= 0.94
 
@@ -101,10 +55,10 @@ def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):
     made = data.load("uniform", rows=600, features=500, density=0.02, classes=4, seed=0, cache=False)
     gradient, update = ("dense", "standard") if format == "dense" else ("row_sparse", "lazy")
     engine = "dense" if format == "dense" else "ours"
-    setup = train.Setup(
+    setup = training.Setup(
         format=format, engine=engine, gradient=gradient, update=update, shuffle=shuffle, batch_rows=60, optimizer="sgd"
     )
-    run = train.Run(setup, made.x.toarray() if format == "dense" else made.x, made.y, 4)
+    run = training.Run(setup, made.x.toarray() if format == "dense" else made.x, made.y, 4)
     list(run.events(1))
     parts = memory.predicted_training_bytes(
         format=format, rows=600, features=500, nnz=made.x.nnz, batch_rows=60, states=0,
@@ -170,6 +124,24 @@ def test_other_programs_have_what_the_cores_did_and_this_one_did_not(busy, own, 
     )
     process.now, wall.now = own, 2.0
     assert watch.share() == pytest.approx(share)
+
+
+def test_what_other_programs_do_in_a_pause_is_left_out(monkeypatch):
+    times, process, wall = SimpleNamespace(user=50.0), Clock(), Clock()
+    monkeypatch.setattr(machine.psutil, "cpu_times", lambda: times)
+    monkeypatch.setattr(machine, "time", SimpleNamespace(process_time=process, perf_counter=wall))
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
+    watch = machine.OtherPrograms()
+
+    def passed(seconds, busy, own):
+        times.user, process.now, wall.now = times.user + busy, process.now + own, wall.now + seconds
+
+    for _ in range(2):
+        passed(1.0, busy=1.5, own=1.0)
+        watch.pause()
+        passed(10.0, busy=20.0, own=0.5)
+        watch.resume()
+    assert watch.share() == pytest.approx(0.25)
 
 
 def test_the_share_of_other_programs_is_one_of_all_cores_on_any_system():

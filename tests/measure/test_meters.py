@@ -32,6 +32,17 @@ def test_energy_throttling_and_frequency_are_what_the_system_counts_meanwhile(tm
     assert found["bytes_swapped"] >= 0
 
 
+def test_what_the_system_counts_in_a_pause_is_left_out(tmp_path):
+    meters = Meters(**machine(tmp_path))
+    machine(tmp_path, microjoules=6_000_000, throttled=4)
+    meters.pause()
+    machine(tmp_path, microjoules=50_000_000, throttled=40)
+    meters.resume()
+    machine(tmp_path, microjoules=52_000_000, throttled=42)
+    found = meters.columns(steps=3)
+    assert (found["joules_step"], found["throttled"]) == (1.0, 3)
+
+
 def test_a_counter_that_began_anew_and_a_machine_without_one_have_no_number(tmp_path):
     meters = Meters(**machine(tmp_path))
     machine(tmp_path, microjoules=1)

@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from tests.support.small_models import training_of
-from workbench import data, formats, models, train
+from workbench import data, formats, models, training
 from workbench.models import ModelError
 from workbench.models.nodes import Around, Nodes, numbered, rounded
-from workbench.sweep import problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps import problem
+from workbench.sweeps.spec import Cell
 
 GCN = models.get("graph_convolution")
 ROWS = 60
@@ -190,8 +190,8 @@ def test_the_graph_tells_more_than_features_alone_of_rows_held_out():
     for name in ("graph_convolution", "softmax"):
         cell = Cell(dataset="block_graph", reading=reading, model=name, features=None, epochs=1)
         made = problem.make_problem(cell)
-        setup = train.Setup(model=name, optimizer="adagrad", batch_rows=200, intercept=True)
-        run = train.make_run(setup, made.x, made.y, made.width, made.facts)
+        setup = training.Setup(model=name, optimizer="adagrad", batch_rows=200, intercept=True)
+        run = training.make_run(setup, made.x, made.y, made.width, made.facts)
         for _ in run.events(60):
             pass
         quality[name] = run.quality(*made.held_out)
@@ -202,14 +202,14 @@ def test_the_graph_tells_more_than_features_alone_of_rows_held_out():
 
 def test_what_does_not_belong_to_the_graph_is_refused():
     run, x, y = training_of(GCN, rows=ROWS)
-    with pytest.raises(train.SetupError, match="trains on the rows that its graph was given for, no others"):
+    with pytest.raises(training.SetupError, match="trains on the rows that its graph was given for, no others"):
         run.take(x, y)
     with pytest.raises(ModelError, match="The graph has 60 nodes of 40 features; 59 rows of 39 features came"):
-        train.make_run(run.setup, x[:59, :39], y[:59], 3, run.given.facts)
+        training.make_run(run.setup, x[:59, :39], y[:59], 3, run.given.facts)
     with pytest.raises(ModelError, match="needs data with a graph of its rows; this data has none"):
-        train.make_run(run.setup, x, y, 3)
+        training.make_run(run.setup, x, y, 3)
     told = "The graph_convolution model has no steps on cuda yet: models whose scores are X @ W train there."
-    assert train.why_impossible(train.Setup(model="graph_convolution", device="cuda")) == told
+    assert training.why_impossible(training.Setup(model="graph_convolution", device="cuda")) == told
 
 
 def test_rows_of_x_are_divided_by_their_sums_where_that_is_asked_for():

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from workbench import models, train
+from workbench import models, training
 from workbench.metrics import r2
 from workbench.models import Given, Model, ModelError, Option, Parameter, glorot, he
 from workbench.models.options import of_model
-from workbench.sweep import grid, problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps import grid, problem
+from workbench.sweeps.spec import Cell
 
 TABLE = {
     "hidden": Option(64, "units", least=1, most=4096),
@@ -66,8 +66,8 @@ def test_data_that_lacks_what_a_model_needs_is_refused():
 
 
 def test_unknown_options_make_no_cell_and_those_of_other_models_are_left_out():
-    setup = train.Setup(model="softmax", model_options="hidden=3")
-    assert train.why_impossible(setup) == "The softmax model has no option 'hidden'; it has none."
+    setup = training.Setup(model="softmax", model_options="hidden=3")
+    assert training.why_impossible(setup) == "The softmax model has no option 'hidden'; it has none."
     cell = Cell(model="softmax", model_options="hidden=3")
     assert grid.unread(cell) == ["model_options"]
     assert grid.without_unread(cell) == Cell(model="softmax")
@@ -82,5 +82,5 @@ def test_starting_values_have_the_deviation_that_is_named():
     assert he(50) == pytest.approx(0.2)
     model = models.get("factorization_machine")
     factors = model.parameters(Given(4000, 5))[1]
-    run = train.Run(train.Setup(model=model.name), np.ones((3, 4000), np.float32)[:, :], np.ones((3, 1)), 5)
+    run = training.Run(training.Setup(model=model.name), np.ones((3, 4000), np.float32)[:, :], np.ones((3, 1)), 5)
     assert run.start_of(factors).std() == pytest.approx(0.01, rel=0.05)

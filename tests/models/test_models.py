@@ -5,8 +5,8 @@ import pytest
 
 from tests.support.small_models import settings_for, training_of
 from tests.support.tiny_sweeps import trial_row
-from workbench import models, train
-from workbench.sweep.check import check_step
+from workbench import models, training
+from workbench.sweeps.check import check_step
 
 WAYS = [
     {"gradient": "row_sparse", "update": "lazy"},
@@ -27,7 +27,7 @@ def model(request) -> models.Model:
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_graph_has_the_parameters_that_the_model_states(model, intercept):
     if intercept and not model.has_intercept:
-        assert "no intercept" in train.why_impossible(train.Setup(model=model.name, intercept=True))
+        assert "no intercept" in training.why_impossible(training.Setup(model=model.name, intercept=True))
         return
     run, *_ = training_of(model, intercept=intercept)
     scores, loss = model.graph(run.given, intercept=intercept)
@@ -80,11 +80,11 @@ def test_starting_values_come_from_the_seed():
 
 
 def test_on_cuda_only_models_that_are_a_product_train():
-    reason = train.why_impossible(train.Setup(model="factorization_machine", device="cuda"))
+    reason = training.why_impossible(training.Setup(model="factorization_machine", device="cuda"))
     assert (
         reason == "The factorization_machine model has no steps on cuda yet: models whose scores are X @ W train there."
     )
-    assert train.why_impossible(train.Setup(device="cuda")) == ""
+    assert training.why_impossible(training.Setup(device="cuda")) == ""
 
 
 WAYS_OF_TRIALS = [{}, DENSE, {"update": "exact", "gradient": "fused"}]
@@ -110,7 +110,7 @@ def test_a_step_that_is_wrong_only_at_a_jump_is_drawn_anew_and_one_that_is_wrong
     """A unit on the other side of its jump shows in one draw; a fault shows in all."""
     run, *_ = training_of(models.get("embedding_mlp"))
     assert not check_step(run).reason
-    real, calls = train.Run.backward, []
+    real, calls = training.Run.backward, []
 
     def wrong(times: int):
         def backward(self, laps=None):
@@ -124,10 +124,10 @@ def test_a_step_that_is_wrong_only_at_a_jump_is_drawn_anew_and_one_that_is_wrong
 
     for times, is_wrong in ((1, False), (10, True)):
         calls.clear()
-        monkeypatch.setattr(train.Run, "backward", wrong(times))
+        monkeypatch.setattr(training.Run, "backward", wrong(times))
         assert bool(check_step(run).reason) == is_wrong
     smooth, *_ = training_of(models.get("matrix_factorization"))
     calls.clear()
-    monkeypatch.setattr(train.Run, "backward", lambda self, laps=None: calls.append(1) or real(self, laps))
+    monkeypatch.setattr(training.Run, "backward", lambda self, laps=None: calls.append(1) or real(self, laps))
     assert not check_step(smooth).reason
     assert len(calls) == 1

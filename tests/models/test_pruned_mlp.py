@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.support.small_models import training_of
-from workbench import formats, models, train
-from workbench.bridges.learner import Learner
+from workbench import formats, models, training
+from workbench.bridges.sklearn_base import Learner
 from workbench.models import ModelError
 
 MODEL = models.get("pruned_mlp")
@@ -21,17 +21,17 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 CSR = {"format": "csr", "gradient": "dense", "update": "standard"}
 
 
-def trained(options: str, epochs: int = 3, **settings) -> tuple[train.Run, list[float]]:
+def trained(options: str, epochs: int = 3, **settings) -> tuple[training.Run, list[float]]:
     run, *_ = training_of(MODEL, **{"model_options": options, "optimizer": "adam", **settings})
     return run, [event.loss for event in run.events(epochs)]
 
 
-def matrix(run: train.Run, name: str) -> np.ndarray:
+def matrix(run: training.Run, name: str) -> np.ndarray:
     """A weight matrix [D, N], made dense."""
     return run.pattern(name).matrix(run.patterned[name].values).toarray()
 
 
-def names(run: train.Run) -> list[str]:
+def names(run: training.Run) -> list[str]:
     return list(run.patterned)
 
 
@@ -48,7 +48,7 @@ def test_with_csr_weights_and_with_a_mask_it_trains_alike(options, x):
         np.testing.assert_allclose(matrix(sparse, name), masked.arrays[name], rtol=1e-6, atol=1e-10)
 
 
-def by_hand(run: train.Run, x: np.ndarray, y: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
+def by_hand(run: training.Run, x: np.ndarray, y: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
     """Mean loss and dense gradients [D, N] of the weight matrices, in plain NumPy."""
     weights = [matrix(run, name) for name in names(run)]
     layers = [x]
@@ -79,7 +79,7 @@ def test_the_gradient_is_that_of_the_dense_formula_at_the_pattern(held):
         np.testing.assert_allclose(came, expected[name][at.rows, at.indices], rtol=1e-9, atol=1e-14)
 
 
-def step_that_moves(rule: str, **settings) -> tuple[train.Run, dict, dict]:
+def step_that_moves(rule: str, **settings) -> tuple[training.Run, dict, dict]:
     """(the run after a step that moved the pattern, patterns, values and states before it, dense gradients before)."""
     options = f"{SMALL}, pattern={rule}, every=3, until=30, fraction=0.5"
     run, x, y = training_of(MODEL, model_options=options, batch_rows=200, shuffle=False, optimizer="adam", **settings)
@@ -115,7 +115,7 @@ def test_rigl_drops_the_smallest_and_grows_where_the_dense_gradient_is_largest(x
 @pytest.mark.parametrize("rule", ["set", "rigl"])
 def test_states_of_what_was_dropped_go_and_those_of_what_was_grown_are_new(rule, monkeypatch):
     monkeypatch.setattr(
-        train.Run, "update", lambda self, gradients: None if self.step == 3 else UPDATE(self, gradients)
+        training.Run, "update", lambda self, gradients: None if self.step == 3 else UPDATE(self, gradients)
     )
     run, before, _ = step_that_moves(rule, **CSR)
     for name, (pattern, _, states) in before.items():
@@ -130,7 +130,7 @@ def test_states_of_what_was_dropped_go_and_those_of_what_was_grown_are_new(rule,
             assert new[stayed].any()
 
 
-UPDATE = train.Run.update
+UPDATE = training.Run.update
 
 
 def test_set_grows_elsewhere_for_another_seed_and_alike_for_the_same():
@@ -174,7 +174,7 @@ def test_a_state_that_does_not_fit_is_refused_and_nothing_changes():
         ({"step": np.array([-1])}, "step is array"),
         ({"more": weights}, "The state has .*'more'"),
     ]:
-        with pytest.raises(train.SetupError, match=message):
+        with pytest.raises(training.SetupError, match=message):
             run.load_state_dict({**state, **change})
     after = run.state_dict()
     for name, array in before.items():
@@ -183,7 +183,7 @@ def test_a_state_that_does_not_fit_is_refused_and_nothing_changes():
 
 
 def test_a_learner_with_a_pattern_that_moved_is_pickled_with_it():
-    setup = train.Setup(model="pruned_mlp", model_options=MOVING["set"], batch_rows=40, optimizer="adam")
+    setup = training.Setup(model="pruned_mlp", model_options=MOVING["set"], batch_rows=40, optimizer="adam")
     run, x, y = training_of(MODEL, model_options=MOVING["set"])
     x = x.astype(np.float32)
     learner = Learner(setup, x.shape[1], 3)
@@ -217,9 +217,9 @@ def test_other_sizes_are_refused(hidden):
 
 
 def test_what_it_does_not_do_is_refused_in_words():
-    assert "no steps on cuda yet" in train.why_impossible(train.Setup(model="pruned_mlp", device="cuda"))
+    assert "no steps on cuda yet" in training.why_impossible(training.Setup(model="pruned_mlp", device="cuda"))
     with pytest.raises(ModelError, match="take weights=csr"):
         training_of(MODEL, optimizer="group_adagrad", **DENSE)
     run, x, y = training_of(MODEL, model_options=MOVING["rigl"])
-    with pytest.raises(train.SetupError, match="takes no weights of rows; pattern=set does"):
+    with pytest.raises(training.SetupError, match="takes no weights of rows; pattern=set does"):
         run.take(x, y, np.ones(len(y)))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn import datasets, linear_model
 from sklearn.preprocessing import StandardScaler
 
-from workbench import data, models, train
+from workbench import data, models, training
 from workbench.data.dataset.record import canonical
 
 SETS = {"classes": datasets.load_digits, "binary": datasets.load_breast_cancer, "numbers": datasets.load_diabetes}
@@ -25,14 +25,14 @@ def real(target: str) -> data.Dataset:
     return data.Dataset(target, matrix, y, data.Labels("classes", tuple(map(str, range(y.max() + 1)))), "", "")
 
 
-def trained(model: models.Model, epochs: int, **settings) -> tuple[train.Training, np.ndarray, np.ndarray]:
+def trained(model: models.Model, epochs: int, **settings) -> tuple[training.Training, np.ndarray, np.ndarray]:
     """A training that left a fifth of the set out; X and y of all of it."""
     made = real("classes" if model.target == "multilabel" else model.target)
     width = model.width or data.natural_width(made, model.target)
     y = data.targets(made, model.target, model.outputs or width, np.float64)
     x, held_out = made.x.astype(np.float64), made.rows // 5
-    setup = train.Setup(**{"model": model.name, "dtype": "float64", "batch_rows": 32, **settings})
-    run = train.make_run(setup, x[held_out:], y[held_out:], width)
+    setup = training.Setup(**{"model": model.name, "dtype": "float64", "batch_rows": 32, **settings})
+    run = training.make_run(setup, x[held_out:], y[held_out:], width)
     for _ in run.events(epochs):
         pass
     return run, x[:held_out], y[:held_out]
@@ -58,11 +58,11 @@ def test_a_convex_model_ends_where_that_of_scikit_learn_does(name):
     width = data.natural_width(made, model.target)
     x, y = made.x.astype(np.float64), data.targets(made, model.target, width, np.float64)
     decay = 0.0 if name == "linear" else 1 / made.rows
-    setup = train.Setup(
+    setup = training.Setup(
         model=name, dtype="float64", batch_rows=made.rows, optimizer="momentum", shuffle=False, gradient="dense",
         update="standard", options={"learning_rate": 2.0, "beta": 0.95, "decay": decay},
     )  # fmt: skip
-    run = train.make_run(setup, x, y, width)
+    run = training.make_run(setup, x, y, width)
     for _ in run.events(600):
         pass
     theirs = CONVEX[name]().fit(x.toarray(), y.ravel())

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from tests.support.small_models import training_of
-from workbench import data, formats, metrics, models, train
+from workbench import data, formats, metrics, models, training
 from workbench.models import ModelError
 from workbench.models.two_fields import pairs_of, with_items_unseen
-from workbench.train import ranking
+from workbench.training import ranking
 
 USERS, ITEMS = 6, 9
 PAIRS = [(0, 0), (0, 1), (0, 2), (1, 8), (2, 3), (3, 3), (4, 0), (5, 7), (5, 8)]
@@ -139,8 +139,8 @@ def test_popularity_counts_rows():
 
 
 def test_an_intercept_of_an_order_is_refused_and_left_out_by_default():
-    assert not train.Setup(model="bpr").has_intercept
-    reason = train.why_impossible(train.Setup(model="bpr", intercept=True))
+    assert not training.Setup(model="bpr").has_intercept
+    reason = training.why_impossible(training.Setup(model="bpr", intercept=True))
     assert reason == "The bpr model has no intercept, which would change no order; leave it out."
 
 

@@ -7,7 +7,8 @@ from tests.support import small_modules as small
 from workbench import data, formats, graph, ops
 from workbench.formats import RowSparse
 from workbench.kvstore import LocalStore, StoreError
-from workbench.module import Module, reads
+from workbench.module import Module
+from workbench.module import worker as module_worker
 from workbench.module.worker import slices_of
 
 MODELS = {
@@ -197,8 +198,8 @@ X = graph.variable("x", format="csr", shape=(4, 6))
 IDS = graph.variable("ids", shape=(4,))
 LOOSE = graph.variable("loose", shape=(4, 6))
 W = graph.variable("w", format="row_sparse", shape=(6, 3))
-COLUMNS = {reads.Source("columns", "x")}
-ROWS = {reads.Source("ids", "ids")}
+COLUMNS = {module_worker.Source("columns", "x")}
+ROWS = {module_worker.Source("ids", "ids")}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,7 @@ def test_the_rows_that_are_read_are_found(symbol, wanted):
     known = {"x": (4, 6), "ids": (4,), "loose": (4, 6)}
     arguments = symbol.arguments()
     given = {name: shape for name, shape in known.items() if name in arguments}
-    found = reads.find(symbol, symbol.infer(given).facts, list(known))
+    found = module_worker.find(symbol, symbol.infer(given).facts, list(known))
     assert found["w"] == wanted
 
 
@@ -237,10 +238,10 @@ def test_rows_of_a_batch_are_sorted_and_unique():
     x = formats.to_format(np.float32([[0, 1, 0, 0, 2], [0, 3, 0, 0, 0]]), "csr")
     both = frozenset(COLUMNS | ROWS)
     arrays = {"x": x, "ids": np.float32([3, 3, 0])}
-    assert reads.rows(frozenset(COLUMNS), arrays).tolist() == [1, 4]
-    assert reads.rows(both, arrays).tolist() == [0, 1, 3, 4]
-    assert reads.rows(reads.NOTHING, arrays).tolist() == []
-    assert reads.rows(both, arrays).dtype == np.int64
+    assert module_worker.rows(frozenset(COLUMNS), arrays).tolist() == [1, 4]
+    assert module_worker.rows(both, arrays).tolist() == [0, 1, 3, 4]
+    assert module_worker.rows(module_worker.NOTHING, arrays).tolist() == []
+    assert module_worker.rows(both, arrays).dtype == np.int64
 
 
 @pytest.mark.parametrize("held", ["csr", "csc", "coo", "dense"])

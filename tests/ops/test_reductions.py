@@ -41,6 +41,7 @@ def matrices() -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("format", [*MATRICES, "row_sparse", "dense"])
 @pytest.mark.parametrize("kind", matrices())
 @pytest.mark.parametrize("name", NAMES)

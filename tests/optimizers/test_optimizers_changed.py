@@ -29,6 +29,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("held", ["dense", "row_sparse"])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", RULES)

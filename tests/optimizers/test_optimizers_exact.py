@@ -34,6 +34,7 @@ def extra(name):
 
 
 @every_rule
+@pytest.mark.covering
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
 def test_exact_is_the_dense_rule_over_50_steps(name, schedule, decay):

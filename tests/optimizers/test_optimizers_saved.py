@@ -25,6 +25,7 @@ def same_bits(one, other):
 
 
 @every_rule
+@pytest.mark.covering
 @pytest.mark.parametrize("lazy", optimizers.LAZY)
 @pytest.mark.parametrize("held", ["dense", "row_sparse"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

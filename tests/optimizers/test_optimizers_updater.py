@@ -127,6 +127,7 @@ def test_row_sparse_weights_may_get_other_rows_between_steps():
 
 
 @every_rule
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(D,), (D, 1), (D, 2, 3), (1, 4), (D, 2, 1, 2)])
 def test_weights_of_any_rank_and_type_train_as_the_table_of_their_rows(name, shape, dtype):
@@ -155,6 +156,7 @@ def test_weights_without_rows_columns_or_axes(shape):
 
 
 @every_rule
+@pytest.mark.covering
 @pytest.mark.parametrize("lazy", optimizers.LAZY)
 @pytest.mark.parametrize("held", ["dense", "row_sparse"])
 def test_unsummed_gradients_train_as_their_sums(name, lazy, held):

@@ -11,7 +11,7 @@ from tests.support.clocks import SECONDS, Stopwatch, until
 from tests.support.notebook_page import Lab, with_parameters
 from tests.support.panel_runs import write_run
 from workbench.panels import lab
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -93,7 +93,7 @@ def stopped_beside(page: Lab, address: str) -> None:
 
 
 def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook, address):
-    """That a run which was stopped goes on is tested in `tests/sweep`, that it is found in `test_panels.py`."""
+    """That a run which was stopped goes on is tested in `tests/sweeps`, that it is found in `test_panels.py`."""
     page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
     run = page.folder / "runs" / lab.NAME
     page.run_all()

@@ -8,7 +8,7 @@ from workbench import store
 from workbench.panels import explored
 from workbench.panels.exploring import ALL, Exploration
 from workbench.study.choices import ChoiceError
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 
 @pytest.fixture(scope="module")

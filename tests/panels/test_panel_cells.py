@@ -7,9 +7,10 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import write_run
-from workbench.panels import cells, lab
-from workbench.sweep import grid, run_folder
-from workbench.sweep.spec import dump
+from workbench.panels import lab
+from workbench.panels import panel as panels_panel
+from workbench.sweeps import grid, run_folder
+from workbench.sweeps.spec import dump
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def begun(study, rows, **known):
     write_run(study.folder, rows, **known)
     (study.folder / run_folder.SPEC).write_text(dump(study.spec()))
     study.poll()
-    return cells.of_run(study)
+    return panels_panel.of_run(study)
 
 
 def row(key, status="ok", seconds=0.002, **other):
@@ -70,9 +71,9 @@ def test_a_run_without_a_spec_or_with_a_damaged_one_has_no_grid(study):
     state, keys = study
     write_run(state.folder, [row(keys[0.01, "csr", False])])
     state.poll()
-    assert cells.of_run(state) == ""
+    assert panels_panel.of_run(state) == ""
     (state.folder / run_folder.SPEC).write_text("{")
-    assert cells.of_run(state) == ""
+    assert panels_panel.of_run(state) == ""
 
 
 def test_the_panel_shows_the_command_of_its_choices_and_of_no_others(here, opened):

@@ -4,11 +4,12 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import inputs, text, write_run
+from workbench.measure.rounds import FIRST, MOST
 from workbench.panels import lab, pages
 from workbench.study import choices
-from workbench.sweep import grid
-from workbench.sweep.estimate import SECONDS_OVERHEAD
-from workbench.sweep.spec import Cell
+from workbench.sweeps import grid
+from workbench.sweeps.estimate import SECONDS_OVERHEAD
+from workbench.sweeps.spec import Cell
 
 
 def sparse_of(study) -> list[dict]:
@@ -42,7 +43,7 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
     ]
     assert list(spec.contenders[len(made_of) :]) == dense_of()
     cells = len(grid.expand(spec).cells)
-    assert study.planned.rest == (4 * cells, 12 * cells)
+    assert study.planned.rest == (FIRST * cells, MOST * cells)
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
@@ -166,9 +167,9 @@ def test_the_plan_tells_trials_configurations_and_time(here, opened):
     one = {"updates": "lazy", "engines": "ours", "launches": "kernels", "holds": "format"}
     panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, **one))
     each, cells = 1 + 0.1 + SECONDS_OVERHEAD, 1 + len(dense_of())
-    assert panel.state.planned.seconds == pytest.approx((4 * cells * each, 6 * cells * each))
-    assert f"{4 * cells} to {6 * cells} trials; Run takes " in text(panel)
-    assert "6 rounds tell differences from 1.6 x on" in text(panel)
+    assert panel.state.planned.seconds == pytest.approx((FIRST * cells * each, 6 * cells * each))
+    assert f"{FIRST * cells} to {6 * cells} trials; Run takes " in text(panel)
+    assert "6 rounds tell differences from 1.3 x on" in text(panel)
     assert "CSR ours · fused gradient · lazy; dense" in text(panel)
 
 

@@ -9,8 +9,8 @@ from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, pages
 from workbench.study import files, suited
-from workbench.sweep import run_folder
-from workbench.sweep.spec import dump
+from workbench.sweeps import run_folder
+from workbench.sweeps.spec import dump
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pytest
 from tests.support import rows as made
 from tests.support.clocks import Clock
 from tests.support.panel_runs import text, write_run
-from workbench.panels import cells, lab, pages, picture, state
-from workbench.panels.chart import SECONDS_PATIENCE
+from workbench.panels import lab, pages, picture, state
+from workbench.panels import panel as panels_panel
 from workbench.panels.picture import Picture
-from workbench.panels.results_view import VIEWS
-from workbench.sweep import run_folder
-from workbench.sweep.progress import TIMED
+from workbench.panels.results_view import SECONDS_PATIENCE, VIEWS
+from workbench.sweeps import run_folder
+from workbench.sweeps.progress import TIMED
 
 FAKE = Picture("A chart", "It says nothing.", b"")
 
@@ -66,7 +66,7 @@ def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, ope
 def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long(here, opened, monkeypatch):
     study, clock = lab.study(), Clock()
     panel, rows, told = opened(study, clock=clock), made.sweep(), []
-    monkeypatch.setattr(cells, "of_run", lambda state: told.append(clock.now) or "")
+    monkeypatch.setattr(panels_panel, "of_run", lambda state: told.append(clock.now) or "")
     for count, stage in enumerate(TIMED, 1):
         write_run(study.folder, rows[:count], stage=stage, current_key="5eed")
         for _ in range(5):

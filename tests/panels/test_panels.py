@@ -4,9 +4,9 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
-from workbench.panels import lab, notebook
-from workbench.sweep import run_folder
-from workbench.sweep.spec import SpecError
+from workbench.panels import lab
+from workbench.sweeps import run_folder
+from workbench.sweeps.spec import SpecError
 
 
 def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
@@ -143,7 +143,7 @@ def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
     study = lab.study(threads=1)
     lab.run(study, tell=told.append)
     assert len(study.rows) == 48
-    assert told[0].startswith("180 to 540 trials; Run takes ")
+    assert told[0].startswith("90 to 540 trials; Run takes ")
     assert told[-1] == "Finished: 48 of 48 trials."
     assert "48 of 48 trials gave a result" in lab.gate(study).text
 
@@ -181,7 +181,7 @@ def test_names_that_papermill_set_and_nobody_knows_are_refused():
         lab.parameters(namespace)
     namespace["In"][-1] = "# Parameters\ndensities = [0.1]\nshow_widgets = False\n"
     assert lab.parameters(namespace) == {"densities": [0.1]}
-    assert notebook.injected(namespace["In"]) == ["densities", "show_widgets"]
+    assert lab.injected(namespace["In"]) == ["densities", "show_widgets"]
 
 
 def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkeypatch):
@@ -194,7 +194,7 @@ def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkey
     monkeypatch.setattr(run_folder, "start", start)
     spec = {"name": "sizes", "axes": {"dataset": "clicks", "reading": ["hashed=10", "hashed=20"], "model": "logistic"}}
     study = lab.study_of(spec, "somewhere")
-    assert str(study.planned).startswith("8 to 24 trials; Run takes ")
+    assert str(study.planned).startswith("4 to 24 trials; Run takes ")
     assert study.following == ""
     study.start()
     [(came, folder)] = started

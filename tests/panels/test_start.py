@@ -15,8 +15,8 @@ from workbench.analysis.recommendation import Said
 from workbench.panels import answers, lab
 from workbench.panels.answers import advise, compare, explore, inspect
 from workbench.panels.start import Start
-from workbench.sweep import run_folder
-from workbench.sweep.spec import dump
+from workbench.sweeps import run_folder
+from workbench.sweeps.spec import dump
 
 
 def pressed(start: Start, name: str) -> str:

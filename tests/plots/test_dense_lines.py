@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import cells
-from workbench.plots import shown, style
+from workbench.plots import density, style
 
 MANY = (
     *maker.BOTH_AT_THEIR_BEST,
@@ -59,7 +59,7 @@ def test_of_a_few_all_are_drawn_and_none_is_left_out():
     texts = legend("time_density", swept((maker.DENSE, maker.SERIAL, maker.DENSE_IN_CALLS, maker.SPARSE)))
     assert dense_of(texts) == ["dense", "dense, 1 thread", "dense · epoch"]
     assert not [text for text in texts if text.startswith("left out")]
-    assert shown.MOST_BASELINES == 3
+    assert density.MOST_BASELINES == 3
 
 
 def test_all_candidates_are_in_the_table_and_among_the_bars():

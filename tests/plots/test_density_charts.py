@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said
 from workbench import plots, store
 from workbench.analysis import breakeven, latest
+from workbench.plots import style
 
 
 def test_one_density_is_bars_with_the_better_baseline_marked():
@@ -41,23 +43,59 @@ def test_both_baselines_are_drawn_and_told_apart():
     np.testing.assert_array_less(lines["dense"].get_ydata(), lines["dense, 1 thread"].get_ydata())
 
 
-def test_disturbed_trials_are_no_points_of_time_and_are_counted():
+def test_what_ran_only_beside_other_programs_is_grey_and_hollow_and_not_on_the_line():
     rows = [maker.disturbed(row) if row["density"] == 0.01 and row["format"] == "csr" else row for row in maker.sweep()]
     figure, _ = drawn("time_density", rows)
-    sparse = next(line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 5)
-    assert not [density for density in sparse.get_xdata() if 0.009 < density < 0.011]
-    assert "left out: 4 disturbed" in said(figure)
-    assert "disturbed" not in said(drawn("memory_density", rows)[0]), "memory does not change beside other programs"
-    lost = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
-    assert (
-        lost[1] == "Undecided: other programs were at work, so no cell of this group has a time a step: 12 disturbed."
-    )
+    lines = figure.axes[0].get_lines()
+    quiet = next(line for line in lines if len(line.get_xdata()) == 5)
+    assert not [density for density in quiet.get_xdata() if 0.009 < density < 0.011]
+    (beside,) = (line for line in lines if str(line.get_label()).endswith(style.BESIDE))
+    pooled = latest(store.frame(rows))
+    (known,) = pooled[pooled["status"] == "disturbed"].to_dict("records")
+    assert beside.get_xydata().tolist() == [pytest.approx([known["density_measured"], known["seconds_step"]])]
+    assert (beside.get_color(), beside.get_markerfacecolor()) == (style.GREY, "white")
+    assert beside.get_marker() == quiet.get_marker(), "the configuration is still told"
+    assert f"{style.BESIDE}: 4 trials" in said(figure)
+    assert style.BESIDE not in said(drawn("memory_density", rows)[0]), "memory does not change beside other programs"
 
 
-def test_few_rounds_and_a_break_even_that_is_not_known_are_said():
-    figure, _ = drawn("time_density", maker.sweep(rounds=2))
-    assert "12 of 12 cells from fewer than four rounds, which decide nothing" in said(figure)
-    assert "break-even" not in said(figure)
+def test_a_chart_of_cells_that_all_ran_beside_other_programs_has_their_times():
+    figure, _ = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
+    grey = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
+    assert sorted(len(line.get_xdata()) for line in grey if str(line.get_label()).startswith("_")) == [6, 6]
+    assert f"{style.BESIDE}: 48 trials" in said(figure)
+    assert "12 of 12 cells only beside other programs" in said(figure)
+
+
+def test_what_ran_only_beside_other_programs_is_never_the_baseline():
+    laws = (maker.DENSE, maker.SERIAL, maker.SPARSE)
+    rows = [
+        maker.disturbed(row) | {"seconds_step": 1e-6} if row["format"] == "dense" and not row["serial"] else row
+        for row in maker.sweep(laws, (0.05,), noise=0.01)
+    ]
+    axes = drawn("time_density", rows)[0].axes[0]
+    baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
+    assert baseline.get_label().startswith("dense, 1 thread")
+    assert [to_hex(bar.get_edgecolor()) for bar in axes.patches].count(style.GREY) == 1
+
+
+@pytest.mark.parametrize("name", ["phases", "loss_seconds"])
+def test_what_ran_only_beside_other_programs_is_named_in_charts_of_one_density(name):
+    rows = [maker.disturbed(row) if row["format"] == "csr" else row for row in maker.sweep(densities=(0.01,))]
+    figure, sentence = drawn(name, rows)
+    assert f", {style.BESIDE}" in said(figure)
+    assert f"{style.BESIDE}: 4 trials" in said(figure)
+    if name == "phases":
+        assert sentence.startswith("At 1 % density a step of dense spends"), "the finding is of what was left alone"
+
+
+def test_few_rounds_have_intervals_and_a_break_even_is_a_grey_band():
+    for rounds in (1, 2):
+        figure, _ = drawn("time_density", maker.sweep(rounds=rounds))
+        (even,) = breakeven(store.frame(maker.sweep(rounds=rounds)))
+        assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
+        (band,) = (patch for patch in figure.axes[0].patches if patch.get_alpha() is None)
+        assert to_hex(band.get_facecolor()) == style.GREY
 
 
 def test_a_range_is_a_band_without_a_line():

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from tests.advise.test_cost_model import swept
+from tests.advising.test_cost_model import swept
 from workbench.command import predicting
 from workbench.plots import predicted as chart
-from workbench.reports import predictions
+from workbench.reports import results
 from workbench.reports.export import ExportError
 
 SHOWN = {"index_dtype": "int32", "density_measured": 0.01}
@@ -33,18 +33,18 @@ def test_with_one_data_set_alone_rows_are_left_out():
 
 def test_the_sentence_has_the_medians_and_the_worst(tmp_path):
     frame = frame_of()
-    sentence = predictions.write(frame, tmp_path / "a.svg")
+    sentence = results.write(frame, tmp_path / "a.svg")
     off = (frame["seconds_predicted"] / frame["seconds"]).map(math.log).abs()
     near = math.exp(off[~frame["is_extrapolated"]].median())
     assert f"within the sizes fitted are within {near:.3g} times" in sentence
     assert f"{math.exp(off.max()):.2g} times off" in sentence
     text = (tmp_path / "a.svg").read_text()
     assert "<svg" in text
-    predictions.write(frame, tmp_path / "a.csv")
+    results.write(frame, tmp_path / "a.csv")
     assert len((tmp_path / "a.csv").read_text().splitlines()) == len(frame) + 1
 
 
 def test_another_kind_of_file_is_refused_and_no_prediction_is_said_to_be_none(tmp_path):
     with pytest.raises(ExportError, match=r"may end in \.svg, \.png, \.csv"):
-        predictions.write(frame_of(), tmp_path / "a.gif")
+        results.write(frame_of(), tmp_path / "a.gif")
     assert chart.table(frame_of().iloc[:0]).empty

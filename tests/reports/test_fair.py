@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.fair_records import configuration, record
 from workbench import store
-from workbench.analysis import fair, fair_shift
+from workbench.analysis import fair
 from workbench.reports import fair as reports
 
 DENSITIES = (0.01, 0.1, 1.0)
@@ -66,7 +66,7 @@ def test_many_columns_of_one_output_count_apart():
 
 @pytest.mark.parametrize(("dense", "sparse", "before"), [(1, 1, 0.1), (2, 1, 0.2), (1, 2, 0.05), (0.5, 1, 0.05)])
 def test_the_shift_is_to_the_break_even_with_each_side_at_its_best(dense, sparse, before):
-    (shift,) = fair_shift.shifts(law(dense, sparse))
+    (shift,) = fair.shifts(law(dense, sparse))
     after = 0.1 if dense >= 1 else 0.05  # a side that is ahead keeps its time
     assert (shift.before, shift.after) == pytest.approx((before, after))
     assert shift.factor == pytest.approx(after / before)
@@ -76,11 +76,11 @@ def test_the_shift_is_to_the_break_even_with_each_side_at_its_best(dense, sparse
 def test_a_family_with_one_density_moves_by_the_slope_of_all():
     alone = fair.found_in(configuration((2e-3, 1e-3), (1e-3, 1e-3), density=0.1, features=1024))
     found = [*law(2.0), *alone]
-    assert fair_shift.fit(law(2.0)).slope == pytest.approx(1.0)
-    by_family = {shift.family: shift for shift in fair_shift.shifts(found)}
+    assert fair.fit(law(2.0)).slope == pytest.approx(1.0)
+    by_family = {shift.family: shift for shift in fair.shifts(found)}
     shift = by_family[1024, 32, 4]
     assert not shift.is_between
-    slope = fair_shift.fit(found).slope
+    slope = fair.fit(found).slope
     assert shift.before == pytest.approx(0.1 * math.exp(math.log(2) / slope))
     assert shift.after == pytest.approx(0.1)
 
@@ -92,20 +92,20 @@ def test_a_level_for_sizes_is_fitted_from_enough_configurations():
             for density in DENSITIES:
                 both = 1e-3, 1e-2 * density * factor
                 found += configuration(both, both, density=density, features=features, batch_rows=batch_rows)
-    fitted = fair_shift.fit(fair.found_in(found))
+    fitted = fair.fit(fair.found_in(found))
     assert fitted.slope == pytest.approx(1.0)
     assert fitted.deviation == pytest.approx(0.0, abs=1e-9)
 
 
 def test_too_few_densities_are_said_to_be_too_few():
-    assert fair_shift.fit(law(densities=(0.01, 0.1))) is None
-    assert fair_shift.shifts(law(densities=(0.01,))) == []
-    assert fair_shift.summary(law(densities=(0.01,))).startswith("Too few configurations")
+    assert fair.fit(law(densities=(0.01, 0.1))) is None
+    assert fair.shifts(law(densities=(0.01,))) == []
+    assert fair.summary(law(densities=(0.01,))).startswith("Too few configurations")
 
 
 def test_a_break_even_that_no_density_has_is_no_family_and_one_beyond_is_cut():
-    assert fair_shift.shifts(law(slowed_dense=1e-6)) == []
-    (shift,) = fair_shift.shifts(law(slowed_dense=100.0))
+    assert fair.shifts(law(slowed_dense=1e-6)) == []
+    (shift,) = fair.shifts(law(slowed_dense=100.0))
     assert (shift.text, shift.factor) == ("above 100 % to 10 %", pytest.approx(0.1))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, cells
-from workbench.reports import method, page, report
+from workbench.analysis import advise, breakeven, cells, words
+from workbench.reports import page, report
 
 GIVEN = {
     "title": "Known law",
@@ -115,13 +115,13 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
 
 
 def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
-    told = " ".join(method.sentences(cells.records(cells.latest(store.frame(maker.sweep(device="cuda"))))))
+    told = " ".join(report.sentences(cells.records(cells.latest(store.frame(maker.sweep(device="cuda"))))))
     assert "There are 4 rounds a cell, and 80 samples." in told
     assert (
         "It has one candidate: dense on cuda. It is what sparse is compared with. Its products are those of cuBLAS"
         in told
     )
-    assert "cuBLAS" not in " ".join(method.sentences(cells.records(cells.latest(store.frame(maker.sweep())))))
+    assert "cuBLAS" not in " ".join(report.sentences(cells.records(cells.latest(store.frame(maker.sweep())))))
 
 
 def test_a_list_of_mappings_is_told_in_words():
@@ -208,7 +208,8 @@ def test_markdown_says_the_same_without_charts(tmp_path):
         "How sure: ",
     ]
     assert sorted(map(text.index, order)) == [*map(text.index, order)]
-    assert "| CSR ours (row_sparse gradient, standard update) | time | at 6.6 to 8.8 % density |" in text
+    (even, *_) = breakeven(store.frame(maker.rich()))
+    assert f"| {words.line(even.settings)} | time | {even.place} |" in text
     assert "```\nworkbench run known_law.toml --out results\n```" in text
     assert "![" not in text
     assert list(tmp_path.iterdir()) == [path]

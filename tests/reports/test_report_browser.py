@@ -10,7 +10,7 @@ import pytest
 from tests.support import rows as maker
 from tests.support.browser import browser, chromium, open_page
 from workbench import store
-from workbench.reports import pdf, report
+from workbench.reports import export, report
 
 pytestmark = [pytest.mark.browser]
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -115,4 +115,4 @@ def test_the_accessibility_checker_finds_nothing_serious(opened, small_file, sch
 
 def test_it_prints_as_pdf(small_file, tmp_path):
     chromium()
-    assert pdf.written(small_file, tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert export.written(small_file, tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")

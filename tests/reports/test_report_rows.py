@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import cells
-from workbench.reports import answer, cell_rows, export, hover, pdf, report, results
+from workbench.reports import answer, cell_rows, export, hover, report, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -113,8 +113,8 @@ def test_rows_are_written_as_csv_and_parquet_and_several_runs_as_one_report(tmp_
 
 
 def test_without_a_browser_a_pdf_says_what_is_missing(tmp_path, stored, monkeypatch):
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
-    with pytest.raises(pdf.PrintError, match=r"none of chromium, .* is on the PATH"):
+    monkeypatch.setattr(export.shutil, "which", lambda name: None)
+    with pytest.raises(export.PrintError, match=r"none of chromium, .* is on the PATH"):
         export.write_report(stored, tmp_path / "a.pdf")
 
 

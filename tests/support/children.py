@@ -42,7 +42,7 @@ def large(request):
 
 
 def nothing(request):
-    return iter(())
+    yield from ()
 
 
 def fails(request):
@@ -75,3 +75,20 @@ def lets_a_grandchild_hold_the_pipe(request):
         os._exit(0)
     os.kill(os.getpid(), signal.SIGTERM)
     yield {}
+
+
+def takes_turns(request):
+    """Waits for orders: adds the numbers that come, and fails where it is told to."""
+    total = 0
+    yield {"stage": "began"}
+    while True:
+        order = yield {"waits": True, "total": total, "pid": os.getpid()}
+        if "status" in order:
+            yield order
+            return
+        total += order["number"]
+
+
+def takes_its_last_turn(request):
+    yield {"waits": True}
+    yield {"total": 7}

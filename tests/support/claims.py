@@ -23,7 +23,17 @@ NUMBER = re.compile(
     rf"(?:[ \u00a0](?:(?P<unit>{UNIT})(?!\w)|(?P<to>to (?=\d))|(?P<noun>{WORD})))?"
 )
 TO = re.compile(r" to \d")
-WINNER = re.compile(r"\b(beats?|beaten|wins?|won|faster|less memory|go sparse|stay dense|instead of)\b", re.IGNORECASE)
+WINNER = re.compile(
+    r"\b(beats?|beaten|wins?|won|faster|less memory|go sparse|stay dense|instead of|probably)\b", re.IGNORECASE
+)
+LIKELY = re.compile(r"\b(?:is|needs) probably (?:faster|less memory)|\bprobably (?:sparse|dense)", re.IGNORECASE)
+"""Words that name a likely side, which is no winner."""
+AMOUNT = r"\d[\d,]*(?:\.\d+)?"
+ESTIMATE = re.compile(rf"({AMOUNT}) \(95 %: ({AMOUNT}(?: to {AMOUNT})?)\) times")
+SPAN = re.compile(
+    rf"(no difference that matters \(|inconclusive: |the same memory \()({AMOUNT}(?: to {AMOUNT})?)", re.IGNORECASE
+)
+"""Factors without their unit: an estimate before its interval, and an interval alone."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Number:
 def numbers(text: str) -> list[Number]:
     """All numbers of a text; of "13 to 14 ms" both in milliseconds."""
     found, waiting = [], []
+    text = SPAN.sub(r"\1\2 times", ESTIMATE.sub(r"\1 times (\2 times)", text))
     for match in NUMBER.finditer(text):
         if match["to"]:
             waiting.append(match["number"])

@@ -3,24 +3,37 @@
 `faults` lists the numbers and the winners of a text that the rows do not bear.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+from scipy import stats
 
 from tests.support.claims import WINNER, Number, numbers, sentences, without
 from tests.support.truth import Cell, Contest, Known, Row, contests
+from workbench.measure.posterior import LIKELY, Ratio
 
 PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph")
-FIXED = ("95 % interval", "within 10 %", "at least four rounds", "fewer than four", "64-bit", "float32", "float64")
+FIXED = ("95 % interval", "within 10 %", "64-bit", "float32", "float64")
 """Parts of sentences whose numbers are rules and no measurements."""
 SPARSE_SIDE = re.compile(r"beats? dense|sparse wins|go sparse|Sparse (is|needs|runs|reaches)|[Ww]ins by fitting")
 DENSE_SIDE = re.compile(
     r"[Dd]ense(, 1 thread)?( \([^)]*\))? (beats|wins)|stay dense|no sparse configuration (is|needs)"
 )
+PROBABLY = re.compile(
+    r"(?P<side>sparse|dense) (?:is|needs) probably\b|\bprobably (?P<alone>sparse|dense)\b", re.IGNORECASE
+)
+PROBABILITY = "probability"
+"""The kind of a share that stands in a sentence of a likely side, and is none of densities, trials or time."""
 NEITHER = re.compile(r"does not count as a win|\((loss|accuracy) [^)]*\)|Dense reaches its loss")
+
+MOST_LIKELY = 0.99
+"""No probability is said to be higher."""
+LEAST_COST = 1.01
+"""No cost of a wrong choice is said to be lower."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,10 @@ class Facts:
     def _in(self, sentence: str, at: set[float]) -> Iterator[str]:
         mentioned = self.mentioned(sentence)
         bare = without(sentence, (*self.names, *FIXED))
+        is_likely = bool(PROBABLY.search(sentence))
         for number in numbers(bare):
+            if is_likely and number.kind == "share" and number.value >= LIKELY:
+                number = replace(number, kind=PROBABILITY)
             if not any(fact.bears(number, mentioned, at) for fact in self.known):
                 yield f"{number.text!r} in: {sentence}"
         if WINNER.search(NEITHER.sub("", sentence)) and (why := self._wrong_winner(sentence, mentioned, at)):
@@ -84,13 +100,17 @@ class Facts:
         return found
 
     def _wrong_winner(self, sentence: str, mentioned: set[str], at: set[float]) -> str:
-        """Why the winner that a sentence names is none."""
+        """Why the winner, or the likely one, that a sentence names is none."""
         said = NEITHER.sub("", sentence)
+        said = PROBABLY.sub(lambda found: (found["side"] or found["alone"]).lower() + " likely", said)
         densities = at or {number.value for number in numbers(without(said, (*self.names, *FIXED)))}
         here = [one for one in self.contests if _label(one) in said.lower()] or self.contests
         measures = [measure for measure in ("memory", "time") if measure in said] or ["time"]
         if "less memory" in said:
             measures = ["memory"]
+        if likely := re.search(r"(sparse|dense) likely", said):
+            placed = self._placed(here, mentioned, densities)
+            return "" if any(one.likely == likely[1] for one in placed) else f"{likely[1]} is said to be likely"
         for side, words in (("sparse", SPARSE_SIDE), ("dense", DENSE_SIDE)):
             if words.search(said) and not self._won(side, here, measures, mentioned, densities):
                 return f"{side} is said to win"
@@ -102,9 +122,13 @@ class Facts:
         self, side: str, here: list[Contest], measures: list[str], mentioned: set[str], densities: set[float]
     ) -> bool:
         """Whether a side wins at one of the densities, in all that compete or of the configurations mentioned alone."""
-        placed = [one for one in here if any(_near(d, said) for d in one.densities for said in densities)] or here
-        some = [*placed, *(one.only(mentioned) for one in placed if mentioned)]
+        some = self._placed(here, mentioned, densities)
         return any(getattr(one, measure) == side for one in some for measure in measures)
+
+    def _placed(self, here: list[Contest], mentioned: set[str], densities: set[float]) -> list[Contest]:
+        """The contests at one of the densities, of all that compete and of the configurations mentioned alone."""
+        placed = [one for one in here if any(_near(d, said) for d in one.densities for said in densities)] or here
+        return [*placed, *(one.only(mentioned) for one in placed if mentioned)]
 
 
 def _near(density: float, said: float) -> bool:
@@ -175,8 +199,20 @@ def _of_contests(met: Sequence[Contest]) -> Iterator[Fact]:
                     yield Fact("factor", 1 / end, 1 / end, (), one.densities)
             for left in _without_what_is_around(one):
                 yield from (Fact("factor", left * end, left * end) for end in (ratio.value, ratio.low, ratio.high))
+        for ratio in one.ratios():
             visible = (ratio.high / ratio.low) ** 0.5 if ratio.low > 0 else float("inf")
             yield Fact("factor", visible, visible)
+            probability = min(max(ratio.probability, 1 - ratio.probability), MOST_LIKELY)
+            yield Fact(PROBABILITY, probability, probability, (), one.densities)
+            cost = _cost_of_sparse(ratio)
+            yield Fact("factor", cost, cost, (), one.densities)
+
+
+def _cost_of_sparse(ratio: Ratio) -> float:
+    """The mean of max(1, sparse / dense), the ratio lognormal with this 95 % interval; by a sum over its quantiles."""
+    z = np.linspace(-9, 9, 9001)
+    logs = math.log(ratio.value) + z * math.log(ratio.high / ratio.low) / (2 * stats.norm.ppf(0.975))
+    return max(float(np.average(np.maximum(np.exp(-logs), 1), weights=stats.norm.pdf(z))), LEAST_COST)
 
 
 def _without_what_is_around(one: Contest) -> Iterator[float]:
@@ -221,7 +257,7 @@ def _by_bytes(of_group: Sequence[Contest], names: tuple[str, ...]) -> Iterator[F
 def _least(one: Contest, names: tuple[str, ...], is_dense: bool) -> float:
     """The least predicted bytes of the dense cells of a contest, or of the sparse cell of that name; 0 without any."""
     cells = [cell for cell in one.cells if cell.is_dense == is_dense and (is_dense or cell.names == names)]
-    sizes = [[row["bytes_predicted"] for row in cell.rows if row["bytes_predicted"]] for cell in cells]
+    sizes = [[row["bytes_predicted"] for row in cell.counted if row["bytes_predicted"]] for cell in cells]
     return min((float(np.median(own)) for own in sizes if own), default=0.0)
 
 
@@ -239,7 +275,8 @@ def _counted(rows: Sequence[Row], met: Sequence[Contest]) -> Iterator[Fact]:
         counts |= {sum(len(row["samples"] or ()) for row in cell.rows if row["status"] == "ok") for cell in of_group}
         counts |= {len({cell.names for cell in of_group}) - others for others in range(1, 4)}
         counts |= {len({cell.names for cell in of_group if cell.is_dense}) - drawn for drawn in range(1, 4)}
-        counts |= {sum(0 < len(cell.rounds) < 4 for cell in of_group), sum(not cell.rounds for cell in of_group)}
+        counts |= {sum(not cell.rounds for cell in of_group), sum(bool(cell.trials) for cell in of_group)}
+        counts.add(sum(bool(cell.trials) and not cell.rounds for cell in of_group))
         numbered = [row["status"] for cell in of_group for row in cell.rows if row["status"] in ("ok", "disturbed")]
         counts.add(len(numbered))
         if share := numbered.count("disturbed") / max(len(numbered), 1):

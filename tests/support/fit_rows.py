@@ -3,9 +3,9 @@
 import numpy as np
 
 from workbench import models, store
+from workbench.bench.fit.choosing import Judge
 from workbench.bench.fit.contract import Rows
-from workbench.bench.fit.judge import Judge
-from workbench.sweep.problem import drawn_for, facts_of, targets
+from workbench.sweeps.problem import drawn_for, facts_of, targets
 
 CASE = {"case": "toy, logistic", "dataset": "toy", "model": "logistic", "held_out": "0.2"}
 FACTS = {"rows": 80, "rows_held_out": 20, "features": 50, "nnz": 400, "width": 1, "bytes_dense": 16_000}

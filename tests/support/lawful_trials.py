@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from tests.support import rows as maker
-from workbench.sweep.spec import Cell
-from workbench.sweep.trial import settings_of
+from workbench.sweeps.spec import Cell
+from workbench.sweeps.trial import settings_of
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

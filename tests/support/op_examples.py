@@ -170,3 +170,14 @@ def maps_stored_values(name: str) -> bool:
     return op.family in ("unary", "scalars") and any(
         rule.inputs == ("coo",) and rule.result == "coo" for rule in op.rules
     )
+
+
+def goals_of_paths(name: str, form: str) -> set[tuple[str, str]]:
+    """What a case of an operator with its first input in a format must show, for tests marked `covering`.
+
+    Each operator is tested dense and in the formats for which it has a rule of its own; formats that it makes dense
+    are tested with one operator of each family.
+    """
+    op = ops.get(name)
+    has_path = form == "dense" or any(rule.inputs[:1] == (form,) for rule in op.rules)
+    return {(name, form)} if has_path else {(op.family, form)}

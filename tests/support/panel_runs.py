@@ -9,7 +9,7 @@ import ipywidgets as widgets
 from workbench import store
 from workbench.panels import lab
 from workbench.panels.panel import Panel
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 INPUTS = (widgets.Button, widgets.ToggleButton, widgets.ToggleButtons, widgets.Dropdown, widgets.Text, widgets.Checkbox)
 

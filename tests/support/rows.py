@@ -4,6 +4,8 @@ A sparse step takes `fixed + slope * density` seconds and `bytes_fixed + bytes_s
 always the same; so the true crossing is known. Rows come in rounds of one run, the contenders of a comparison next to
 each other. Noise is lognormal, drawn from the seed: `noise` is that of a trial, `shared` what the contenders of a
 comparison have in common in a round; samples of a trial scatter by a third of `noise`.
+
+`workbench.store` is imported late: it loads pandas, and processes of trials import this module.
 """
 
 from collections.abc import Sequence
@@ -12,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench import store
 from workbench.measure.rounds import LOOKS, number, turned
 
 DENSITIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
@@ -136,6 +137,8 @@ def row(
     **known: Any,
 ) -> dict:
     """One ok row; `spell` is what all contenders take longer in its round, `known` overrides any column."""
+    from workbench import store
+
     slower = spell * float(np.exp(noise * rng.standard_normal()))
     drawn = law.seconds(density) * slower * np.exp(noise / 3 * rng.standard_normal(samples))
     size = law.bytes(density) * (1 + 0.02 * noise * float(rng.standard_normal()))
@@ -148,12 +151,16 @@ def row(
 
 def key_of(columns: dict) -> str:
     """What all rounds of a cell have in common: its settings but for the round, the code, the versions."""
+    from workbench import store
+
     names = [name for name in store.SETTINGS if name != "round"]
     return "/".join(str(columns.get(name)) for name in (*names, "source", "versions"))
 
 
 def failed(good: dict, status: str, reason: str, **known: Any) -> dict:
     """The row that the same cell writes when it fails: settings kept, nothing measured."""
+    from workbench import store
+
     kept = {name: good[name] for name in (*store.SETTINGS, "key", "run", "experiment", "time", "machine", "source")}
     return store.new_row(**kept | {"status": status, "reason": reason} | known)
 
@@ -163,6 +170,14 @@ def disturbed(good: dict, share: float = 0.6) -> dict:
     reason = f"other programs took {100 * share:.0f} % of the cores in each of 3 tries"
     slower = {"seconds_step": 3 * good["seconds_step"], "samples": [3 * sample for sample in good["samples"]]}
     return good | slower | {"status": "disturbed", "reason": reason, "busy_others": share, "tries": 3}
+
+
+def cut_off(good: dict) -> dict:
+    """The row that the same cell writes where its time was out after some samples: what it reached is kept."""
+    return good | {
+        "status": "timeout",
+        "reason": "Samples: 3, steps: 30 in seconds_cell = 9 s; what it reached is kept.",
+    }
 
 
 def unfit(good: dict, bytes_needed: int = 82_000_000_000, bytes_limit: int = 16_000_000_000) -> dict:

@@ -3,15 +3,16 @@
 import numpy as np
 
 from workbench import store
-from workbench.bench.self_trial import groups, outcomes, trials
-from workbench.bench.self_trial.noise import HALVES, Noise
+from workbench.bench.self_trial import trials
+from workbench.bench.self_trial.noise import HALVES, Group, Noise
 from workbench.measure import machine
-from workbench.sweep.trial import settings_of
+from workbench.measure.loads import QUIET
+from workbench.sweeps.trial import settings_of
 
 
 def trial(cell, name: str, number: int, seconds: float, part: str = "noise", load: str = "quiet", **more) -> dict:
     """The row of one trial."""
-    own = {"key": groups.key_of(cell, name), "run": "one", "round": number, "experiment": trials.experiment(part, load)}
+    own = {"key": trials.key_of(cell, name), "run": "one", "round": number, "experiment": trials.experiment(part, load)}
     own |= {"status": "ok", "seconds_step": seconds, "machine": machine.machine_id(), "busy_others": 0.0}
     return store.new_row(**settings_of(cell) | own | more)
 
@@ -19,7 +20,7 @@ def trial(cell, name: str, number: int, seconds: float, part: str = "noise", loa
 def recording(rounds: int, sd: float = 0.3, common: float = 0.0, seed: int = 0) -> list[dict]:
     """Rows of a recording of two groups: lognormal noise of each trial, and of each round in common."""
     random, rows = np.random.default_rng(seed), []
-    for group in groups.groups()[:2]:
+    for group in trials.groups()[:2]:
         for number in range(rounds):
             shared = common * random.standard_normal()
             rows += [
@@ -33,22 +34,21 @@ def recording(rounds: int, sd: float = 0.3, common: float = 0.0, seed: int = 0) 
 def normal_noise(sd: float = 0.3, rounds: int = 4000, seed: int = 0) -> Noise:
     """Noise of independent normal trials, each with sd / sqrt(2): a ratio has `sd`."""
     random = np.random.default_rng(seed)
-    return Noise((sd / 2**0.5 * random.standard_normal((rounds, 3, 2)),))
+    logs = sd / 2**0.5 * random.standard_normal((rounds, 3, 2))
+    return Noise({QUIET: (Group(logs, np.zeros(logs.shape, bool)),)})
 
 
 def shares() -> list[dict]:
     """Outcomes of the simulations and of contenders against themselves."""
     rows = [
-        outcomes.counted("coverage", f"holds, {truth:g} x", "recorded", 95, 100, (None, None), truth=truth, **one)
+        trials.counted("coverage", f"holds, {truth:g} x", "recorded", 95, 100, (None, None), truth=truth, **one)
         for truth in (1.0, 1.5, 2.0)
         for one in [{"rivals": 1, "rounds": 9.0}]
     ]
-    rows.append(outcomes.counted("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), rivals=1))
-    rows.append(
-        outcomes.counted("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, rivals=1, rounds=8.0)
-    )
+    rows.append(trials.counted("coverage", "holds", "recorded", 285, 300, (0.93, 0.97), rivals=1))
+    rows.append(trials.counted("power", "decided", "recorded", 50, 100, (0.75, None), truth=1.5, rivals=1, rounds=8.0))
     for condition, limits in (("all", (None, 0.05)), ("quiet", (None, None))):
-        rows.append(outcomes.counted("same", "winner", condition, 3, 90, limits, truth=1.0, rivals=1, rounds=11.0))
+        rows.append(trials.counted("same", "winner", condition, 3, 90, limits, truth=1.0, rivals=1, rounds=11.0))
     return rows
 
 
@@ -77,3 +77,6 @@ class Measured:
         return row
 
     measure_once = measure
+
+    def measure_in_turns(self, tasks):
+        return [self.measure(task) for task in tasks]

@@ -11,9 +11,9 @@ from workbench.cluster import ShardedStore, Transport, fitting
 from workbench.cluster import trainer as trainers_room
 from workbench.cluster.trainer import Job, Tell
 from workbench.module import Module
-from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import make_problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps.grid import setup_of
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.spec import Cell
 
 SETTINGS = {
     "dataset": "uniform",

@@ -5,6 +5,7 @@ answers a stop while it works, can be killed) is tested with one: `run_folder.st
 """
 
 import multiprocessing.forkserver
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,10 +17,10 @@ from unittest import mock
 
 from tests.support.processes import kept_handlers
 from workbench.measure import child
-from workbench.sweep import run_folder, supervising, trial
-from workbench.sweep.spec import Spec
+from workbench.sweeps import run_folder, supervising, trial
+from workbench.sweeps.spec import Spec
 
-COMMAND = [sys.executable, "-m", "workbench.sweep"]
+COMMAND = [sys.executable, "-m", "workbench.sweeps"]
 """What a run folder starts in a process of its own, before the folder's path."""
 
 
@@ -32,7 +33,7 @@ def have_trials_preloaded() -> None:
     """See that trials fork from a server that has their libraries; other tests may have started one without."""
     if _server._forkserver_pid not in _loaded:
         _server._stop()
-        child.fork_server(["workbench.sweep.preload"])
+        child.fork_server(["workbench.sweeps.preload"])
         _loaded.add(_server._forkserver_pid)
 
 
@@ -42,7 +43,7 @@ def supervise(command: list[str], **_: object) -> SimpleNamespace:
     have_trials_preloaded()
     with kept_handlers():
         status = supervising.supervise(Path(command[-1]))
-    return SimpleNamespace(wait=lambda: status)
+    return SimpleNamespace(wait=lambda: status, pid=os.getpid())
 
 
 def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:

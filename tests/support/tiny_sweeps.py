@@ -4,13 +4,17 @@ import math
 
 from tests.support.clocks import until
 from tests.support.sweeps import row_of_trial
-from workbench.sweep import run_folder
-from workbench.sweep.spec import Measure, Spec, validate
+from workbench.sweeps import run_folder
+from workbench.sweeps.spec import Measure, Spec, validate
 
 QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
+QUICK["busy_most"] = 1.0  # results of tests are those of an idle machine whatever runs beside them
 TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20, "threads": 1}
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 FUSED = {"gradient": "fused"}
+OUTSIDE = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries", "bounds"}
+OUTSIDE |= {"process", "content"}
+"""Columns that the process of a trial leaves to its supervisor."""
 
 
 def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:

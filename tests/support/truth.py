@@ -1,6 +1,7 @@
 """What trial rows bear, computed from the rows alone: times, memory, ratios and decisions, for tests of what is said.
 
-Nothing of the analysis is used, but for the rules of `measure.rounds`, which are what is to be obeyed.
+Nothing of the analysis is used, but for the rules of `measure.rounds` and the model of `measure.posterior`, which are
+what is to be obeyed. The noise that they are given is computed here.
 """
 
 import math
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from workbench.measure.rounds import Decision, Ratio, decide, ratio_of
+from workbench.measure.posterior import ANYWHERE, DEVIATION, FLOOR, FREEDOM, LIKELY, Ratio, Scatter, Trial, posterior
+from workbench.measure.rounds import Decision, decide
 
 Row = Mapping[str, Any]
 MIB = 2**20
@@ -86,11 +88,29 @@ class Cell:
         }
 
     @cached_property
+    def trials(self) -> list[Trial]:
+        """All trials that have a time, disturbed ones too; of those cut off alone what the last one reached."""
+        return [
+            Trial(self.head["key"], row["seconds_step"], row["run"], row["round"], row["status"] == "disturbed")
+            for row in self.counted
+            if row["status"] in ("ok", "disturbed", "timeout") and row["seconds_step"]
+        ]
+
+    @property
+    def counted(self) -> tuple[Row, ...]:
+        """The rows that have numbers; the last one where none has."""
+        return tuple(row for row in self.rows if row["status"] in ("ok", "disturbed")) or self.rows[-1:]
+
+    @cached_property
     def seconds(self) -> Known | None:
-        """The geometric mean of the rounds with the 95 % interval of Student's t; None without a round."""
+        """The geometric mean of the rounds with the 95 % interval of Student's t; None without a round.
+
+        Without undisturbed rounds it is the median of the others, or what a trial reached, without an interval.
+        """
         logs = np.log(list(self.rounds.values()))
         if not logs.size:
-            return None
+            alone = [trial.seconds for trial in self.trials]
+            return Known(*[float(np.median(alone))] * 3) if alone else None
         if logs.size == 1:
             return Known(*[float(np.exp(logs[0]))] * 3)
         spread = max(float(logs.std(ddof=1)), 0.01) * math.sqrt(1 / logs.size + 1 / 16)
@@ -104,7 +124,7 @@ class Cell:
         if not peaks:
             return None
         middle = float(np.median(peaks))
-        half = max(MIB, 0.02 * middle, (max(peaks) - min(peaks)) / 2) if len(peaks) > 1 else 0.0
+        half = max(MIB, 0.02 * middle, (max(peaks) - min(peaks)) / 2)
         return Known(middle, middle - half, middle + half)
 
     @cached_property
@@ -136,18 +156,11 @@ class Contest:
     group: tuple
     density: float | None
     cells: tuple[Cell, ...]
-    rivals: int = 1
+    scatter: Scatter
 
     def only(self, names: set[str]) -> "Contest":
         """The same with the sparse configurations of these names alone."""
-        cells = tuple(cell for cell in self.cells if cell.is_dense or {*cell.names} & names)
-        return replace(self, cells=cells, rivals=self.count)
-
-    @property
-    def count(self) -> int:
-        """How many contenders the better side was chosen of."""
-        able = [cell.is_dense for cell in self.cells if cell not in self._worse() and cell.rounds]
-        return max(able.count(True), able.count(False), self.rivals)
+        return replace(self, cells=tuple(cell for cell in self.cells if cell.is_dense or {*cell.names} & names))
 
     @property
     def densities(self) -> tuple[float, ...]:
@@ -156,10 +169,19 @@ class Contest:
 
     @cached_property
     def decision(self) -> Decision:
-        """The decision on time, of the rounds that count."""
-        cells = [cell for cell in self.cells if cell not in self._worse()]
-        sides = {dense: {c.name: c.rounds for c in cells if c.is_dense == dense} for dense in (True, False)}
-        return decide(sides[False], sides[True], self.rivals)
+        """The decision on time, of all trials of the cells that may win."""
+        able = [cell for cell in self.cells if cell not in self._worse()]
+        able = sorted(able, key=lambda cell: cell.is_dense)
+        dense = {cell.head["key"] for cell in able if cell.is_dense}
+        return decide([trial for cell in able for trial in cell.trials], dense, scatter=self.scatter)
+
+    @property
+    def likely(self) -> str:
+        """The side that is probably faster where none surely is; empty if none is likelier than `LIKELY`."""
+        ratio = self.decision.ratio
+        if self._fits() or ratio is None or ratio.verdict != "undecided":
+            return ""
+        return "sparse" if ratio.probability >= LIKELY else "dense" if 1 - ratio.probability >= LIKELY else ""
 
     def _worse(self) -> list[Cell]:
         """Lazy cells that trained a worse model than standard ones, which may not win; alone it is judged."""
@@ -184,7 +206,7 @@ class Contest:
         sparse, dense = (self._least(is_dense) for is_dense in (False, True))
         if fits := self._fits():
             return fits
-        if sparse is None or dense is None or min(len(c.rows) for c in self.cells) < 2:
+        if sparse is None or dense is None:
             return "undecided"
         return "sparse" if sparse.high < dense.low else "dense" if dense.high < sparse.low else "undecided"
 
@@ -204,12 +226,13 @@ class Contest:
         return ""
 
     def ratios(self) -> Iterator[Ratio]:
-        """Dense / sparse of every pair, for one rival and up to as many as there are."""
+        """Dense / sparse of every pair that ran."""
         sparse, dense = ([cell for cell in self.cells if cell.is_dense == is_dense] for is_dense in (False, True))
-        counts = range(1, max(2, len(sparse), len(dense)) + 1)  # those that trained worse are none
-        for mine in sparse:
+        for mine in sparse:  # those that trained worse, too
             for its in dense:
-                yield from filter(None, (ratio_of(its.rounds, mine.rounds, rivals) for rivals in counts))
+                if mine.trials and its.trials:
+                    found = posterior([*mine.trials, *its.trials], scatter=self.scatter)
+                    yield found.ratio(its.head["key"], mine.head["key"])
 
     def memory_ratios(self) -> Iterator[Known]:
         """Dense / sparse of every pair's peaks, the ends from the far ends."""
@@ -226,7 +249,32 @@ def contests(rows: Iterable[Row]) -> list[Contest]:
         place = tuple(row[name] for name in GROUP), row["density"]
         line = long_name(row), row["learning_rate"], row["seed"]
         places.setdefault(place, {}).setdefault(line, []).append(row)
-    return [
-        Contest(group, density, tuple(Cell(tuple(of_cell)) for of_cell in lines.values()))
-        for (group, density), lines in places.items()
-    ]
+    met = {place: tuple(Cell(tuple(own)) for own in lines.values()) for place, lines in places.items()}
+    noise = scatters(met)
+    return [Contest(*place, of_place, noise[place]) for place, of_place in met.items()]
+
+
+def scatters(met: Mapping[tuple, Iterable[Cell]]) -> dict[tuple, Scatter]:
+    """The noise of the comparison at each place: its residuals, shrunk towards those of all, and these to the usual.
+
+    All are of one machine. Residuals are those of the least squares fit of a candidate's and a round's effects.
+    """
+    own = {place: _residuals([trial for cell in cells for trial in cell.trials]) for place, cells in met.items()}
+    squares, freedom = np.sum([*own.values()], axis=0)
+    usual = max((ANYWHERE.freedom * DEVIATION**2 + squares) / (ANYWHERE.freedom + freedom), FLOOR**2)
+    return {
+        place: Scatter(max(math.sqrt((FREEDOM * usual + its) / (FREEDOM + count)), FLOOR), FREEDOM + count)
+        for place, (its, count) in own.items()
+    }
+
+
+def _residuals(trials: Iterable[Trial]) -> tuple[float, float]:
+    """Twice the sum of squares of undisturbed log seconds, less the effects of candidate and round, and its rank."""
+    quiet = [trial for trial in trials if not trial.is_disturbed]
+    if not quiet:
+        return 0.0, 0.0
+    labels = [{(0, trial.run, trial.candidate), (1, trial.run, trial.round)} for trial in quiet]
+    effects = np.array([[label in own for label in sorted(set().union(*labels))] for own in labels], float)
+    left = np.eye(len(quiet)) - effects @ np.linalg.pinv(effects)
+    logs = np.log([trial.seconds for trial in quiet])
+    return 2 * float(logs @ left @ logs), float(round(np.trace(left)))

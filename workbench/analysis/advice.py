@@ -18,10 +18,9 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import words
-from workbench.analysis.bench import geometric_mean
+from workbench.analysis.bench import Goal, geometric_mean
 from workbench.analysis.cells import records
-from workbench.analysis.goal import Goal
-from workbench.measure.rounds import LEVEL
+from workbench.measure.posterior import LEVEL
 
 Row = Mapping[str, Any]
 LINE = ("format", "hold", "engine", "gradient", "update", "launch", "serial")

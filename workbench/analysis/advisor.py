@@ -1,18 +1,247 @@
 """The answer in plain words: whether to go sparse, with what, from which density on, and by how much."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import best_of_all, by_place, cells, flags, machines, told, words
+from workbench import settings
+from workbench.analysis import best_of_all, by_place, cells, doubts, execution, machines, told, words
+from workbench.analysis.best_of_all import is_held_apart
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.certainty import certainty
-from workbench.analysis.compare import BUSY, REMEDY, Contest, contests
+from workbench.analysis.compare import REMEDY, Contest, contests, trained_worse
+from workbench.analysis.grades import amount, reserve
 from workbench.analysis.sentences import baseline, left_open, where
 from workbench.analysis.told import MEASURES
 
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
+
+
+# Flags that an honest answer adds: doubtful wins, cells without a result, and what the answer depends on.
+
+
+NOISY = 1.5
+"""Where no smaller factor than this can be told, a warning says so."""
+_SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if setting.noun} | {"machine": "machine"}
+
+
+def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
+    """Sentences on lazy updates that trained worse, densified operations, disturbed, noisy and lost rounds."""
+    rows = [row for group in groups for row in group.rows]
+    yield from _unequal(groups)
+    yield from _lazy(groups)
+    yield from _densified(rows)
+    yield from _prepared(rows)
+    yield from _disturbances(rows)
+    yield from _noisy(groups)
+    yield from _machine(rows)
+    lost = Counter(name for row in rows for name in row["not_finite"] or ())
+    if lost:
+        counts = words.join(f"{name} in {words.plural(count, 'cell')}" for name, count in lost.items())
+        yield f"Values that were not finite are missing: {counts}."
+
+
+def _unequal(groups: Sequence[cells.Group]) -> Iterator[str]:
+    """Executions that are not equal on both sides: of those of a group the one that could change most."""
+    for group in groups:
+        at = cells.by_density(group.rows)
+        met = contests(group.rows, "seconds_step")
+        told = [(one, execution.of_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
+        if unequal := [(one, text) for one, text in told if text]:
+            near, text = min(unequal, key=lambda pair: abs(math.log(pair[0].known[2].value)))
+            where = words.densities([near])
+            yield f"At {where}{_in(group, groups)} {text[:1].lower()}{text[1:]}"
+
+
+def _disturbances(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """Share of the trials beside which other programs ran, which count for less."""
+    disturbed = sum(row["rounds_disturbed"] for row in rows)
+    if disturbed:
+        trials = words.plural(disturbed + sum(row["rounds"] for row in rows), "trial")
+        yield f"{disturbed} of {trials} ran beside other programs; they count for less, so factors are known less well."
+
+
+def _noisy(groups: Sequence[cells.Group]) -> Iterator[str]:
+    """Densities at which the rounds differ so much that large differences would not be seen."""
+    for group in groups:
+        compared = contests(group.rows, "seconds_step")
+        blind = [one for one in compared if (one.visible or 0.0) > NOISY]
+        if blind:
+            most = max(one.visible or 0.0 for one in blind)
+            where = "every density" if len(blind) == len(compared) > 1 else words.densities(blind)
+            yield (
+                f"At {where} rounds differ so much that differences below "
+                f"{words.number(most, 2)} times may go unseen{_in(group, groups)}."
+            )
+
+
+def _machine(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """Disturbances of the machine beside the trials, and in how many cells."""
+    met = [doubts.of_machine(row) for row in rows]
+    kinds = Counter(kind for each in met for kind in each if kind != doubts.OTHERS)  # those are told by `_disturbances`
+    if kinds:
+        each = words.join(f"{kind} in {words.plural(count, 'cell')}" for kind, count in kinds.items())
+        yield f"Beside the trials the machine had {each}; the rows say how much."
+
+
+def failures(groups: Sequence[cells.Group]) -> list[str]:
+    """Cells without a result, counted by status and reason; empty where every cell has one."""
+    rows = [row for group in groups for row in group.rows]
+    lost = [row for row in rows if row["status"] not in cells.NUMBERED]
+    retried = sum(row["rounds_failed"] for row in rows if row["status"] in cells.NUMBERED)
+    notes = (
+        [f"{words.plural(retried, 'round')} failed in cells that have a result from other rounds."] if retried else []
+    )
+    if not lost:
+        return notes
+    each = "; ".join(_reason(status, lost) for status in dict.fromkeys(row["status"] for row in lost))
+    return [f"{len(lost)} of {words.plural(len(rows), 'cell')} have no result: {each}.", *notes]
+
+
+def _reason(status: str, rows: Sequence[cells.Row]) -> str:
+    """A status with its count and its reason, or one of its reasons."""
+    reasons = [row["reason"] or "no reason given" for row in rows if row["status"] == status]
+    example = "" if len(set(reasons)) == 1 else "for example: "
+    return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
+
+
+def would_change(groups: Sequence[cells.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
+    """Effect on the break-even in time of each setting that was varied, and which were not."""
+    varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
+    for name in varied:
+        yield from _moves(name, evens)
+    shared = [name for name in _SETTINGS if name not in varied and name in groups[0].settings and name != "machine"]
+    fixed = cells.describe(groups[0].settings, shared)
+    yield f"Everything was measured with {fixed}; of others these rows say nothing, so measure your own."
+
+
+def _values(name: str, groups: Sequence[cells.Group]) -> set:
+    """The values of a setting of groups, or of configurations."""
+    return {group.settings[name] if name in group.settings else row[name] for group in groups for row in group.rows}
+
+
+def _moves(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
+    """One sentence where crossings that differ in one setting only lie surely apart: the first such set."""
+    sets: dict[tuple, dict[Any, BreakEven]] = {}
+    for even in evens:
+        rest = tuple((key, value) for key, value in even.settings.items() if key != name)
+        if even.status == "crossing":
+            sets.setdefault(rest, {})[even.settings[name]] = even
+    by_value = next((each for each in sets.values() if _lie_apart(list(each.values()))), None)
+    if by_value:
+        at = [(value, even) for value, even in by_value.items()]
+        each = words.join(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
+        line = words.line(at[0][1].settings | {"device": {"device": "cpu"}, "trainers": {"trainers": 1}}.get(name, {}))
+        yield f"The break-even in time moves with {_SETTINGS[name]}: that of {line} is {each}."
+
+
+def _lie_apart(evens: Sequence[BreakEven]) -> bool:
+    """Whether the intervals of two crossings share nothing."""
+    return any((one.high or 0.0) < (other.low or 0.0) for one in evens for other in evens)
+
+
+def _lazy(groups: Sequence[cells.Group]) -> Iterator[str]:
+    for group in groups:
+        pairs = trained_worse(group.rows)
+        for line in dict.fromkeys(words.line(lazy) for lazy, _ in pairs):
+            worse = [(lazy, fair) for lazy, fair in pairs if words.line(lazy) == line]
+            lazy, fair = worse[0]
+            tried = [row for row in group.rows if row["status"] in cells.NUMBERED and words.line(row) == line]
+            where = words.join(words.density(cells.density_of(row)) for row, _ in worse)
+            where = "every density measured" if len(worse) == len(tried) else f"{where} density"
+            yield (
+                f"{line} trained a worse model than {words.line(fair)} at {where} ({_ends(lazy, fair)}), "
+                f"so it does not count as a win{_in(group, groups)}."
+            )
+
+
+def _ends(row: cells.Row, fair: cells.Row) -> str:
+    parts = []
+    for name, column in (("loss", "loss_last"), (row["quality_name"] or "quality", "quality")):
+        if row[column] is not None and fair[column] is not None:
+            parts.append(f"{name} {words.number(row[column])} instead of {words.number(fair[column])}")
+    return ", ".join(parts)
+
+
+def _densified(rows: Iterable[cells.Row]) -> Iterator[str]:
+    sizes_by_op: dict[tuple[str, str], list[int]] = {}
+    for row in (row for row in rows if not is_held_apart(row)):  # whose batches are made dense, as their names say
+        for one in row["densified"] or ():
+            sizes_by_op.setdefault((words.line(row), str(one.get("op"))), []).append(one.get("bytes") or 0)
+    for (line, op), sizes in sizes_by_op.items():
+        yield f"{line} made a dense array in {op} ({words.bytes_(max(sizes))}), in {words.plural(len(sizes), 'cell')}."
+
+
+def _prepared(rows: Iterable[cells.Row]) -> Iterator[str]:
+    """Says where a step reuses prepared batches, and what preparing one costs."""
+    costs: dict[str, float] = {}
+    for row in rows:
+        inside = sum(row[f"seconds_{phase}"] or 0.0 for phase in ("slice", "convert", "plan"))
+        if not cells.is_dense(row) and row["status"] == "ok" and (row["seconds_prepare"] or 0.0) > 2 * inside:
+            costs[words.line(row)] = max(costs.get(words.line(row), 0.0), row["seconds_prepare"] / row["seconds_step"])
+    if costs:
+        line, most = max(costs.items(), key=lambda item: item[1])
+        steps = words.measured(most, most, most, words.number)
+        yield (
+            "Batches repeat, so cutting, converting and planning them is done once and is not in the time of a step; "
+            f"it costs {steps} times as much as a step, a batch, at most ({line})."
+        )
+
+
+def _of(count: int, rows: Sequence[cells.Row]) -> str:
+    return f"{count} of {words.plural(len(rows), 'cell')} {'was' if count == 1 else 'were'}"
+
+
+def _in(group: cells.Group, groups: Sequence[cells.Group]) -> str:
+    return f" ({group.label})" if len(groups) > 1 else ""
+
+
+# Certainty of a verdict about time: what it rests on, its interval, the smallest difference that could be seen.
+
+
+ALIKE = 1.15
+"""Differences that could be seen are alike up to this factor."""
+
+
+def certainty(group: cells.Group, contests: Sequence[Contest]) -> str:
+    """The sentences that stand right under a verdict; `contests` are those in time of the group it is about."""
+    disturbed = _disturbed(group)
+    ratios = [one.ratio for one in contests if one.ratio is not None]
+    if not ratios:
+        return f"How sure: no run has a time of both sides.{disturbed}"
+    least, most = (end(ratio.rounds for ratio in ratios) for end in (min, max))
+    rounds = words.plural(most, "round") if least == most else f"{least} to {most} rounds"
+    of_runs = f"{rounds} of {words.plural(max(ratio.runs for ratio in ratios), 'run')}"
+    seen = visible(contests)
+    return f"How sure: 95 % intervals from {of_runs}. {seen[:1].upper()}{seen[1:]}.{disturbed}"
+
+
+def visible(contests: Sequence[Contest]) -> str:
+    """The smallest difference between sparse and dense that the rounds of these contests could have told."""
+    seen = sorted((one for one in contests if one.visible), key=lambda one: one.visible or 0.0)
+    if not seen:
+        return "no difference could be told"
+    usual = seen[len(seen) // 2].visible or 1.0
+    worse = [one for one in seen if (one.visible or 0.0) > ALIKE * usual]
+    where = "" if len(contests) == 1 else " at every density" if len(seen) == len(contests) else " at most densities"
+    text = f"differences from {words.number(usual, 2)} times on could be told{where}"
+    if not worse:
+        return text
+    far = f"{words.number(worse[-1].visible or 0.0, 2)} times at {words.densities(worse[-1:], 2)}"
+    return f"{text.removesuffix(where)} at most densities, from {far}"
+
+
+def _disturbed(group: cells.Group) -> str:
+    """Sentence on the share of trials beside which other programs ran; "" if there was none."""
+    disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
+    if not disturbed:
+        return ""
+    share = words.density(disturbed / (disturbed + timed), 2)
+    return f" Other programs ran beside {share} of the trials, which count for less."
+
 
 DIGITS = 2
 """Significant digits of numbers in a verdict: tables have more."""
@@ -59,9 +288,9 @@ def advise(frame: pd.DataFrame) -> Advice:
         certainty=certainty(groups[0], contests(groups[0].rows, "seconds_step")),
         time=(*sentences["seconds_step"], *by_place.sentences(groups)),
         memory=(*sentences["bytes_peak"], *best_of_all.of_holding(groups), *best_of_all.sentences(groups)),
-        warnings=tuple(flags.warnings(groups)),
-        failures=tuple(flags.failures(groups)),
-        would_change=(*flags.would_change(groups, evens["seconds_step"]), *machines.sentences(frame)),
+        warnings=tuple(warnings(groups)),
+        failures=tuple(failures(groups)),
+        would_change=(*would_change(groups, evens["seconds_step"]), *machines.sentences(frame)),
     )
 
 
@@ -125,9 +354,9 @@ def _up_to(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) 
 
 def _gain(first: Contest, better: str, is_alone: bool) -> str:
     """Factor by which sparse wins at its lowest density, and its configuration; without the density if `is_alone`."""
-    sparse, dense, ratio = first.known
+    sparse, dense, _ = first.known
     at = "" if is_alone or not first.density else f" at {words.density(first.density, DIGITS)}"
-    return f"{words.gain(ratio)} {better} than {words.line(dense)}{at}, with {words.line(sparse)}"
+    return f"{amount(first)} {better} than {words.line(dense)}{at}{reserve(first)}, with {words.line(sparse)}"
 
 
 def _stay(lost: Sequence[Contest]) -> str:
@@ -156,7 +385,7 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"Sparse and dense are level in {name}", f"For {name} sparse and dense are level, {same}."
     reasons = list(dict.fromkeys(one.why for one in compared if one.why)) or ["nothing was compared"]
     todo = "".join(f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY)
-    if not any(one.ratio for one in compared) and BUSY not in reasons:
+    if not any(one.ratio for one in compared):
         none = f"no density has a result from both sparse and dense ({reasons[0]})"
         return f"No comparison: {reasons[0]}", f"For {name} there is no answer yet: {none}.{todo}"
     text = _open(compared).removeprefix(" Undecided ")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench import store
+from workbench.analysis import words
 from workbench.analysis.cells import records
 from workbench.analysis.intervals import known
 
@@ -97,3 +98,29 @@ def told(row: Row) -> str:
     place = f"on {row['device']}" if row.get("device") not in (None, "cpu") else None
     more = [part for part in (row.get("optimizer"), row.get("batches"), place, row.get("cache")) if part]
     return ", ".join([row["shape"], f"R {row['rows']:,}", f"N {row['width']}", *more])
+
+
+# A goal in words, what was measured, and by how much it was missed.
+
+
+class Goal(NamedTuple):
+    """A goal in words, what was measured, and whether it is met; None where no row says."""
+
+    what: str
+    wanted: str
+    measured: str
+    met: bool | None
+
+
+def at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
+    """The goal that the geometric mean of ratios is at least `wanted`."""
+    ratios = list(measured)
+    mean = geometric_mean(ratio.value for ratio in ratios)
+    if mean is None:
+        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+    over = f"{words.number(mean)} x over {words.plural(len(ratios), 'cell')}"
+    return Goal(what, f"≥ {wanted:g} x", over + _missed_by(mean, wanted), mean >= wanted)
+
+
+def _missed_by(mean: float, least: float) -> str:
+    return "" if mean >= least else f", {words.number(100 * (1 - mean / least))} % short"

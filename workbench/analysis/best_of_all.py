@@ -11,24 +11,20 @@ from itertools import groupby
 from typing import Any
 
 from workbench.analysis import cells, words
-from workbench.analysis.intervals import values_of
-from workbench.analysis.worse import trained_worse
-from workbench.measure.racing import least_expected
-from workbench.measure.rounds import LEVEL, Ratio, Rounds, ratio_of
+from workbench.analysis.compare import posterior_of, ratio_between, trained_worse
+from workbench.measure.posterior import LEVEL
 
 Row = Mapping[str, Any]
 TIME, MEMORY = "seconds_step", "bytes_peak"
 
 
 def leader(rows: Sequence[Row], accept: Callable[[Row], bool] = lambda row: True) -> Row | None:
-    """The accepted row of the least expected time; of those level with it the one of least memory; None if none ran."""
-    able = {row["key"]: row for row in rows if row["status"] == "ok" and accept(row)}
-    seconds: dict[Hashable, Rounds] = {key: own for key, row in able.items() if (own := times(row))}
-    first = least_expected(seconds)
-    if first is None:
-        return None
-    alike = [able[key] for key in able if key in seconds and _is_level(ratio_of(seconds[key], seconds[first]))]
-    return min([able[first], *alike], key=lambda row: (row[MEMORY] or 0, row["key"] != first))
+    """The accepted row of the least expected loss; of those level with it that of least memory; None if none ran."""
+    able = dict[Hashable, Row](enumerate(row for row in rows if accept(row)))
+    found = posterior_of([*able.values()], TIME)
+    first = found.best()
+    alike = [able[k] for k in found.names if k == first or found.ratio(k, first).verdict == "level"]
+    return min(alike, key=lambda row: row[MEMORY] or 0, default=None)
 
 
 def smallest(rows: Sequence[Row]) -> Row | None:
@@ -36,18 +32,9 @@ def smallest(rows: Sequence[Row]) -> Row | None:
     first = leader(rows)
     if first is None:
         return None
-    ratios = [(row, ratio_of(times(row), times(first))) for row in rows if row["status"] == "ok" and row is not first]
+    ratios = [(row, ratio_between(row, first, TIME)) for row in rows if row is not first]
     near = [row for row, ratio in ratios if ratio and ratio.high <= LEVEL]
     return min([first, *near], key=lambda row: row[MEMORY] or math.inf)
-
-
-def times(row: Row) -> Rounds:
-    """Seconds of a step by run and round."""
-    return {place: value for place, value in values_of(row, TIME).items() if value > 0}
-
-
-def _is_level(ratio: Ratio | None) -> bool:
-    return ratio is not None and ratio.verdict == "level"
 
 
 def is_held_apart(row: Row) -> bool:
@@ -80,7 +67,7 @@ def smaller_than_array(row: Row, rows: Iterable[Row]) -> Row | None:
 
 def _compared(row: Row, other: Row, name: str) -> str:
     """Memory of two rows, and how many times as long the other takes."""
-    ratio, sizes = ratio_of(times(other), times(row)), [words.measured_quantity(one, MEMORY) for one in (row, other)]
+    ratio, sizes = ratio_between(other, row, TIME), [words.measured_quantity(one, MEMORY) for one in (row, other)]
     memory = f"it needs {sizes[0]} where {name} needs {sizes[1]}" if all(sizes) else ""
     return ", and ".join(filter(None, (memory, f"that takes {words.times(ratio)} as long" if ratio else "")))
 

@@ -11,7 +11,6 @@ one where its lower end does. So it can never contradict the verdicts, which com
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
 from workbench.analysis.by_bytes import ByBytes, clause, even_by_bytes
-from workbench.analysis.compare import BUSY, Contest, contest, rivals_at
+from workbench.analysis.compare import Contest, contest, trained_worse
 from workbench.analysis.sentences import of_breakeven
-from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
 STATUSES = {
@@ -105,10 +103,9 @@ def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
 
 def lines(group: cells.Group, measure: str) -> Iterator[tuple[list[Row], list[Contest]]]:
     """The rows of each sparse configuration of a group, and its contests with dense, rising in density."""
-    dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
-    rivals = {density: rivals_at(rows, worse, measure) for density, rows in cells.by_density(group.rows).items()}
+    dense = cells.dense_rows(group.rows)
     for rows in cells.sparse_lines(group.rows).values():
-        yield rows, contests_of(rows, dense, measure, rivals)
+        yield rows, contests_of(rows, dense, measure)
 
 
 def _doubt(rows: list[Row], worse: list[Row]) -> str:
@@ -135,19 +132,13 @@ def _of_line(group: cells.Group, rows: list[Row], contests: list[Contest], dense
     return BreakEven(group.settings, cells.line_of(rows[0]), measure, *ends, status, told)
 
 
-def contests_of(
-    rows: Sequence[Row], dense: Sequence[Row], measure: str, rivals: Mapping[float | None, int] = MappingProxyType({})
-) -> list[Contest]:
+def contests_of(rows: Sequence[Row], dense: Sequence[Row], measure: str) -> list[Contest]:
     """The rows of one line against the dense rows of the same asked density, rising.
 
-    Where several rows share a density (other seeds, other learning rates) the best stands for them. `rivals` is how
-    many contenders each density has.
+    If several rows share a density (other seeds, other learning rates) the best stands for them.
     """
     baseline = cells.by_density(dense)
-    contests = [
-        contest(at, baseline.get(density, []), measure, rivals.get(density, 1))
-        for density, at in cells.by_density(rows).items()
-    ]
+    contests = [contest(at, baseline.get(density, []), measure) for density, at in cells.by_density(rows).items()]
     return sorted(contests, key=lambda one: one.density or 0.0)
 
 
@@ -208,7 +199,5 @@ def _without_ratios(rows: list[Row], dense: list[Row], contests: list[Contest]) 
     if fits:
         return "feasible", (None, max(fits), None)
     none = (None, None, None)
-    if any(one.why == BUSY for one in contests):
-        return "undecided", none
     ran = [any(row["status"] in cells.NUMBERED for row in side) for side in (rows, dense)]
     return ("infeasible" if ran == [False, True] else "no_baseline"), none

@@ -9,8 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, Contest, contest
-from workbench.analysis.worse import trained_worse
+from workbench.analysis.compare import REMEDY, Contest, contest, trained_worse
 
 Row = Mapping[str, Any]
 MEASURE = "seconds_step"
@@ -62,7 +61,7 @@ def _several(name: str, rows: Sequence[Row]) -> _Place:
 def _fair(rows: Sequence[Row]) -> list[Row]:
     """Rows with a time, without those that trained a worse model."""
     worse = {id(row) for row, _ in trained_worse(rows)}
-    return [row for row in rows if row["status"] == "ok" and id(row) not in worse]
+    return [row for row in rows if row["status"] in cells.NUMBERED and id(row) not in worse]
 
 
 def _compared(one: _Place, other: _Place) -> Iterator[str]:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from workbench.analysis.bench import Goal
 from workbench.analysis.cells import Row, records
-from workbench.analysis.goal import Goal
 
 MOST_RATIO = 1.1
 """Wanted of the bytes of a step, over those of numbers and values of the rows that it touches."""

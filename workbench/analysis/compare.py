@@ -1,7 +1,7 @@
-"""Sparse against dense at one density: a verdict from rounds, or the reason why there is none.
+"""Sparse against dense at one density: the best of each side, their ratio with its probability, and where it is from.
 
-Time is judged by `measure.rounds`: ratios of neighbours within a round, runs combined by their ratios, the best of
-several rivals paying for the choice. Memory varies little, and is judged by the intervals of `intervals.interval_of`.
+Time is judged by the posterior of all rounds (`measure.posterior`), of which disturbed ones count less. Memory is
+arithmetic, which the measured peak confirms: it varies little, and one trial is enough.
 """
 
 import math
@@ -10,26 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import cells
-from workbench.analysis.intervals import ONCE, Interval, interval_of, values_of
-from workbench.analysis.worse import trained_worse
-from workbench.measure.rounds import LEVEL, LOOKS, Ratio, Rounds, decide, outpaced, ratio_of
+from workbench.analysis.intervals import COMPUTED, Interval, interval_of, known, trials_of
+from workbench.measure.posterior import LEVEL, LIKELY, Posterior, Ratio, Scatter, posterior
+from workbench.measure.rounds import share_a_run
 
 Row = Mapping[str, Any]
 
-BUSY = "other programs were at work"
-FEW = "fewer than four rounds"
 HOLDS_ONE = "neither is surely better"
 PARTLY = "a configuration that may be faster was not measured here"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
 WORSE = "every sparse configuration trained a worse model"
 NO_RESULT = "a side has no result"
-APART = "no round has both"
+APART = "no run has both"
 REMEDY = {
-    BUSY: "measure again while nothing else runs",
-    FEW: "measure at least four rounds",
     HOLDS_ONE: "more rounds, or a quieter machine, tell smaller differences",
-    ONCE: "measure at least two rounds",
     PARTLY: "measure all configurations at this density",
     NO_DENSE: "measure dense for the same cells",
     NO_SPARSE: "measure a sparse format for the same cells",
@@ -38,14 +33,16 @@ REMEDY = {
     APART: "measure both in one run",
 }
 """Why a contest is undecided, and what to do about it."""
+MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
+"""Where an answer is from: trials of both sides, a side that did not fit or was cut off, or a model of the costs."""
 
 
 class Contest(NamedTuple):
     """The best sparse row against the best dense one at one density, in one measure.
 
-    `verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None where a side has no
-    number; `why` is a key of REMEDY where it is undecided, else empty; `level` are the other sparse rows that win as
-    well and cannot be told from the one named.
+    `verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None if a side has no
+    number; `why` is a key of REMEDY if it is undecided, else empty; `level` are the other sparse rows that win as
+    well and cannot be told from the one named; `source` is MEASURED, BOUNDED or PREDICTED.
     """
 
     density: float | None
@@ -55,6 +52,20 @@ class Contest(NamedTuple):
     ratio: Ratio | None = None
     why: str = ""
     level: tuple[Row, ...] = ()
+    source: str = MEASURED
+
+    @property
+    def likely(self) -> str:
+        """Side that is probably better where it is undecided, by its probability; empty if neither is."""
+        if self.verdict != "undecided" or self.ratio is None or self.why != HOLDS_ONE:
+            return ""
+        probability = self.ratio.probability
+        return "sparse" if probability >= LIKELY else "dense" if probability <= 1 - LIKELY else ""
+
+    @property
+    def is_beside_others(self) -> bool:
+        """Whether other programs ran beside every round: then the factor is little known."""
+        return self.ratio is not None and 0 < self.ratio.rounds == self.ratio.disturbed
 
     @property
     def known(self) -> tuple[Row, Row, Ratio]:
@@ -65,9 +76,8 @@ class Contest(NamedTuple):
 
     @property
     def visible(self) -> float | None:
-        """The smallest factor between the two sides that these rounds could have told; None where they tell nothing."""
-        enough = self.ratio is not None and self.why not in (FEW, ONCE, BUSY)
-        return self.ratio.visible if enough and math.isfinite(self.ratio.visible) else None
+        """The smallest factor between the two sides that these rounds could have told; None if they tell nothing."""
+        return self.ratio.visible if self.ratio is not None and math.isfinite(self.ratio.visible) else None
 
 
 def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
@@ -126,35 +136,21 @@ def front(rows: Iterable[Row], measure: str, side: str = "sparse") -> list[Row]:
     """
     own = [row for row in rows if cells.is_dense(row) == (side == "dense")]
     if measure.startswith("seconds"):
-        by_place = {place: times for place, row in enumerate(own) if (times := _times(row, measure))}
-        behind = outpaced(by_place)
-        return [own[place] for place in by_place if place not in behind]
+        found = posterior_of(own, measure)
+        best = found.best()
+        return [own[k] for k in found.names if k == best or found.ratio(k, best).low <= 1]
     sizes = [(row, size) for row in own if row["status"] in cells.NUMBERED and (size := _size(row, measure))]
     least = min((size.high for _, size in sizes), default=0.0)
     return [row for row, size in sizes if size.low <= least]
 
 
-def rivals_at(rows: Sequence[Row], worse: set[int], measure: str) -> int:
-    """Count the contenders that the better side of a density was chosen from; rows of worse models are none."""
-    able = [row for row in rows if id(row) not in worse]
-    return rivals_of([row for row in able if not cells.is_dense(row)], cells.dense_rows(able), measure)
-
-
-def rivals_of(first: Sequence[Row], second: Sequence[Row], measure: str) -> int:
-    """Count the contenders with a time on the larger of two sides."""
-    return max(sum(bool(_times(row, measure)) for row in side) for side in (first, second))
-
-
-def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int = 1) -> Contest:
+def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> Contest:
     """The best of some rows against the best of others, all of one density; smaller is better.
 
-    `rivals` is how many contenders the density has, where these are some of them: with it the same two have the same
-    interval, and the same verdict, wherever they are spoken of.
-
-    A side that did not fit in memory loses to one that ran. Disturbed rows take no part in time: where a baseline has
-    no others sparse cannot win, and where a side has no others nothing is decided.
+    The best of a side has the least expected loss. Two rows have the same ratio wherever they are spoken of. A side
+    that did not fit in memory loses to one that ran.
     """
-    return _meet(sparse, dense, measure, rivals)[0]
+    return _meet(sparse, dense, measure)[0]
 
 
 def verdict(sparse_row: Row, dense_row: Row, measure: str) -> str:
@@ -169,73 +165,105 @@ def _meet_fairly(at: Sequence[Row], worse: set[int], measure: str) -> tuple[Cont
     return (found._replace(why=WORSE) if found.why == NO_SPARSE and sparse else found), ratios
 
 
-def _meet(
-    sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int = 1
-) -> tuple[Contest, dict[tuple, Ratio]]:
+def _meet(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
     """A contest, and the ratio of each row that is named in it, by its line."""
-    in_time = measure.startswith("seconds")
-    found, ratios = _in_time(sparse, dense, measure, rivals) if in_time else _in_memory(sparse, dense, measure)
+    judge = _in_time if measure.startswith("seconds") else _in_memory
+    found, ratios = judge(sparse, dense, measure)
     densities = (cells.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
     asked = next((row["density"] for row in (*sparse, *dense)), None)
     return found._replace(density=next(densities, asked)), ratios
 
 
 def _named(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
-    """The contest with the line that wins most often, of those that cannot be told apart, in the place of the best."""
+    """The contest with the line that wins most often of those estimated to be as good, instead of the best."""
     if not found.level:
         return found
-    alike = [found.sparse, *found.level]
+    least = ratios[_line(found.sparse)].value / LEVEL
+    alike = [row for row in (found.sparse, *found.level) if ratios[_line(row)].value >= least]
     sparse = max(alike, key=lambda row: wins[_line(row)])
-    others = tuple(row for row in alike if row is not sparse)
+    others = tuple(row for row in (found.sparse, *found.level) if row is not sparse)
     return found._replace(sparse=sparse, ratio=ratios[_line(sparse)], level=others)
 
 
-def _in_time(
-    sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int
-) -> tuple[Contest, dict[tuple, Ratio]]:
-    sides = [{k: times for k, row in enumerate(side) if (times := _times(row, measure))} for side in (sparse, dense)]
-    decision = decide(*sides, rivals)
-    best = _standing(sparse) if decision.sparse is None else sparse[decision.sparse]
-    base = _standing(dense) if decision.dense is None else dense[decision.dense]
-    if decision.ratio is None:
-        return _without_ratio(best, base, "disturbed"), {}
-    found = _judged(best, base, decision.ratio, decision.verdict)
-    hidden = any(row["status"] == "disturbed" for row in dense)
-    if hidden and found.verdict != "dense":
-        return found._replace(verdict="undecided", why=BUSY), {}
-    if found.verdict != "sparse":
-        return found, {}
-    rivals = max(rivals, *map(len, sides))
-    first, against = sides[0][decision.sparse], sides[1][decision.dense]
-    ratios = {_line(best): decision.ratio}
+def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+    rows = [*sparse, *dense]
+    found = posterior_of(rows, measure)
+    first, against = (
+        found.best([k for k in found.names if (k < len(sparse)) == is_sparse]) for is_sparse in (True, False)
+    )
+    best = _standing(sparse) if first is None else rows[first]
+    base = _standing(dense) if against is None else rows[against]
+    if first is not None and against is None and base is not None and (ratio := least_of_dense(base, best, measure)):
+        return Contest(None, best, base, ratio.verdict, ratio, source=BOUNDED), {}
+    if first is None or against is None or not share_a_run(found, first, against):
+        return _without_ratio(best, base), {}
+    judged = _judged(best, base, ratio_between(base, best, measure))
+    if judged.verdict != "sparse":
+        return judged, {}
+    ratios = {_line(best): judged.known[2]}
     level = []
-    for k, times in sides[0].items():
-        slower, ratio = ratio_of(times, first, rivals), ratio_of(against, times, rivals)
-        alike = k != decision.sparse and slower and slower.rounds >= LOOKS[0] and slower.low <= 1
-        if alike and ratio and ratio.verdict == "sparse" and _line(sparse[k]) not in ratios:
-            ratios[_line(sparse[k])] = ratio
-            level.append(sparse[k])
-    return found._replace(level=tuple(level)), ratios
+    for k in found.names:
+        if k >= len(sparse) or k == first or found.ratio(k, first).low > 1 or _line(rows[k]) in ratios:
+            continue
+        ratio = ratio_between(base, rows[k], measure)
+        if ratio and ratio.verdict == "sparse":
+            ratios[_line(rows[k])] = ratio
+            level.append(rows[k])
+    return judged._replace(level=tuple(level)), ratios
 
 
-def _times(row: Row, measure: str) -> Rounds:
-    """The seconds of a row by (run, round)."""
-    values = values_of(row, measure) if row["status"] == "ok" else {}
-    return {place: value for place, value in values.items() if value > 0}
+def posterior_of(rows: Sequence[Row], measure: str) -> Posterior:
+    """The posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with."""
+    trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
+    noise = next(((row["deviation"], row["freedom"]) for row in rows if known(row.get("deviation"))), None)
+    return posterior(trials, scatter=Scatter(*noise) if noise else None)
 
 
-def _judged(sparse: Row, dense: Row, ratio: Ratio, verdict: str) -> Contest:
-    """A contest with a ratio, and the reason where it is undecided."""
-    why = ""
-    if verdict == "undecided":
-        disturbed = any(row.get("rounds_disturbed") for row in (sparse, dense))
-        why = HOLDS_ONE if ratio.rounds >= LOOKS[0] else BUSY if disturbed else FEW
-    return Contest(None, sparse, dense, verdict, ratio, why)
+def ratio_between(first: Row, second: Row, measure: str) -> Ratio | None:
+    """Ratio first / second of two rows in a measure of seconds, disturbed rounds counting less; None without one.
+
+    O(rounds^3).
+    """
+    found = posterior_of((first, second), measure)
+    if len(found.names) < 2 or not share_a_run(found, 0, 1):
+        return None
+    return found.ratio(0, 1)
+
+
+def least_of_dense(dense: Row, sparse: Row, measure: str) -> Ratio | None:
+    """Bound of dense / sparse for a dense row without a time: what it takes at least to read its batches.
+
+    A step reads rows x columns values of a batch once or more, at `BYTES_A_SECOND` at most; against the slowest trial
+    of the sparse row. None unless that makes sparse faster, or for a measure other than the time of a step.
+    """
+    values = [trial.seconds for trial in trials_of(sparse, measure, "")]
+    sizes = [dense[name] or sparse[name] for name in ("batch_rows", "features")]
+    if measure != "seconds_step" or dense["status"] != "timeout" or not values or not all(sizes):
+        return None
+    itemsize = 8 if dense["dtype"] == "float64" else 4
+    least = sizes[0] * sizes[1] * itemsize / BYTES_A_SECOND / max(values)
+    return Ratio(least, least, math.inf, 0, 0, 1.0) if least > 1 else None
+
+
+SIZED = (*cells.NUMBERED, "timeout")
+"""Statuses of rows with bytes, measured or predicted."""
+OFF, BYTES_OFF = 0.1, 8e6
+"""How far a measured peak may be from the predicted bytes: a share and bytes."""
+BYTES_A_SECOND = 1e11
+"""More than the caches and the memory of a machine with few cores give; so bytes by it are a least time."""
+
+
+def _judged(sparse: Row, dense: Row, ratio: Ratio | None) -> Contest:
+    """A contest with a ratio, and the reason if it is undecided."""
+    assert ratio is not None, "both were measured in one run"
+    source = BOUNDED if "timeout" in (sparse["status"], dense["status"]) else MEASURED
+    why = HOLDS_ONE if ratio.verdict == "undecided" else ""
+    return Contest(None, sparse, dense, ratio.verdict, ratio, why, source=source)
 
 
 def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
     known_of = [
-        [(row, interval) for row in side if row["status"] in cells.NUMBERED and (interval := _size(row, measure))]
+        [(row, interval) for row in side if row["status"] in SIZED and (interval := _size(row, measure))]
         for side in (sparse, dense)
     ]
     if not all(known_of):
@@ -243,7 +271,7 @@ def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tup
             min(found, key=lambda pair: pair[1].value)[0] if found else _standing(side)
             for found, side in zip(known_of, (sparse, dense), strict=True)
         )
-        return _without_ratio(best, base, ""), {}
+        return _without_ratio(best, base), {}
     best, size = min(known_of[0], key=lambda pair: pair[1].value)
     least = min(interval.high for _, interval in known_of[1])
     base, against = next(pair for pair in known_of[1] if pair[1].value <= least)  # alike, the first has the name
@@ -259,41 +287,99 @@ def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tup
 
 
 def _size(row: Row, measure: str) -> Interval | None:
+    """The bytes of a row; of one whose peak was not measured what the formulas of its arrays say, as far as they go."""
     interval = interval_of(row, measure)
+    predicted = known(row.get("bytes_predicted"))
+    if interval is None and predicted and measure == "bytes_peak":
+        interval = Interval(predicted, predicted * (1 - OFF) - BYTES_OFF, predicted * (1 + OFF) + BYTES_OFF, COMPUTED)
     return interval if interval and interval.value > 0 else None
 
 
 def _told_apart(sparse: Row, size: Interval, dense: Row, against: Interval) -> Contest:
     """Memory: a side wins where the intervals lie apart."""
-    rounds = min(len(values_of(row, "bytes_peak")) for row in (sparse, dense))
-    low = against.low / size.high
-    ratio = Ratio(against.value / size.value, low, against.high / size.low if size.low else float("inf"), rounds, 1)
-    if ONCE in (size.why, against.why):
-        return Contest(None, sparse, dense, "undecided", ratio, ONCE)
-    if ratio.low > 1 or ratio.high < 1:
-        return Contest(None, sparse, dense, "sparse" if ratio.low > 1 else "dense", ratio)
-    level = ratio.low > 0 and ratio.high < LEVEL * ratio.low
-    return Contest(None, sparse, dense, "level" if level else "undecided", ratio, "" if level else HOLDS_ONE)
+    low, high = against.low / size.high, against.high / size.low if size.low else math.inf
+    source = PREDICTED if COMPUTED in (size.why, against.why) else MEASURED
+    is_apart = low > 1 or high < 1
+    probability = float(low > 1) if is_apart else 0.5
+    ratio = Ratio(against.value / size.value, low, high, 1, 1, probability)
+    if is_apart:
+        return Contest(None, sparse, dense, "sparse" if low > 1 else "dense", ratio, source=source)
+    level = low > 0 and high < LEVEL * low
+    verdict = "level" if level else "undecided"
+    return Contest(None, sparse, dense, verdict, ratio, "" if level else HOLDS_ONE, source=source)
 
 
 def _standing(rows: Sequence[Row]) -> Row | None:
     """The row that says most of a side without a number."""
-    order = ("ok", "disturbed", "memory")
-    return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else 3, default=None)
+    order = ("ok", "disturbed", "timeout", "memory")
+    return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else len(order), default=None)
 
 
-def _without_ratio(sparse: Row | None, dense: Row | None, unheard: str) -> Contest:
-    """A contest in which a side has no number; rows of the status `unheard` say nothing of the measure."""
+def _without_ratio(sparse: Row | None, dense: Row | None) -> Contest:
+    """A contest in which a side has no number."""
     if sparse is None or dense is None:
         return Contest(None, sparse, dense, "undecided", None, NO_SPARSE if sparse is None else NO_DENSE)
-    statuses = {row["status"] for row in (sparse, dense)}
-    if unheard in statuses:
-        return Contest(None, sparse, dense, "undecided", None, BUSY)
     ran = [row["status"] in cells.NUMBERED for row in (sparse, dense)]
-    if "memory" in statuses and any(ran):
-        return Contest(None, sparse, dense, "sparse" if ran[0] else "dense")
+    if "memory" in (sparse["status"], dense["status"]) and any(ran):
+        return Contest(None, sparse, dense, "sparse" if ran[0] else "dense", source=BOUNDED)
     return Contest(None, sparse, dense, "undecided", None, APART if all(ran) else NO_RESULT)
 
 
 def _line(row: Row) -> tuple:
     return tuple(cells.line_of(row).values())
+
+
+# Rows of a lazy or an exact update that trained a worse model than the standard one beside them.
+
+
+# A lazy update that ends this much worse than the standard one has trained another model.
+LOSS_ALLOWED = 0.01
+QUALITY_ALLOWED = 0.005
+
+
+def trained_worse(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Pairs (lazy row, standard row) of the same density where the lazy update ended with a worse model.
+
+    Worse is a last loss more than 1 % higher, or a quality more than 0.005 lower, after as many steps with the same
+    learning rate, decay and seed.
+    """
+    return [(row, fair) for row, fair in beside_standard(rows) if row["update"] == "lazy" and _is_worse(row, fair)]
+
+
+def beside_standard(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Each row of a lazy or an exact update with the row of the standard one to hold it against, where there is one.
+
+    That is trained alike: as many steps, the same learning rate, decay and seed. It is the one alike in format, engine,
+    gradient and indices where there is one, else the dense baseline, else any: a standard update trains the same model
+    in all of them.
+    """
+    pairs = []
+    for at in cells.by_density(row for row in rows if row["status"] in cells.NUMBERED).values():
+        standard = sorted((row for row in at if row["update"] == "standard"), key=lambda row: not cells.is_dense(row))
+        for other in (row for row in at if row["update"] != "standard"):
+            equal = [row for row in standard if _trained_alike(row, other)]
+            alike = (row for row in equal if all(row[name] == other[name] for name in _ALIKE))
+            fair = next(alike, equal[0] if equal else None)
+            if fair is not None:
+                pairs.append((other, fair))
+    return pairs
+
+
+_ALIKE = tuple(name for name in cells.LINE if name not in ("update", "launch"))
+
+
+def _trained_alike(row: Row, other: Row) -> bool:
+    """Whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
+
+    A timing run stops when it knows enough, each at another step.
+    """
+    steps = [one["curve"][-1][2] if one["curve"] else None for one in (row, other)]
+    return all(row[name] == other[name] for name in cells.BEST) and steps[0] is not None and steps[0] == steps[1]
+
+
+def _is_worse(row: Row, fair: Row) -> bool:
+    loss, fair_loss = known(row["loss_last"]), known(fair["loss_last"])
+    quality, fair_quality = known(row["quality"]), known(fair["quality"])
+    if loss is not None and fair_loss is not None and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss):
+        return True
+    return quality is not None and fair_quality is not None and quality < fair_quality - QUALITY_ALLOWED

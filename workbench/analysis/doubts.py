@@ -7,7 +7,6 @@ from typing import Any
 
 from workbench.analysis import cells, words
 from workbench.analysis.intervals import values_of
-from workbench.measure.rounds import LOOKS
 
 Row = Mapping[str, Any]
 SPREAD = 0.1
@@ -35,15 +34,13 @@ def of_row(row: Row, usual: float = 0.0) -> Iterator[str]:
     if row["status"] not in cells.NUMBERED:
         return
     yield from of_spread(row, usual)
-    if 0 < row["rounds"] < LOOKS[0]:
-        yield f"{words.plural(row['rounds'], 'round')}, fewer than four"
     yield from of_surroundings(row)
 
 
 def of_surroundings(row: Row, drift: float = 0.0) -> Iterator[str]:
     """Doubts from what ran beside the rounds of one pooled row, and from the machine; `drift` as in `of_machine`."""
     if row["rounds_disturbed"]:
-        yield f"{words.plural(row['rounds_disturbed'], 'round')} left out, beside other programs"
+        yield f"{words.plural(row['rounds_disturbed'], 'round')} beside other programs"
     yield from of_machine(row, drift).values()
 
 

@@ -9,22 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import of_group
 from workbench.analysis.cells import Row
-from workbench.analysis.compare import BUSY, FEW, Contest, contest, front
-from workbench.analysis.said import Said, keys_of
-from workbench.measure.racing import believed, side_of
+from workbench.analysis.compare import Contest, contest, front
+from workbench.analysis.grades import Said, gain, keys_of
 
 TIME = "seconds_step"
-
-
-def by_usual_noise(found: Contest) -> Contest:
-    """A contest in time of any number of rounds: fewer than a decision takes have the interval of the usual noise.
-
-    They decide where the sides are far apart, unless other programs were at work.
-    """
-    if found.ratio is None or found.why not in (FEW, BUSY):
-        return found
-    verdict = side_of(found.ratio) if found.why == FEW else "undecided"
-    return found._replace(ratio=believed(found.ratio), verdict=verdict, why=found.why if verdict == "undecided" else "")
 
 
 def elsewhere(
@@ -40,23 +28,23 @@ def elsewhere(
 def _at(at: Sequence[Row], rows: Sequence[Row], accept: Callable[[Row], bool], verdict: str) -> Iterable[Said]:
     """Winner at one place, and whether it is the same side."""
     sparse, dense = _sides(at, accept)
-    found = by_usual_noise(contest(sparse, dense, TIME))
+    found = contest(sparse, dense, TIME)
     if found.verdict == "undecided" or found.sparse is None or found.dense is None:
         return
     keys = keys_of(found.sparse, found.dense)
-    gain = f", {words.gain(found.ratio)} faster" if found.ratio and found.verdict != "level" else ""
+    lead = f", {gain(found)} faster" if found.ratio and found.verdict != "level" else ""
     if missing := _missing(found, at, rows, accept):
         named = words.join(sorted({words.line(row) for row in missing}), "or")
         winner, loser = (found.dense, found.sparse) if found.verdict == "dense" else (found.sparse, found.dense)
         beats = "is level with" if found.verdict == "level" else "beats"
         text = (
-            f"{words.line(winner)} {beats} {words.line(loser)}{gain}; {named} may be faster, and was not measured there"
+            f"{words.line(winner)} {beats} {words.line(loser)}{lead}; {named} may be faster, and was not measured there"
         )
         yield Said(f"With {_where(at, rows, found)} {text}.", keys)
         return
     same = "still" if found.verdict == verdict else "instead"
     text = "they are level" if found.verdict == "level" else f"{found.verdict} wins {same}"
-    yield Said(f"With {_where(at, rows, found)} {text}{gain}.", keys)
+    yield Said(f"With {_where(at, rows, found)} {text}{lead}.", keys)
 
 
 def _sides(rows: Sequence[Row], accept: Callable[[Row], bool]) -> tuple[list[Row], list[Row]]:
@@ -83,7 +71,7 @@ def _missing(found: Contest, at: Sequence[Row], rows: Sequence[Row], accept: Cal
 
 
 def _winner(sparse: Sequence[Row], dense: Sequence[Row]) -> str:
-    return by_usual_noise(contest(sparse, dense, TIME)).verdict
+    return contest(sparse, dense, TIME).verdict
 
 
 def _line(row: Row) -> tuple:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import Contest
-from workbench.analysis.intervals import values_of
-from workbench.measure.rounds import LEVEL, Ratio, Rounds, ratio_of
+from workbench.analysis.compare import Contest, ratio_between
+from workbench.measure.posterior import LEVEL, Ratio
 
 Row = Mapping[str, Any]
 
@@ -171,12 +170,8 @@ def _gain_of_call(best: Row, rows: Sequence[Row]) -> Ratio | None:
     """Time of a step at a time over the time in calls, of the configuration that is alike but for that."""
     alike = [name for name in cells.LINE if name not in ("launch", "gradient")]
     steps = [row for row in rows if _rank(row) < _rank(best) and all(row[name] == best[name] for name in alike)]
-    ratios = [ratio for row in steps if row["status"] == "ok" and (ratio := ratio_of(_times(row), _times(best)))]
+    ratios = [ratio for row in steps if (ratio := ratio_between(row, best, "seconds_step"))]
     return min(ratios, key=lambda ratio: ratio.value, default=None)
-
-
-def _times(row: Row) -> Rounds:
-    return {place: value for place, value in values_of(row, "seconds_step").items() if value > 0}
 
 
 def _share_around(row: Row) -> float | None:

@@ -1,15 +1,16 @@
 """Both sides beside the best independent ones: time ratios, goals, and what is left out of each configuration."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from workbench.analysis import words
-from workbench.analysis.bench import geometric_mean
-from workbench.analysis.goal import Goal
-from workbench.measure.rounds import Ratio
+from workbench.analysis.bench import Goal, geometric_mean
+from workbench.measure.posterior import Ratio
 
 Record = Mapping[str, Any]
 KINDS = ("dense", "sparse")
@@ -144,3 +145,161 @@ def not_timed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
             if record["status"] != "ok":
                 reasons.setdefault((record["candidate"], record["status"]), []).append(record["reason"])
     return [(name, status, each[0], len(each)) for (name, status), each in reasons.items()]
+
+
+# The shift of the break-even that remaining unfairness could make: with the times measured, and with each side's best.
+#
+# A side's time is divided by its ratio to the fastest independent training of its kind if that ratio is above 1. The
+# logarithm of sparse / dense is taken as linear in log(density), as `breakeven` does. A family has columns, rows a
+# batch and outputs in common. Between two densities of a family on either side of 1 its break-even is interpolated;
+# otherwise it follows from the density whose ratio is nearest to 1, by the slope that all configurations have
+# together in a least-squares fit, in which columns, rows a batch and outputs shift the level.
+
+
+SHIFTED = 12
+"""Configurations from which on a fit has a level for columns, rows a batch and outputs."""
+LOWEST, HIGHEST = 1e-4, 1.0
+"""Densities outside of which there is no break-even to speak of: one side is faster at all that matter."""
+
+Seconds = Callable[[Side], float | None]
+Point = tuple[float, float]
+"""(log density, log of sparse / dense)."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Slope of log(sparse / dense) over log(density), and the standard deviation of what the fit leaves over."""
+
+    slope: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Break-even of a family (D, rows a batch, N) by the times measured (`before`) and by each side's best (`after`).
+
+    `is_between` says whether both lie between densities that were measured.
+    """
+
+    family: tuple[int, int, int]
+    before: float
+    after: float
+    is_between: bool
+
+    @property
+    def factor(self) -> float:
+        """After / before, both cut to the densities that matter."""
+        return _cut(self.after) / _cut(self.before)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether one of the two is a density from `LOWEST` to `HIGHEST`."""
+        return any(LOWEST <= one <= HIGHEST for one in (self.before, self.after))
+
+    @property
+    def text(self) -> str:
+        """Sentence part on how the break-even moves."""
+        return f"{place(self.before)} to {place(self.after)}"
+
+
+def _cut(density: float) -> float:
+    return min(max(density, LOWEST), HIGHEST)
+
+
+def place(density: float) -> str:
+    """Break-even in words.
+
+    >>> place(0.131), place(3.0), place(1e-6)
+    ('13 %', 'above 100 %', 'below 0.01 %')
+    """
+    if density > HIGHEST:
+        return f"above {words.density(HIGHEST)}"
+    return f"below {words.density(LOWEST)}" if density < LOWEST else words.density(density, 2)
+
+
+def measured(side: Side) -> float | None:
+    """Seconds as measured."""
+    return side.seconds
+
+
+def at_best(side: Side) -> float | None:
+    """Seconds divided by the ratio if that is above 1."""
+    return side.seconds_at_best
+
+
+def fit(found: Sequence[Compared], seconds: Seconds = measured) -> Fit | None:
+    """The slope of all configurations together; None with fewer than three densities, or without a rise."""
+    points = [(one, point) for one in found if (point := point_of(one, seconds))]
+    if len({point[0] for _, point in points}) < 3:
+        return None
+    design = [[x, 1.0, *(np.log(one.family) if len(points) >= SHIFTED else ())] for one, (x, _) in points]
+    values = np.array([y for _, (_, y) in points])
+    solved = np.linalg.lstsq(np.array(design), values, rcond=None)[0]
+    left = values - np.array(design) @ solved
+    freedom = max(len(values) - len(design[0]), 1)
+    return Fit(float(solved[0]), math.sqrt(float(left @ left) / freedom)) if solved[0] > 0 else None
+
+
+def point_of(one: Compared, seconds: Seconds) -> Point | None:
+    """The point of a configuration; None if a side was not timed."""
+    dense, sparse = (seconds(one.sides[kind]) for kind in ("dense", "sparse"))
+    density = one.settings["density"]
+    return (math.log(density), math.log(sparse / dense)) if dense and sparse else None
+
+
+def shifts(found: Sequence[Compared]) -> list[Shift]:
+    """The shift of each family that has both sides and a break-even at a density that matters, before or after."""
+    families: dict[tuple[int, int, int], list[Compared]] = {}
+    for one in found:
+        families.setdefault(one.family, []).append(one)
+    slopes = {seconds: fit(found, seconds) for seconds in (measured, at_best)}
+    every = []
+    for family, members in sorted(families.items()):
+        before, after = (_crossing(members, seconds, slopes[seconds]) for seconds in (measured, at_best))
+        if before and after:
+            every.append(Shift(family, before[0], after[0], before[1] and after[1]))
+    return [one for one in every if one.is_within]
+
+
+def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None) -> tuple[float, bool] | None:
+    """(density at which sparse takes as long as dense, whether it lies between measured ones)."""
+    points = sorted(point for one in members if (point := point_of(one, seconds)))
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if y0 <= 0 < y1:
+            return math.exp(x0 - y0 * (x1 - x0) / (y1 - y0)), True
+    if not points or fitted is None:
+        return None
+    x, y = min(points, key=lambda point: abs(point[1]))
+    return _exp(x - y / fitted.slope), False
+
+
+def _exp(logarithm: float) -> float:
+    return math.exp(min(max(logarithm, -700.0), 700.0))
+
+
+def summary(found: Sequence[Compared]) -> str:
+    """Sentence on the shift of all families together, and on the largest."""
+    each = shifts(found)
+    if not each:
+        return "Too few configurations were measured to compute how far the break-even could move."
+    before = geometric_mean(_cut(one.before) for one in each) or math.nan
+    after = geometric_mean(_cut(one.after) for one in each) or math.nan
+    count = "1 family" if len(each) == 1 else f"{len(each)} families"
+    largest = max(each, key=lambda one: abs(math.log(one.factor)))
+    fitted = fit(found)
+    spread = f" The fit leaves a factor of {words.number(math.exp(fitted.deviation), 2)} over." if fitted else ""
+    return (
+        "With each side's time divided by its ratio where an independent one is faster, the break-even moves from "
+        f"{place(before)} to {place(after)} in the geometric mean of {count}; at most from "
+        f"{largest.text} ({family_text(largest.family)}).{spread}"
+    )
+
+
+def family_text(family: tuple[int, int, int]) -> str:
+    """Sizes of a family in words.
+
+    >>> family_text((2048, 256, 16))
+    'D = 2,048, 256 rows a batch, N = 16'
+    """
+    features, batch_rows, width = family
+    return f"D = {features:,}, {words.plural(batch_rows, 'row')} a batch, N = {width}"

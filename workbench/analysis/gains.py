@@ -14,13 +14,9 @@ import numpy as np
 
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import lines, turning
-from workbench.analysis.compare import BUSY, FEW, Contest
-from workbench.analysis.intervals import ONCE
-from workbench.analysis.worse import trained_worse
-from workbench.measure.rounds import LEVEL, Ratio
+from workbench.analysis.compare import Contest, trained_worse
+from workbench.measure.posterior import Ratio
 
-SILENT = (BUSY, FEW, ONCE)
-"""Reasons for which a ratio decides nothing, however far from 1 its interval lies."""
 ALIKE = 0.02
 """Densities nearer to each other than this share are the same: data drawn at a density have it only about."""
 LEAST = 1e-300
@@ -106,8 +102,7 @@ def at_density(line: Line, density: float) -> Gain:
         return Gain(None, "undecided", _beyond(compared, after))
     low, high = compared[after - 1 : after + 1]
     ratio = _between(low, high, density)
-    verdict = "undecided" if low.why in SILENT or high.why in SILENT else _verdict(ratio)
-    return Gain(ratio, verdict, f"read from {words.span(low.density or 0.0, high.density or 0.0, words.density)}")
+    return Gain(ratio, ratio.verdict, f"read from {words.span(low.density or 0.0, high.density or 0.0, words.density)}")
 
 
 def reach(line: Line, factor: float) -> Reach:
@@ -150,20 +145,13 @@ def _between(low: Contest, high: Contest, density: float) -> Ratio:
     return Ratio(value, lowest, highest, min(first.rounds, last.rounds), min(first.runs, last.runs))
 
 
-def _verdict(ratio: Ratio) -> str:
-    """Side that the interval is on."""
-    if ratio.low > 1 or ratio.high < 1:
-        return "sparse" if ratio.low > 1 else "dense"
-    return "level" if ratio.high < LEVEL * ratio.low else "undecided"
-
-
 def _against(one: Contest, factor: float) -> Contest:
     """The contest as it would be, were dense that factor better."""
     if one.ratio is None or factor == 1:
         return one
     value, low, high = (end / factor for end in one.ratio[:3])
     ratio = one.ratio._replace(value=value, low=low, high=high)
-    return one._replace(ratio=ratio, verdict="undecided" if one.why in SILENT else _verdict(ratio))
+    return one._replace(ratio=ratio, verdict=ratio.verdict)
 
 
 def _at_one(asked: Sequence[Contest]) -> str:

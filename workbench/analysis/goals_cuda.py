@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 
 from workbench.analysis import words
-from workbench.analysis.bench import Ratio, cells, geometric_mean, ratios
-from workbench.analysis.goal import Goal, at_least
+from workbench.analysis.bench import Goal, Ratio, at_least, cells, geometric_mean, ratios
 
 NARROW = 32
 FEATURES_LARGE = 1_000_000

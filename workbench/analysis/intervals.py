@@ -1,10 +1,12 @@
 """Intervals of measured numbers of a row: the number and its interval, from the rounds of its cell."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.analysis.pool import DISTURBED
+from workbench.measure.posterior import Trial
 from workbench.measure.rounds import mean_interval
 
 MIB = 2**20
@@ -26,9 +28,9 @@ class Interval(NamedTuple):
 def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
     """The interval of one measure in a row that `cells.latest` pooled, None where the row has no such number.
 
-    Seconds: the mean of the rounds of the run that the row names, with its 95 % interval; it holds in that run alone,
-    so compare two rows by their ratio (`compare.contest`), never by their seconds. Bytes: the median of all rounds, to
-    1 MiB, 2 % or half the range of the rounds, whichever is most.
+    Seconds: the mean of the undisturbed rounds of the run that the row names, with its 95 % interval; it holds in that
+    run alone, so compare two rows by their ratio (`compare.contest`), never by their seconds. Bytes: the median of all
+    rounds, to 1 MiB, 2 % or half the range of the rounds, whichever is most; one round is enough.
     """
     value = known(row.get(measure))
     if value is None:
@@ -46,15 +48,35 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
 
 
 def _memory(value: float, rounds: list[float]) -> Interval:
-    if len(rounds) < 2:
-        return Interval(value, value, value, ONCE)
-    half = max(MIB, MEMORY_SHARE * value, (max(rounds) - min(rounds)) / 2)
+    half = max(MIB, MEMORY_SHARE * value, (max(rounds, default=value) - min(rounds, default=value)) / 2)
     return Interval(value, max(value - half, 0.0), value + half, "")
 
 
 def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], float]:
-    """The values of a measure by (run, round); empty for a row that was not pooled."""
-    return (row.get("round_values") or {}).get(measure) or {}
+    """The values of a measure by (run, round); seconds of undisturbed rounds only. Empty for a row not pooled."""
+    values = row.get("round_values") or {}
+    known = values.get(measure) or {}
+    if not measure.startswith("seconds"):
+        return known
+    disturbed = values.get(DISTURBED) or {}
+    return {place: value for place, value in known.items() if place not in disturbed}
+
+
+def trials_of(row: Mapping[str, Any], measure: str, candidate: Hashable) -> list[Trial]:
+    """The trials of a pooled row in a measure of seconds, disturbed ones among them, under the name of a candidate.
+
+    A row whose time was out has what it reached.
+    """
+    values = row.get("round_values") or {}
+    disturbed, processes = (values.get(name) or {} for name in (DISTURBED, "process"))
+    found = [
+        Trial(candidate, value, place[0], place[1], place in disturbed, processes.get(place))
+        for place, value in (values.get(measure) or {}).items()
+        if value > 0
+    ]
+    if not found and row.get("status") == "timeout" and (value := known(row.get(measure))):
+        return [Trial(candidate, value, str(row["run"]), row["round"] or 0)]
+    return found
 
 
 def known(value: Any) -> float | None:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from workbench.analysis import cells, words
-from workbench.analysis.changes import Change, compared, count
-from workbench.analysis.changes_told import times
+from workbench.analysis.changes import Change, compared, count, times
 from workbench.analysis.pairs import CompareError
 
 VERDICTS = {"slower": "slower", "faster": "faster", "same": "alike", "ambiguous": "not told apart"}

@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench.analysis import cells, words
-from workbench.analysis.changes import Change, side_by_side
-from workbench.analysis.changes_told import seen_from, times
-from workbench.analysis.drift import DRIFT, Drift
+from workbench.analysis.changes import DRIFT, Change, Drift, seen_from, side_by_side, times
 from workbench.analysis.pairs import CompareError, Pair
 from workbench.analysis.pool import COMPARISON
-from workbench.measure.rounds import LEVEL
+from workbench.measure.posterior import LEVEL
 from workbench.store import others
 
 Row = Mapping[str, Any]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from workbench.analysis import cells, doubts, words
 from workbench.analysis.intervals import values_of
-from workbench.measure.rounds import FLOOR, LOOKS
+from workbench.measure.posterior import FLOOR
+from workbench.measure.rounds import LOOKS
 
 MISTAKEN = 0.05
 """Probability that among rounds of the same normal noise any at all is listed."""

@@ -3,12 +3,14 @@
 import math
 import statistics
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from workbench import settings, store
+from workbench.measure.posterior import ANYWHERE, FREEDOM, Scatter, Trial, residuals
 from workbench.measure.rounds import mean_interval
 
 Row = Mapping[str, Any]
@@ -27,7 +29,10 @@ BUSY = 0.1
 """Rows of schema 1 were not tried again beside other programs: with more than this share of the cores, disturbed."""
 TRAINED = ("loss_first", "loss_last", "quality")
 """What a training came to belongs to its curve: that of the last round, never a mean over rounds."""
-EXTRA = ("rounds", "rounds_failed", "rounds_disturbed", "round_values")
+EXTRA = {"rounds": "int64", "rounds_failed": "int64", "rounds_disturbed": "int64", "round_values": "object"}
+EXTRA |= {"deviation": "float64", "freedom": "float64"}
+DISTURBED = "disturbed"
+"""The name in `round_values` of the rounds that were disturbed."""
 _NUMBERS = tuple(
     name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer") and name not in TRAINED
 )
@@ -36,12 +41,17 @@ _NUMBERS = tuple(
 class Rounds(NamedTuple):
     """The rows of a cell that count, by run and round, the later where one was measured twice.
 
-    `timed` have good numbers of everything, `disturbed` of memory only; `failed` is how many rows have none.
+    `timed` were left alone, beside `disturbed` other programs ran; `failed` is how many rows have no numbers.
     """
 
     timed: dict[Place, dict[str, Any]]
     disturbed: dict[Place, dict[str, Any]]
     failed: int
+
+    @property
+    def best(self) -> dict[Place, dict[str, Any]]:
+        """The rows whose seconds are shown: undisturbed ones if there are any."""
+        return self.timed or self.disturbed
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -92,22 +102,27 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     - `seconds_step` and its ends are the mean of the rounds of one run with its 95 % interval, since seconds of another
       run are other seconds: the run with most rounds of the comparison, of equal ones the newest, is named in `run`;
     - other seconds are medians over those rounds, all other numbers medians over all rounds;
-    - disturbed rows count for all but seconds; a cell with no other has the status disturbed and no seconds;
+    - disturbed rows count for all but seconds; a cell with no other has the status disturbed, and their seconds
+      without an interval;
     - the rest, losses and quality among it, is as in the last round.
     Where no row has numbers the last failure stands. Bytes are those of the device that trained (`on_its_device`).
-    Four columns are added: `rounds` that count for time, in all runs, `rounds_disturbed`, `rounds_failed`, and
-    `round_values`: for each number a dictionary of its values by (run, round), what ratios are made of. A frame that
-    has these columns is returned as it is. O(rows).
+    Columns are added: `rounds` that were left alone, in all runs, `rounds_disturbed`, `rounds_failed`; `round_values`,
+    for each number a dictionary of its values by (run, round), and by the name `disturbed` which of these rounds were;
+    `deviation` and `freedom`, the noise of the comparison that the cell belongs to (`_noise`). A frame that has these
+    columns is returned as it is. O(rows).
     """
     if "rounds" in frame.columns:
         return frame
     cells = cells_of(frame)
     counted = [_counted(rows) for rows in cells.values()]
-    shown = _runs_shown(counted)
-    pooled = [_pool(rows[-1], rounds, shown) for rows, rounds in zip(cells.values(), counted, strict=True)]
+    shown, noise = _runs_shown(counted), _noise(counted)
+    pooled = [
+        _pool(rows[-1], rounds, shown) | noise(_comparison(rows[-1]))._asdict()
+        for rows, rounds in zip(cells.values(), counted, strict=True)
+    ]
     result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
-    for name in EXTRA:
-        result[name] = pd.Series([row[name] for row in pooled], dtype="object" if name == "round_values" else "int64")
+    for name, dtype in EXTRA.items():
+        result[name] = pd.Series([row[name] for row in pooled], dtype=dtype)
     _keep(result)
     return result
 
@@ -140,10 +155,28 @@ def _runs_shown(cells: Iterable[Rounds]) -> dict[tuple, str]:
     """Run of each comparison whose seconds are shown: most rounds, of equal ones the newest."""
     rounds: dict[tuple, dict[str, set[int]]] = {}
     newest: dict[str, str] = {}
-    for place, row in (item for cell in cells for item in cell.timed.items()):
+    for place, row in (item for cell in cells for item in cell.best.items()):
         rounds.setdefault(_comparison(row), {}).setdefault(place[0], set()).add(place[1])
         newest[place[0]] = max(newest.get(place[0], ""), row["time"] or "")
     return {key: max(runs, key=lambda run: (len(runs[run]), newest[run])) for key, runs in rounds.items()}
+
+
+def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
+    """Scatter of the rounds of each comparison, shrunk towards that of all comparisons on its machine."""
+    trials: dict[tuple, list[Trial]] = {}
+    for number, cell in enumerate(cells):
+        for (run, round), row in cell.timed.items():
+            if row["seconds_step"]:
+                own = trials.setdefault(_comparison(row), [])
+                own.append(Trial(number, row["seconds_step"], run, round, False, row.get("process")))
+    found = {comparison: residuals(own) for comparison, own in trials.items()}
+    machine = COMPARISON.index("machine")
+    usual = {}
+    for name in {comparison[machine] for comparison in found}:
+        squares, freedom = np.sum([found[one] for one in found if one[machine] == name], axis=0)
+        usual[name] = ANYWHERE.shrunk(squares, freedom)._replace(freedom=FREEDOM)
+    known = {one: usual[one[machine]].shrunk(*found[one]) for one in found}
+    return lambda comparison: known.get(comparison, Scatter())
 
 
 def _comparison(row: Row) -> tuple:
@@ -156,27 +189,28 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
     everything = rounds.disturbed | rounds.timed
     if not everything:
         return last | counts | {"round_values": {}}
-    values = {name: _values(name, rounds.timed if _is_time(name) else everything) for name in _NUMBERS}
-    if not rounds.timed:
-        return _without_time(list(rounds.disturbed.values())[-1]) | counts | _medians(values) | {"round_values": values}
-    runs = [run for run, _ in rounds.timed]
-    run = shown[_comparison(next(iter(rounds.timed.values())))]
+    values: dict[str, dict[Place, Any]] = {name: _values(name, everything) for name in _NUMBERS}
+    runs = [run for run, _ in rounds.best]
+    run = shown[_comparison(next(iter(rounds.best.values())))]
     run = run if run in runs else max(reversed(runs), key=runs.count)
-    of_run = [row for place, row in rounds.timed.items() if place[0] == run]
-    here = {name: _in_run(by_place, run) if _is_time(name) else by_place for name, by_place in values.items()}
-    pooled = of_run[-1] | counts | _medians(here) | {"round_values": values}
+    of_run = [row for place, row in rounds.best.items() if place[0] == run]
+    here = {name: _of(by_place, rounds.best, run) if _is_time(name) else by_place for name, by_place in values.items()}
+    pooled = of_run[-1] | counts | _medians(here)
+    pooled |= {"round_values": values | {DISTURBED: dict.fromkeys(rounds.disturbed, True)}}
+    if not rounds.timed:
+        return _as_disturbed(pooled)
     if steps := [value for value in here["seconds_step"].values() if value > 0]:
         value, low, high, *_ = mean_interval(steps)
         pooled |= {"seconds_step": value, "seconds_step_low": low, "seconds_step_high": high}
     return pooled | {"samples": [sample for row in of_run for sample in row["samples"] or () if sample is not None]}
 
 
-def _without_time(row: dict[str, Any]) -> dict[str, Any]:
-    """A disturbed row as its cell has it: no seconds, and a reason."""
+def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
+    """A cell without an undisturbed round: seconds without an interval, the status, and a reason."""
     share = 100 * (row["busy_others"] or 0.0)
     reason = row["reason"] or f"Other programs took {share:.0f} % of the cores while it was measured."
-    without = {name: None for name in row if _is_time(name)}
-    return row | without | {"samples": None, "status": "disturbed", "reason": reason}
+    without = {"seconds_step_low": None, "seconds_step_high": None, "samples": None}
+    return row | without | {"status": "disturbed", "reason": reason}
 
 
 def _is_time(name: str) -> bool:
@@ -187,8 +221,8 @@ def _values(name: str, rows: Mapping[Place, Row]) -> dict[Place, float]:
     return {place: row[name] for place, row in rows.items() if row[name] is not None}
 
 
-def _in_run(values: Mapping[Place, float], run: str) -> dict[Place, float]:
-    return {place: value for place, value in values.items() if place[0] == run}
+def _of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
+    return {place: value for place, value in values.items() if place in places and place[0] == run}
 
 
 def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:

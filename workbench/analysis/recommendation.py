@@ -4,7 +4,7 @@ Rows of the data's own density choose; those of other densities and batches say 
 sentence has the keys of the cells behind it.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,12 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import cells, execution, told, words
-from workbench.analysis.best_of_all import beside_array, leader, smaller_than_array, times
+from workbench.analysis.best_of_all import beside_array, leader, smaller_than_array
 from workbench.analysis.cells import Row
-from workbench.analysis.compare import BUSY, REMEDY, Contest, contest, rivals_of
-from workbench.analysis.elsewhere import break_even, by_usual_noise, elsewhere
+from workbench.analysis.compare import REMEDY, Contest, contest, ratio_between
+from workbench.analysis.elsewhere import break_even, elsewhere
+from workbench.analysis.grades import Said, grade, keys_of
 from workbench.analysis.intervals import values_of
-from workbench.analysis.said import Said, keys_of
-from workbench.measure.racing import believed, least_expected
-from workbench.measure.rounds import DEVIATION, LOOKS, Rounds, ratio_of
 
 TIME, MEMORY = "seconds_step", "bytes_peak"
 NEAR = 1.25
@@ -68,7 +66,7 @@ def recommend(
     own: list[list[Row]] = [[row for row in group.rows if row["density"] == density] for group in groups]
     leaders = {id(rows): first for rows in own if (first := leader(rows, accept))}
     if not leaders:
-        return _without_times(own, accept, _beside_others(frame))
+        return _without_times([row for rows in own for row in rows])
     rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
     best = leaders[id(rows)]
     time, memory = (_against(best, rows, accept, measure) for measure in (TIME, MEMORY))
@@ -97,20 +95,12 @@ def _chosen(own: Sequence[list[Row]], leaders: dict[int, Row]) -> list[Row]:
 
 
 def _against(best: Row, rows: Sequence[Row], accept: Callable[[Row], bool], measure: str) -> Contest:
-    """The best row against the other side: dense for a sparse one, and for a dense one the best sparse.
-
-    Fewer rounds of time than a decision takes have the interval of the usual noise, and decide where far apart.
-    """
+    """The best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
     dense = cells.dense_rows(rows)
     sparse = [row for row in rows if not cells.is_dense(row) and accept(row)]
     if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
         dense, sparse = (_most_measured(side) for side in (dense, sparse))
-    rivals = max(rivals_of(sparse, dense, measure), 1)
-    if cells.is_dense(best):
-        found = contest(sparse, [best] if best["status"] == "ok" else dense, measure, rivals)
-    else:
-        found = contest([best], dense, measure, rivals)
-    return by_usual_noise(found) if measure == TIME else found
+    return contest(sparse, [best], measure) if cells.is_dense(best) else contest([best], dense, measure)
 
 
 def _most_measured(rows: list[Row]) -> list[Row]:
@@ -121,39 +111,31 @@ def _most_measured(rows: list[Row]) -> list[Row]:
 
 
 def _headline(best: Row, time: Contest, memory: Contest) -> Said:
-    line, batch = words.line(best), f"{best['batch_rows']:,} rows a batch{_gain(time)}"
+    """Say what to do, with which configuration and batch, how much better it is, and how sure that is."""
+    what = f"{words.line(best)}, with {best['batch_rows']:,} rows a batch"
     keys = keys_of(time.sparse, time.dense)
-    if cells.is_dense(best):
-        if time.verdict == "undecided":
-            return Said(f"It is undecided, {time.why}; dense is the likelier one, with {batch}{_apart(time)}.", keys)
-        return Said(f"Stay dense: {line}, with {batch}.", keys)
-    if time.verdict == "sparse":
-        return Said(f"Go sparse: {line}, with {batch}.", keys)
-    if time.verdict == "level":
-        return Said(f"Sparse and dense take the same time, within 10 %: take {line}, with {batch}.", keys)
-    saves = "; it needs less memory" if memory.verdict == "sparse" else ""
-    return Said(f"It is undecided, {time.why}; {line} is the likelier one, with {batch}{_apart(time)}{saves}.", keys)
+    side = "dense" if cells.is_dense(best) else "sparse"
+    if time.ratio is None:
+        return Said(f"{_advice(side, time)} {what}{_alone(time)}.", keys)
+    saves = "; it needs less memory" if side == "sparse" != time.verdict and memory.verdict == "sparse" else ""
+    return Said(f"{_advice(side, time)} {what}. In time {grade(time, TIME)}{saves}.", keys)
 
 
-def _gain(time: Contest) -> str:
-    """By how much the winner is faster, as a headline has it; nothing where no side won, or one did not run."""
-    if time.ratio is None or time.verdict not in ("sparse", "dense"):
-        return ""
-    loser = "dense" if time.verdict == "sparse" else "the best sparse one"
-    return f", {words.gain(time.ratio)} faster than {loser}"
+def _advice(side: str, time: Contest) -> str:
+    """Side to take, as sure as it is."""
+    if time.verdict == side:
+        return "Go sparse:" if side == "sparse" else "Stay dense:"
+    if time.likely == side:
+        return f"Probably {side}:"
+    return "Either side will do, take" if time.verdict == "level" else "Nothing is sure, take"
 
 
-def _apart(time: Contest) -> str:
-    """Factors between which an undecided ratio lies, where there is one."""
-    return f": dense takes {words.times(time.ratio)} as long as sparse" if time.ratio else ""
-
-
-def _of_rounds(time: Contest) -> Iterable[Said]:
-    """Ground of an interval from fewer rounds than a decision takes."""
-    if time.ratio is not None and time.ratio.rounds < LOOKS[0]:
-        rounds, noise = words.plural(time.ratio.rounds, "round"), words.density(DEVIATION)
-        text = f"Time is known from {rounds}: its interval is that of the usual noise, {noise} from round to round."
-        yield Said(text, keys_of(time.sparse, time.dense))
+def _alone(time: Contest) -> str:
+    """Reason why the other side of a recommended one has no time, as it goes on a sentence."""
+    other = time.dense if time.verdict == "sparse" else time.sparse
+    if time.verdict in ("sparse", "dense") and other is not None:
+        return f"; {told.did_not(other)}"
+    return f"; {time.why}" if time.why else ""
 
 
 def _grounds(
@@ -169,7 +151,6 @@ def _grounds(
     if executed := execution.of_contest(time, rows, TIME):
         yield Said(executed, keys_of(time.sparse, time.dense))
     yield from _of_holding(best, rows)
-    yield from _of_rounds(time)
     if others := [row for row in rows if row is not best and accept(row) and not cells.is_dense(row)]:
         yield _of_others(best, others)
     batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
@@ -187,8 +168,7 @@ def _of_holding(best: Row, rows: Sequence[Row]) -> Iterable[Said]:
 
 def _of_others(best: Row, others: Sequence[Row]) -> Said:
     """Comparison of the next best sparse configuration with the best row."""
-    against = [(row, ratio_of(times(row), times(best))) for row in others if row["status"] == "ok"]
-    known = [(row, believed(ratio)) for row, ratio in against if ratio]
+    known = [(row, ratio) for row in others if (ratio := ratio_between(row, best, TIME))]
     if not known:
         return Said("No other sparse configuration ran.", keys_of(*others))
     row, ratio = min(known, key=lambda one: one[1].value)
@@ -222,9 +202,8 @@ def _why_that_batch(best: Row, leaders: Sequence[Row]) -> str:
 def _would_change(
     best: Row, rows: Sequence[Row], groups: Sequence[cells.Group], accept: Callable[[Row], bool], time: Contest
 ) -> Iterable[Said]:
-    lazy = [row for row in rows if row["status"] == "ok" and not accept(row)]
-    against = [(row, ratio_of(times(best), times(row))) for row in lazy]
-    faster = [(row, known) for row, ratio in against if ratio and (known := believed(ratio)).low > 1]
+    against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
+    faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
         told_of = f"{words.line(row)} would be {words.times(ratio)} faster still, but trains another model than dense"
         yield Said(f"{told_of}.", keys_of(best, row))
@@ -234,37 +213,8 @@ def _would_change(
         yield Said(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
 
 
-def _beside_others(frame: pd.DataFrame) -> dict[Hashable, Rounds]:
-    """Seconds of disturbed rows by key: no ground for a verdict, but all there is where no other has a time."""
-    found: dict[Hashable, dict[tuple[Hashable, int], float]] = {}
-    for row in cells.records(frame):
-        if row["status"] == "disturbed" and row[TIME]:
-            found.setdefault(row["key"], {})[row["run"], row["round"]] = row[TIME]
-    return dict(found)
-
-
-def _without_times(
-    own: Sequence[list[Row]], accept: Callable[[Row], bool], beside: Mapping[Hashable, Rounds]
-) -> Recommendation:
-    """Tell, where no row has a time alone, what it took beside other programs, and its memory; else why nothing ran."""
-    places = [[row for row in rows if row["status"] == "disturbed" and row[MEMORY] and accept(row)] for rows in own]
-    busy, at = max(zip(places, own, strict=True), key=lambda place: len(place[0]), default=([], []))
-    if not busy:
-        return _nothing([row for rows in own for row in rows])
-    likeliest = least_expected({row["key"]: beside[row["key"]] for row in busy if row["key"] in beside})
-    best = next((row for row in busy if row["key"] == likeliest), min(busy, key=lambda row: row[MEMORY]))
-    least = "needs the least memory" if likeliest is None else "took the least time beside them"
-    time, memory = (_against(best, at, accept, measure) for measure in (TIME, MEMORY))
-    text = f"It is undecided in time: {BUSY} in every trial. {words.line(best)} {least}."
-    grounds = (Said(told.sentence(memory, MEMORY), keys_of(memory.sparse, memory.dense)),)
-    todo = (Said(f"To decide it: {REMEDY[BUSY]}.", keys_of(*busy)),)
-    known = {name: best[name] for name in CHOICE}
-    headline = Said(text, keys_of(best))
-    return Recommendation("undecided", headline, known, best["key"], time, memory, grounds, todo)
-
-
-def _nothing(rows: Sequence[Row]) -> Recommendation:
-    """Reasons why nothing ran."""
+def _without_times(rows: Sequence[Row]) -> Recommendation:
+    """Tell, if no row has a time, what is known of memory, and why nothing ran."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
     text = "There is no answer: " + (" ".join(reasons) if reasons else "nothing was measured.")
     return Recommendation("none", Said(text, keys_of(*rows)))

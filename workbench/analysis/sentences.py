@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.analysis import cells, words
 from workbench.analysis.compare import REMEDY, Contest
+from workbench.analysis.grades import gain
 
 Row = Mapping[str, Any]
 
@@ -59,8 +60,8 @@ def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str
     at = words.density(won[end].density)
     if len(won) == len(contests):
         towards = "from" if end == 0 else "up to"
-        return f"at every density measured, {towards} {at}, where it is {words.gain(won[end].ratio)} better"
-    return f"{where(won, contests)}, by {words.gain(won[end].ratio)} at {at}{unsettled(contests)}"
+        return f"at every density measured, {towards} {at}, where it is {gain(won[end])} better"
+    return f"{where(won, contests)}, by {gain(won[end])} at {at}{unsettled(contests)}"
 
 
 def unsettled(contests: Sequence[Contest]) -> str:
@@ -135,7 +136,7 @@ def _reasons(rows: Sequence[Row]) -> str:
 def _once(one: Contest) -> str:
     at = words.density(one.density)
     if one.verdict in ("sparse", "dense"):
-        return f"{at}: {one.verdict} is {words.gain(one.ratio)} better there"
+        return f"{at}: {one.verdict} is {gain(one)} better there"
     if one.verdict == "level":
         return f"{at}: the two are level there, within 10 %"
     return f"{at}: undecided there, {one.why} ({REMEDY[one.why]})"

@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 from workbench.analysis import cells, execution, words
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import FEW, Contest, contests
-from workbench.analysis.intervals import ONCE
+from workbench.analysis.compare import Contest, contests, trained_worse
+from workbench.analysis.grades import gain, grade, percent
 from workbench.analysis.told import MEASURES
-from workbench.analysis.worse import trained_worse
-from workbench.measure.rounds import Ratio
 
 Row = Mapping[str, Any]
 MARKS = {
@@ -147,7 +145,11 @@ def verdict(one: Contest, measure: str) -> str:
     """Winner and its lead, in a few words."""
     better = MEASURES[measure][2]
     if one.verdict in ("sparse", "dense"):
-        return f"{one.verdict}, {words.gain(one.ratio)} {better}" if one.ratio else f"{one.verdict}, the other has none"
+        if one.ratio is None:
+            return f"{one.verdict}, the other has none"
+        return f"{one.verdict}, {gain(one)} {better}"
+    if one.likely and one.ratio:
+        return f"probably {one.likely}, {percent(one.ratio.probability)}"
     return "level, within 10 %" if one.verdict == "level" else f"undecided: {one.why}"
 
 
@@ -160,22 +162,15 @@ def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) ->
     one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)
     if one is None or one.ratio is None:
         return Headline(measure, "Not known", "", finding, ())
-    sparse, dense, ratio = one.known
+    sparse, dense, _ = one.known
     quantities = [f"{words.line(row)}: {words.measured_quantity(row, measure)}" for row in (sparse, dense)]
     each = " a step" if measure.startswith("seconds") else ""
     own = ", the data's own density" if _asked(one) is None else " density"
     where = f"At {words.density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
     executed = execution.of_contest(one, group.rows, measure)
-    return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense), executed)
+    return Headline(measure, _number(one, measure), where, finding, (sparse, dense), executed)
 
 
-def _number(one: Contest, ratio: Ratio, measure: str) -> str:
-    _, verb, better = MEASURES[measure]
-    if one.verdict in ("sparse", "dense"):
-        return f"{one.verdict.capitalize()} {verb} {words.gain(ratio)} {better}"
-    if one.verdict == "level":
-        return "Level, within 10 %"
-    if one.why not in (FEW, ONCE) and not ratio.low <= 1 <= ratio.high:
-        return f"Undecided: {one.why}"
-    takes = "takes" if measure.startswith("seconds") else "needs"
-    return f"Undecided: dense {takes} {words.times(ratio)} as much"
+def _number(one: Contest, measure: str) -> str:
+    text = grade(one, measure)
+    return text[:1].upper() + text[1:]

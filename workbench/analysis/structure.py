@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import turning
 from workbench.analysis.compare import contests
-from workbench.measure.rounds import LOOKS, Ratio
+from workbench.measure.posterior import Ratio
 
 MEASURE = "seconds_step"
 NAME = "structure"
@@ -79,11 +79,11 @@ def moved(groups: Sequence[cells.Group], setting: str) -> Iterator[Moved]:
 
 
 def _ratios(group: cells.Group) -> dict[float, Ratio]:
-    """The ratio of the best of both sides at each density asked for, of as many rounds as a decision takes."""
+    """The ratio of the best of both sides at each density asked for."""
     return {
         one.dense["density"]: one.ratio
         for one in contests(group.rows, MEASURE)
-        if one.ratio and one.ratio.rounds >= LOOKS[0] and one.dense and one.dense["density"]
+        if one.ratio and one.dense and one.dense["density"]
     }
 
 

@@ -12,9 +12,9 @@ import pandas as pd
 
 from workbench import option_text
 from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, Contest, contest, rivals_of
+from workbench.analysis.compare import REMEDY, Contest, contest, trained_worse
+from workbench.analysis.grades import gain
 from workbench.analysis.told import MEASURES, did_not
-from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
 
@@ -84,7 +84,7 @@ def _at(rows: Sequence[Row], measure: str) -> Contest:
     worse = {id(row) for row, _ in trained_worse(rows)}
     touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
     whole = [row for row in rows if takes_all(row)]
-    return contest(touched, whole, measure, rivals_of(touched, whole, measure))
+    return contest(touched, whole, measure)
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
@@ -107,13 +107,13 @@ def headline(group: cells.Group, measure: str) -> tuple[str, str]:
     if not won:
         return _without_win(found, lost, rest, measure)
     first, last = won[0], won[-1]
-    best = f"{words.line(last.contest.known[0])} {verb} {words.gain(last.contest.known[2])} {better}"
+    best = f"{words.line(last.contest.known[0])} {verb} {gain(last.contest)} {better}"
     most = f"{best} than {words.line(last.contest.known[1])} at {_rows(last)}"
     if any(one.rows > first.rows for one in lost):
         both = f"touched rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the size: {both}; {most}{rest}."
     where = "at every size measured" if len(won) == len(found) else f"from {_rows(first)} on"
-    least = f", and {words.gain(first.contest.known[2])} at {_rows(first)}" if first is not last else ""
+    least = f", and {gain(first.contest)} at {_rows(first)}" if first is not last else ""
     dense = f" Up to {_rows(lost[-1])}, stay dense." if lost else ""
     full = f"For {name}, touched rows win {where}: {most}{least}{rest}.{dense}"
     return f"Touched rows {_plural(verb)} {better} {where}", full
@@ -123,8 +123,8 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
     name = MEASURES[measure][0]
     if lost:
         where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
-        gain = f"{words.gain(lost[-1].contest.known[2])} {MEASURES[measure][2]} at {_rows(lost[-1])}"
-        return f"All rows win in {name} {where}", f"For {name}, stay dense: it wins {where}, {gain}{rest}."
+        lead = f"{gain(lost[-1].contest)} {MEASURES[measure][2]} at {_rows(lost[-1])}"
+        return f"All rows win in {name} {where}", f"For {name}, stay dense: it wins {where}, {lead}{rest}."
     return f"No winner in {name}", f"For {name} there is no winner{rest}."
 
 

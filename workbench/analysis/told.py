@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.analysis import cells, words
 from workbench.analysis.compare import NO_DENSE, REMEDY, Contest, contests
+from workbench.analysis.grades import amount, grade, reserve
 
 # what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
 MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "needs", "less memory")}
@@ -25,7 +26,7 @@ def sentence(one: Contest, measure: str) -> str:
 
 def _kind(one: Contest) -> tuple:
     lines = (cells.line_of(row) if row else None for row in (one.sparse, one.dense))
-    return one.verdict, one.why, one.ratio is None, *lines
+    return one.verdict, one.why, one.likely, one.ratio is None, *lines
 
 
 def _stretch(stretch: Sequence[Contest], measure: str, bare: bool) -> str:
@@ -63,13 +64,14 @@ def _won(stretch: Sequence[Contest], measure: str) -> str:
 
 def _gains(first: Contest, last: Contest, measure: str) -> str:
     """Tell what the winner takes instead of what the loser takes, and the ratio, at both ends of a stretch."""
-    sparse, dense, ratio = first.known
+    sparse, dense, _ = first.known
     values = [words.measured_quantity(row, measure) for row in (sparse, dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
     peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak"
     what = "a step" if measure.startswith("seconds") else peak
-    gain = f"{less} {what} instead of {more}, {words.gain(ratio)} {MEASURES[measure][2]}"
-    return gain if first is last else f"{gain},{at(first)}; {words.gain(last.known[2])}{at(last)}"
+    instead = f" instead of {more}" if more else ""
+    gain = f"{less} {what}{instead}, {amount(first)} {MEASURES[measure][2]}{reserve(first)}"
+    return gain if first is last else f"{gain},{at(first)}; {amount(last)}{at(last)}"
 
 
 def _level(stretch: Sequence[Contest]) -> str:
@@ -84,15 +86,12 @@ def _level(stretch: Sequence[Contest]) -> str:
 
 
 def _open(one: Contest, measure: str, several: bool) -> str:
-    """Tell, where neither wins, what both take, their ratio, what could have been seen."""
-    sparse, dense, ratio = one.known
+    """Tell, if neither surely wins, how likely a side is, and what both take."""
+    sparse, dense, _ = one.known
     sides = " and ".join(f"{words.line(row)} takes {words.measured_quantity(row, measure)}" for row in (sparse, dense))
-    here = at(one) if several else ""
-    text = f"{sides}{here}, so dense takes {words.times(ratio)} as much"
-    if one.verdict == "level":
-        return f"{words.line(sparse)} and {words.line(dense)} are level, within 10 %: {text}."
-    unseen = f", and differences below {words.number(one.visible, 2)} times cannot be told" if one.visible else ""
-    return f"{MEASURES[measure][0]} is undecided, {one.why}: {text}{unseen}. To decide it: {REMEDY[one.why]}."
+    here, there = (at(one), " there") if several and one.density else ("", "")
+    todo = f" To decide it: {REMEDY[one.why]}." if one.why and not one.likely else ""
+    return f"{grade(one, measure)}{here}: {sides}{there}.{todo}"
 
 
 def _incomparable(one: Contest, measure: str) -> str:

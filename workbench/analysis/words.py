@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from workbench.analysis.intervals import COMPUTED, interval_of
-from workbench.measure.rounds import LEVEL, Ratio
+from workbench.measure.posterior import LEVEL, Ratio
 
 RANGE = 2.0
 """What is known no better than to this factor is a range, and no number."""
@@ -130,11 +130,11 @@ def times(ratio: Ratio) -> str:
     ('4.6 to 5.4 times', '0.97 to 1.03 times', '1.02 to 2 times')
     """
     if 0 < ratio.low < 1 < ratio.high < RANGE:
-        return f"{span(ratio.low, ratio.high, lambda end: _factor(end, 2))} times"
-    return f"{measured(ratio.value, ratio.low, ratio.high, _factor)} times"
+        return f"{span(ratio.low, ratio.high, lambda end: factor(end, 2))} times"
+    return f"{measured(ratio.value, ratio.low, ratio.high, factor)} times"
 
 
-def _factor(value: float, digits: int) -> str:
+def factor(value: float, digits: int) -> str:
     """A factor: next to 1 with as many digits as tell on which side it is, three at most."""
     return next((text for more in range(digits, 4) if (text := number(value, more)) != "1"), "1")
 
@@ -151,7 +151,7 @@ def gain(ratio: Ratio) -> str:
 def inverse(ratio: Ratio) -> Ratio:
     """The ratio of the same two the other way round."""
     value, low, high = (1 / end if end else math.inf for end in (ratio.value, ratio.high, ratio.low))
-    return Ratio(value, low, high, ratio.rounds, ratio.runs)
+    return ratio._replace(value=value, low=low, high=high, probability=1 - ratio.probability)
 
 
 def span(low: float, high: float, tell: Any) -> str:

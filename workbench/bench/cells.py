@@ -16,13 +16,12 @@ from workbench import formats, ops
 from workbench.bench import contenders as of_kernels
 from workbench.bench import device as of_device
 from workbench.bench import steps, steps_cpu, steps_device, steps_pytorch
-from workbench.bench.contenders import Ready, Setting
-from workbench.bench.definition import ALLOWED
+from workbench.bench.contenders import ALLOWED, Ready, Setting
 from workbench.bench.shapes import Batch, Shape, draw
 from workbench.measure import closure
 from workbench.measure.stack import stack
 
-MEASURED = frozenset({"workbench.bench.child", "workbench.measure.serve"})
+MEASURED = frozenset({"workbench.bench.child", "workbench.measure.child"})
 """What the process of a cell runs; all that is not looked up by the name of a task follows from it."""
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")

@@ -1,18 +1,187 @@
 """Process of a shape: it gives an answer to its request when a cell is begun, and one with the cell's rows."""
 
 import functools
+import json
+import sys
+import traceback
 from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import threadpoolctl
 
 from kernels import devices, threads
 from kernels.rivals import tensorflow_sparse, torch_sparse
-from workbench.bench import device_clock
-from workbench.bench.cells import Cell, field_of
-from workbench.bench.measure import measure
-from workbench.bench.rounds import Policy
+from kernels.sessions import bytes_asked
+from workbench.bench import device
+from workbench.bench.cells import Cell, Entry, Field, field_of
+from workbench.bench.contenders import Ready
+from workbench.bench.device import CopyLimit, OnDevice
+from workbench.bench.rounds import Clock, Policy, Taken, interleave, ratio
+from workbench.bench.shapes import BenchError
 from workbench.measure import bandwidth
+from workbench.measure.bandwidth import Limits
+from workbench.measure.clock import median_interval
+from workbench.measure.machine import OtherPrograms
+
+# Costs of a new process before a kernel has computed: `python -m workbench.bench.start NAME` prints three times.
+#
+# The import of `kernels` with all names looked up; the first call of any compiled function, in which Numba makes itself
+# ready, once in a process; and the first call of one kernel on a small batch after that. All in seconds.
+
+
+def main() -> None:
+    """Measure and print, once in a process."""
+    begun = perf_counter()
+    import numpy as np
+
+    import kernels
+    from kernels import partition
+
+    kernels.names()
+    imported = perf_counter()
+    partition.equal_cost(np.array([0, 1]), 1)
+    started = perf_counter()
+
+    from workbench.bench.shapes import Shape, draw
+
+    kernel = kernels.get(sys.argv[1])
+    args = kernel.arguments(draw(Shape("small batch", 64, 10_000, 20, slope=1.0), N=16))
+    ready = perf_counter()
+    kernel.cpu(*args)
+    print(json.dumps({"import": imported - begun, "numba": started - imported, "call": perf_counter() - ready}))
+
+
+if __name__ == "__main__":
+    main()
+
+
+# One cell: every contender is made ready and checked, those that are right are timed together; one row each.
+
+
+Row = dict[str, Any]
+
+
+def measure(
+    field: Field,
+    policy: Policy,
+    bytes_limit: int,
+    limits: Limits | CopyLimit | None = None,
+    clock: Clock = perf_counter,
+    on_device: OnDevice | None = None,
+) -> list[Row]:
+    """The measured columns, status and reason of each contender of a cell, in the field's order.
+
+    `on_device` tells how calls are timed that a device does: by its events, and by the host's clock.
+    """
+    rows: dict[str, Row] = {}
+    able: dict[str, Ready] = {}
+    for entry in field.entries:
+        row, ready = checked(entry, field.allowed, bytes_limit)
+        bytes_limit -= entry.bytes_kept if ready else 0
+        rows[entry.name] = {"contender": entry.name, "side": entry.side} | field.sizes | row
+        if ready:
+            able[entry.name] = ready
+    others = OtherPrograms()
+    for ready in able.values():
+        if ready.phases:
+            ready.phases()  # asked for here to start anew: what the check and the making took is not of the phases
+    calls = {name: ready.call for name, ready in able.items()}
+    times = interleave(calls, policy, clock, *([on_device.events] if on_device else []))
+    busy = others.share()
+    reference = next((entry.name for entry in field.entries if entry.side == "ours" and entry.name in able), None)
+    for name, ready in able.items():
+        rows[name] |= timed(ready, times[name], limits) | {"busy_others": busy}
+        if rows[name]["side"] == "ours" and not on_device:
+            rows[name]["threads_used"] = threads_used(times[name], ready.steps)
+        if on_device:
+            rows[name]["seconds_host"] = on_device.host_seconds(ready.call) / ready.steps
+        if reference:
+            rows[name] |= compared(times[name], times[reference], ready.steps, able[reference].steps, reference)
+    return list(rows.values())
+
+
+def checked(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
+    """Make a contender ready and judge its first call; it comes back only where the call was right."""
+    if entry.unavailable:
+        return _without("unsupported", f"Unavailable because {entry.unavailable}"), None
+    most = bytes_limit if entry.bytes_most is None else min(entry.bytes_most, bytes_limit)
+    if entry.bytes_needed > most:
+        reason = f"Needs {entry.bytes_needed} bytes; the limit is {most}."
+        return _without("memory", reason) | {"bytes_needed": entry.bytes_needed}, None
+    try:
+        ready = entry.make()
+        error = ready.judge(ready.call())
+    except MemoryError as failure:
+        need = {"bytes_needed": bytes_asked(failure)}
+        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}.") | need, None
+    except BenchError as failure:
+        return _without("unsupported", str(failure)), None
+    except Exception as failure:
+        traceback.print_exc()
+        return _without("failed", f"{type(failure).__name__}: {failure}"), None
+    row = {"error": error, "error_allowed": allowed}
+    if not error <= allowed:
+        reason = f"Wrong against the float64 reference by {error:.2g}; allowed is {allowed:g}."
+        return _without("wrong", reason) | row, None
+    return {"status": "ok", "reason": ""} | row, ready
+
+
+def _without(status: str, reason: str) -> Row:
+    return {"status": status, "reason": reason}
+
+
+def timed(ready: Ready, times: Taken, limits: Limits | CopyLimit | None) -> Row:
+    """Columns of a contender's own times, its rates, and the bound."""
+    samples = [seconds / ready.steps for seconds in times.seconds.values()]
+    median, low, high = median_interval(samples)
+    cost = ready.cost
+    row = {
+        "calls": times.calls * ready.steps,
+        "samples": samples,
+        "seconds": median,
+        "seconds_low": low,
+        "seconds_high": high,
+        "seconds_once": ready.seconds_once,
+        "flops": int(cost.flops),
+        "bytes_compulsory": int(cost.bytes_compulsory),
+        "bytes_gather": int(cost.bytes_gather),
+        "bytes_per_second": max(cost.bytes_compulsory, cost.bytes_gather) / median,
+        "flops_per_second": cost.flops / median,
+    }
+    if ready.phases:
+        row |= {f"seconds_{phase}": seconds for phase, seconds in ready.phases().items()}
+    return row | bound(ready, median, limits)
+
+
+def threads_used(times: Taken, steps: int) -> int:
+    """Threads that most of the timed calls ran on: all those allowed, or one."""
+    return threads.get_threads() if 2 * times.shared >= times.calls * steps * len(times.seconds) else 1
+
+
+def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
+    """Bound by the memory and the cores, where the call's traffic is known."""
+    cost, traffic = ready.cost, ready.traffic
+    if limits is None or not traffic.bytes_row:
+        return {}
+    least, by = limits.bound(
+        bytes_compulsory=cost.bytes_compulsory + traffic.bytes_lines,
+        bytes_gather=cost.bytes_gather,
+        bytes_table=traffic.bytes_table,
+        bytes_row=traffic.bytes_row,
+        cold=traffic.cold,
+        work=dict(cost.work),
+    )
+    row = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds, "why_below": ready.why_below}
+    return row | {"bytes_lines": traffic.bytes_lines, "cold": traffic.cold}
+
+
+def compared(times: Taken, reference: Taken, steps: int, steps_reference: int, name: str) -> Row:
+    """The ratio to the reference's time, round by round."""
+    scale = steps_reference / steps
+    columns = ("ratio", "ratio_low", "ratio_high")
+    return {"reference": name} | dict(zip(columns, (scale * r for r in ratio(times, reference)), strict=True))
+
 
 BYTES_COPIED = 2**31
 """Size of the array that is copied to find a device's bandwidth: no cache holds a share of it worth naming."""
@@ -43,14 +212,14 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Answer the same request on a CUDA device; its bandwidth is that of a copy."""
     if not request["cells"]:
-        rate = device_clock.copy_rate(BYTES_COPIED)
+        rate = device.copy_rate(BYTES_COPIED)
         copied = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)
         yield {"bandwidths": [vars(copied)]}
         return
     rates = [rate["bytes_per_second"] for rate in request["bandwidths"]]
-    limits = device_clock.CopyLimit(max(rates)) if rates else None
+    limits = device.CopyLimit(max(rates)) if rates else None
     on = devices.CupyDevice()
-    timers = functools.cache(lambda cache: device_clock.on_cuda(cache, request["bytes_cache"]))
+    timers = functools.cache(lambda cache: device.on_cuda(cache, request["bytes_cache"]))
     for number, settings in request["cells"]:
         yield {"cell": number}
         cell = Cell.of(settings)

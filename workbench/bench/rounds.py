@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from kernels.threads import this_thread
-from workbench.measure.stats import median_interval
+from workbench.measure.clock import median_interval
 
 Call = Callable[[], object]
 Clock = Callable[[], float]

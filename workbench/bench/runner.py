@@ -24,7 +24,7 @@ from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError
 from workbench.measure import blas, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
-from workbench.measure.stats import median_interval
+from workbench.measure.clock import median_interval
 
 SECONDS_CELL = 150.0
 SECONDS_START = 120.0
@@ -199,7 +199,7 @@ class Runner:
 
 
 def _started(name: str) -> dict[str, float] | None:
-    command = [sys.executable, "-m", "workbench.bench.start", name]
+    command = [sys.executable, "-m", "workbench.bench.child", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=blas.own_environment())
     return None if done.returncode else json.loads(done.stdout)
 

@@ -9,12 +9,27 @@ SGD is a scatter, AdaGrad TensorFlow's own sparse update, Adam the lazy one of i
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from kernels.rivals.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
-from workbench.bench import tensorflow_updates
 from workbench.bench.steps import Problem, StepContender
+
+# TensorFlow's updates of touched rows: SGD is a scatter, AdaGrad TensorFlow's own sparse update.
+
+
+def sgd(weights: Any, gradient: Any, rows: Any, rate: float) -> None:
+    """`weights` [D, N] less `rate` times the gradient [U, N] of these rows, each once."""
+    weights.scatter_sub(tensorflow().IndexedSlices(rate * gradient, rows))
+
+
+def adagrad(weights: Any, history: Any, gradient: Any, rows: Any, rate: float, epsilon: float) -> None:
+    """AdaGrad on these rows, each once; `history` [D, N] has the sums of squares."""
+    tables = {"var": weights.handle, "accum": history.handle}
+    numbers = {"lr": rate, "epsilon": epsilon}
+    tensorflow().raw_ops.ResourceSparseApplyAdagradV2(**tables, grad=gradient, indices=rows, **numbers)
+
 
 DENSE_SIZE = 4_000_000
 """D * N up to which the dense form is tried."""
@@ -78,10 +93,10 @@ class TensorFlow:
         options = self.problem.options
         weights, *states = self.tables
         if self.problem.optimizer == "sgd":
-            tensorflow_updates.sgd(weights, gradient, rows, options["learning_rate"])
+            sgd(weights, gradient, rows, options["learning_rate"])
         elif self.problem.optimizer == "adagrad":
             rate, epsilon = options["learning_rate"], options["epsilon"]
-            tensorflow_updates.adagrad(weights, states[0], gradient, rows, rate, epsilon)
+            adagrad(weights, states[0], gradient, rows, rate, epsilon)
         else:
             self._lazy_adam(gradient, rows)
 

@@ -1,4 +1,4 @@
-"""Our own steps as users take them: a training (`train.Run`) and a module, on the batches of shuffled epochs.
+"""Our own steps as users take them: a training (`training.Run`) and a module, on the batches of shuffled epochs.
 
 The rows of all batches stand in one matrix, so that a first epoch, shuffled, begins with the problem's batches: `new`
 ones are cut from it in their step, by the loader of both, with their plan, and let go of after it. New steps of the
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from workbench import data, graph, module, ops, train
+from workbench import data, graph, module, ops, training
 from workbench.bench.steps import Phases, Problem
 from workbench.data.batches import loader
 from workbench.ops.products import plan_of
@@ -52,7 +52,7 @@ class Training:
 
     def __post_init__(self) -> None:
         problem, self.batches = self.problem, rows_of(self.problem)
-        setup = train.Setup(
+        setup = training.Setup(
             model="linear",
             optimizer=problem.optimizer,
             options=problem.options,
@@ -62,7 +62,7 @@ class Training:
             shuffle=True,
             intercept=False,
         )
-        self.run = train.Run(setup, self.batches.x, self.batches.y, problem.targets[0].shape[1])
+        self.run = training.Run(setup, self.batches.x, self.batches.y, problem.targets[0].shape[1])
         self.coming, self.events = coming(self.batches, self.run.prepare), self.run.events()
 
     def prepare(self, number: int) -> None:

@@ -7,7 +7,7 @@ import kernels
 from workbench.bench import device as of_device
 from workbench.bench.cells import Cell
 from workbench.bench.contenders import tasks
-from workbench.bench.device_clock import CACHES
+from workbench.bench.device import CACHES
 from workbench.bench.shapes import SHAPES, BenchError, Shape, shape_of
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 100, 128, 256)

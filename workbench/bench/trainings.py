@@ -1,7 +1,7 @@
 """Contenders of `bench.fit` on the rows of a cell of a sweep, as curves of quality against seconds: for notebooks.
 
 `bench.fit` has the whole contest, to a quality, in processes of its own. Here a contender, named as there, trains a
-`sweep.problem.Problem` in this process, epoch by epoch: `trained("PyTorch embedding_mlp, sparse gradient", ...)`.
+`sweeps.problem.Problem` in this process, epoch by epoch: `trained("PyTorch embedding_mlp, sparse gradient", ...)`.
 `curve` takes the time of each epoch and judges beside the clock, by the functions that judge trials, on the rows that
 the trial of the same cell holds out.
 """
@@ -14,8 +14,8 @@ from workbench import models
 from workbench.bench.child import set_threads
 from workbench.bench.fit import contract
 from workbench.bench.fit.contract import Rows, Scorer
-from workbench.sweep.problem import Problem
-from workbench.train import ranking
+from workbench.sweeps.problem import Problem
+from workbench.training import ranking
 
 
 def unavailable(contender: str) -> str:

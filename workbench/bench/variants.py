@@ -12,9 +12,7 @@ from kernels.devices import Device
 from kernels.gpu import narrow, rounding
 from kernels.gpu.plan import lengths_of
 from kernels.products import csr_dense
-from workbench.bench.contenders import Contender, Ready, Setting, operand_bytes
-from workbench.bench.definition import judge
-from workbench.bench.traffic import Traffic
+from workbench.bench.contenders import Contender, Ready, Setting, Traffic, judge, operand_bytes
 
 TABLES = {"float16": "float16", "bfloat16": "uint16"}
 """Types of two bytes a value, and what holds them in NumPy and CuPy."""

@@ -6,8 +6,7 @@ where that is meant.
 """
 
 from workbench.bridges.codes import check_codes
-from workbench.bridges.contracts import Breach, ContractError, check, check_saved, require
-from workbench.bridges.dense import densify, made_dense
+from workbench.bridges.contracts import Breach, ContractError, check, check_saved, densify, made_dense, require
 from workbench.bridges.table import FRAMEWORKS
 from workbench.formats.parts import Parts, parts_of
 

@@ -15,6 +15,15 @@ data.load(..., like=train).
 error, data -> batch, duplicates: 1 entry stands where another does, first at row 0, column 1. Expected: each place \
 once. Call x.sum_duplicates(); a coo matrix x.tocsr() first. Otherwise BernoulliNB, StandardScaler, Lasso, SVC, \
 Normalizer and Binarizer compute something else without a word.
+
+>>> x = scipy.sparse.csr_array((3, 2))
+>>> densify(x, budget_bytes=48, why="to print it").shape
+(3, 2)
+>>> densify(x, budget_bytes=40, why="to print it")
+Traceback (most recent call last):
+    ...
+workbench.ops.fallback.DensifyError: densify, to print it: making (3, 2) of csr dense takes \
+48 bytes, and budget_bytes is 40. Give it more, or take fewer rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +34,39 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
+from workbench import formats
 from workbench.bridges import faults
 from workbench.bridges.faults import Asked
 from workbench.bridges.table import CONTRACTS, ERROR, FRAMEWORKS, PLACED, STRUCTURE, Contract
 from workbench.formats.contract import FormatError, refuse
 from workbench.formats.parts import Parts, parts_of
+from workbench.ops import fallback
+
+# Making a matrix dense on the way to a framework: asked for with a budget, or told, never silently.
+
+
+def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
+    """The dense array [rows, columns] of x; a copy, but for one that is dense already. O(size).
+
+    It is meant, so `ops.settings(strict=True)` does not refuse it; `ops.recording` has it with `why`. Above
+    `budget_bytes` it is refused (`DensifyError`) before any memory is taken; malformed arrays are, too (`FormatError`).
+    """
+    held, x = formats.get(formats.format_of(x)), formats.check(x, canonical=False)
+    if held.name == "dense":
+        return x
+    fallback.allow(f"densify, {why}", held.name, x, budget_bytes)
+    return formats.to_format(x, "dense")
+
+
+def made_dense(x: Any, op: str) -> np.ndarray:
+    """The dense array of x for `op`, which takes no other, where nobody asked for one: recorded, warned of once a line.
+
+    `DensifyError` with `ops.settings(strict=True)` or above its budget, as for operators without a rule.
+    """
+    name = formats.format_of(x)
+    if name != "dense":
+        fallback.report(op, [name], [x])
+    return formats.to_format(x, "dense")
 
 
 class ContractError(ValueError):

@@ -3,9 +3,10 @@
     python -m workbench.cluster.agent
 
 Lines of JSON come in: {"spec": ..., "run": ..., "work": ..., "versions": ..., "folder": ...} first, then {"cell": ...,
-"key": ..., "round": ..., "source": ..., "left": ...} for each trial, `left` how many of its round are still to come.
-Lines go out: {"machine": ..., "record": ...} first, then {"row": ...} for each trial, and every second {"beat": ...},
-what is at work. When the input ends, so do the trial at work and the agent. One with other code refuses.
+"key": ..., "round": ..., "source": ..., "content": ..., "left": ...} for each trial, `left` how many of its round are
+still to come. Lines go out: {"machine": ..., "record": ...} first, then {"row": ...} for each trial, and every second
+{"beat": ...}, what is at work. When the input ends, so do the trial at work and the agent. One with other code, or with
+a data file of other content, refuses.
 
 Two agents of one machine take turns, a round each, so that its trials are neighbours in time: trials beside each other
 would not be measurements, and halves of the cores would be those of another machine.
@@ -26,10 +27,11 @@ from typing import Any, TextIO
 import psutil
 
 from workbench.measure import machine, stack
-from workbench.sweep import grid
-from workbench.sweep.runner import Supervisor
-from workbench.sweep.schedule import Task
-from workbench.sweep.spec import Cell, validate
+from workbench.sweeps import grid
+from workbench.sweeps.contents import DataChangedError
+from workbench.sweeps.runner import Supervisor
+from workbench.sweeps.schedule import Task
+from workbench.sweeps.spec import Cell, validate
 
 SECONDS_BEAT = 1.0
 SECONDS_TURN = 0.05
@@ -80,8 +82,12 @@ class Agent:
         while asked is not None:
             task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
             refuse_other("source of this cell", asked["source"], grid.source_hash(task.cell))
+            refuse_other_content(task.cell, asked["content"], supervisor.contents.of(task.cell))
             self.doing = f"{grid.describe(task.cell)} round={task.round}"
-            self.say({"row": supervisor.do(task)})
+            try:
+                self.say({"row": supervisor.do(task)})
+            except DataChangedError as error:
+                sys.exit(f"{error} Start the sweep again to measure the new content.")
             asked = lines.next() if asked["left"] else None
 
 
@@ -92,6 +98,13 @@ def refuse_other(what: str, wanted: Any, here: Any) -> None:
     """
     if wanted != here:
         sys.exit(f"The {what} here: {here}; of the sweep: {wanted}. Install the same on both, and start it again.")
+
+
+def refuse_other_content(cell: Cell, wanted: str, here: str) -> None:
+    """End the agent if its file has another content than the sweep's; a missing file is reported by its record."""
+    if wanted and here and wanted != here:
+        advice = "Copy the same file to both, and start the sweep again"
+        sys.exit(f"{cell.path} has the content {here} here, and {wanted} where the sweep was started. {advice}.")
 
 
 class Lines:

@@ -7,19 +7,206 @@ left is done by the agents that are left, or by the next start.
 import json
 import os
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from workbench import store
+from workbench import settings, store
 from workbench.cluster.link import AgentLostError, Link
-from workbench.cluster.placement import Placement
 from workbench.measure import stack
-from workbench.sweep import grid, places, run_folder
-from workbench.sweep.places import Place
-from workbench.sweep.refine import MOST_ADDED, added
-from workbench.sweep.runner import TRIAL, Supervisor
-from workbench.sweep.schedule import Task
-from workbench.sweep.spec import Spec
+from workbench.sweeps import grid, places, run_folder
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.places import Place
+from workbench.sweeps.runner import TRIAL, Supervisor
+from workbench.sweeps.schedule import MOST_ADDED, Comparison, Course, Schedule, Task, added, comparisons
+from workbench.sweeps.spec import Cell, Spec
+
+# Placement of the comparisons of a sweep: which machine measures which.
+#
+# All contenders of a comparison and all its rounds are measured by one agent, so that no ratio crosses machines, and
+# all comparisons of a group, such as its densities, on machines of one id, which tells hardware: so that a break-even
+# is that of one machine, and nodes that are alike share a group. An agent takes comparisons in turns, a few at a
+# time, so that rounds of one are apart in time. What an agent had is free when it is lost: on a machine of the same
+# id it goes on with the next round, on another it begins anew. The first comparison is common: machines of every id
+# measure it, and its rows show how they differ.
+
+
+HELD = 4
+"""Comparisons that an agent takes turns with."""
+
+Row = Mapping[str, Any]
+
+
+@final
+class Placement:
+    """The comparisons of a spec, the rows that there are of them, and the agents that measure them."""
+
+    def __init__(self, spec: Spec, stored: Iterable[Row], contents: Contents | None = None) -> None:
+        self.spec, cells = spec, grid.expand(spec)
+        self.contents = contents or Contents()
+        self.dropped, self.reused = cells.dropped, 0
+        self.comparisons: list[Comparison] = []
+        self.place: dict[str, int] = {}
+        """Of the comparison of each key."""
+        self.groups: list[tuple] = []
+        self.rows: dict[tuple[int, str], list[Row]] = {}
+        self.over: set[int] = set()
+        self.ended: dict[int, Course] = {}
+        """The comparisons that came to their end in this run, as they did: a disturbed round counts as one."""
+        self.common: set[str] = set()
+        """The machines that have done with the common comparison."""
+        self.homes: dict[tuple, str] = {}
+        """The machine that measures a group; it is free when no agent is there any more."""
+        self.machines: dict[str, str] = {}
+        """The machine of each agent that is there."""
+        self.held: dict[str, dict[int, Course]] = {}
+        """The comparisons that each agent has, by place, the one whose turn is next first."""
+        self.extend(cells.cells, stored)
+
+    def extend(self, cells: Iterable[Cell], stored: Iterable[Row]) -> None:
+        """Add the comparisons of cells, as far as they are not in these rows."""
+        first = len(self.comparisons)
+        self.comparisons += comparisons(cells, self.contents)
+        places = range(first, len(self.comparisons))
+        own = {key: place for place in places for key in self.comparisons[place].cells}
+        self.place |= own
+        self.groups += [_group(self.comparisons[place]) for place in places]
+        for row in stored:
+            if row["key"] in own:
+                self._store(row)
+        for place, machine in sorted(self.rows, key=lambda held: -len(self.rows[held])):
+            if place:  # the common one tells nothing
+                self.homes.setdefault(self.groups[place], machine)
+        self.reused += sum(self._course(*self._best(place)).reused for place in places)
+        self.over |= {place for place in places if self._is_over(place)}
+        self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
+
+    def _store(self, row: Row) -> None:
+        if (place := self.place.get(row["key"])) is not None:
+            self.rows.setdefault((place, row["machine"]), []).append(row)
+
+    def _course(self, place: int, machine: str) -> "_Resumed":
+        course = Course(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
+        return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
+
+    def _best(self, place: int) -> tuple[int, str]:
+        """The comparison with the machine that has most rows of it."""
+        machines = [machine for one, machine in self.rows if one == place]
+        return place, max(machines, key=lambda machine: len(self.rows[place, machine]), default="")
+
+    def _is_over(self, place: int) -> bool:
+        return any(self._is_done(place, machine) for one, machine in self.rows if one == place)
+
+    def _is_done(self, place: int, machine: str) -> bool:
+        return not self._course(place, machine).course.due()
+
+    # Agents
+
+    def join(self, agent: str, machine: str) -> None:
+        """An agent is there, and on which machine."""
+        self.machines[agent], self.held[agent] = machine, {}
+
+    def leave(self, agent: str) -> None:
+        """An agent is gone: what it had is free."""
+        self.machines.pop(agent, None)
+        self.held.pop(agent, None)
+
+    def next(self, agent: str) -> list[Task]:
+        """The trials of the next round that the agent is to measure; none where all that is left is with others."""
+        held = self.held[agent]
+        self._let_go(agent)
+        while len(held) < self._share(agent) and (place := self._free(agent)) is not None:
+            held[place] = self._course(place, self.machines[agent]).course
+            self._let_go(agent)
+        if not held:
+            return []
+        turn = next(iter(held))
+        held[turn] = held.pop(turn)  # the last in turn now
+        return held[turn].round()
+
+    def _let_go(self, agent: str) -> None:
+        """Take what is over from the agent: decided, or with all its rounds, also where nothing came of them."""
+        held = self.held[agent]
+        for place in [place for place, course in held.items() if not course.due()]:
+            self.ended[place] = held.pop(place)
+            self.over.add(place)
+            if not place:
+                self.common.add(self.machines[agent])
+
+    def add(self, agent: str, row: Row) -> None:
+        """Take the row of a trial of the round that the agent measures."""
+        self._store(row)
+        self.held[agent][self.place[row["key"]]].add(row)
+
+    def _share(self, agent: str) -> int:
+        """Number of comparisons the agent takes at once: of those for its machine no more than other agents there."""
+        machine = self.machines[agent]
+        own = [one for one in self._left() if self._home(one) in ("", machine)]
+        return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))
+
+    def _left(self) -> list[int]:
+        """The comparisons that are not over."""
+        return [place for place in range(len(self.comparisons)) if place not in self.over]
+
+    def waiting(self) -> list[int]:
+        """The comparisons that are not over and that no agent has."""
+        taken = {place for held in self.held.values() for place in held}
+        return [place for place in self._left() if place not in taken]
+
+    def _free(self, agent: str) -> int | None:
+        """The comparison that the agent takes next: the common one, one that its machine has begun, or any."""
+        machine = self.machines[agent]
+        if self._lacks_common(machine):
+            return 0
+        able = [place for place in self.waiting() if self._may_have(machine, place)]
+        found = max(able, key=lambda place: (self._home(place) == machine, -place), default=None)
+        if found is not None:
+            self.homes[self.groups[found]] = machine
+        return found
+
+    def _home(self, place: int) -> str:
+        """The machine that has the group of a comparison, "" where none that is there has."""
+        machine = self.homes.get(self.groups[place], "")
+        return machine if machine in self.machines.values() else ""
+
+    def _may_have(self, machine: str, place: int) -> bool:
+        """Whether the group of a comparison is that machine's, or is free and the machine has not its share yet."""
+        home = self._home(place)
+        left = {self.groups[one]: self._home(one) for one in self._left()}
+        share = -(-len(left) // len(set(self.machines.values())))
+        return home == machine or (not home and list(left.values()).count(machine) < share)
+
+    def _lacks_common(self, machine: str) -> bool:
+        at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
+        return bool(self.comparisons) and not at_work and machine not in self.common
+
+    # How far it is
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every comparison is decided, or has all its rounds, on some machine; no agent is needed any more."""
+        return len(self.over) == len(self.comparisons) and not any(self.held.values())
+
+    def schedule(self) -> Schedule:
+        """All comparisons, each as it stands on the machine that has it: what is due, to be counted."""
+        at_work = self.ended | {place: course for held in self.held.values() for place, course in held.items()}
+        places = range(len(self.comparisons))
+        courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
+        return Schedule(courses, self.reused, dropped=self.dropped)
+
+
+class _Resumed:
+    """A comparison as rows of one machine leave it, and how many of them answer."""
+
+    def __init__(self, course: Course, reused: int) -> None:
+        self.course, self.reused = course, reused
+
+
+def _group(comparison: Comparison) -> tuple:
+    """The settings in which cells of one group agree."""
+    cell = next(iter(comparison.cells.values()))
+    return tuple(getattr(cell, name) for name in settings.names(role="group"))
+
 
 SECONDS_IDLE = 0.2
 
@@ -40,7 +227,8 @@ class Coordinator:
         self.spec, self.folder, self.state, self.work = spec, folder, self.supervisor.state, work
         self.agents = places.agents(run_folder.where(folder)) if agents is None else agents
         self.trials = folder / store.FILE
-        self.placement = Placement(spec, store.read(self.trials) if self.trials.exists() else [])
+        stored = store.read(self.trials) if self.trials.exists() else []
+        self.placement = Placement(spec, stored, self.supervisor.contents)
         self.lock = threading.Lock()
         self.links: dict[str, Link] = {}
         self.records: dict[str, Any] = {}
@@ -160,6 +348,7 @@ class Coordinator:
     def _measured(self, link: Link, task: Task, left: int) -> bool:
         """Have one trial done and its row kept; `left` are the others of its round. False where the sweep stopped."""
         about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
+        about |= {"content": self.supervisor.contents.of(task.cell)}
         link.ask({"cell": task.cell.model_dump(mode="json"), **about})
         answer = link.hear("row")
         if answer is None:

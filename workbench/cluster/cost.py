@@ -10,7 +10,7 @@ A step of R rows on M machines, each of them a trainer with R / M rows and a sha
 
 U(r) is how many rows of the tables r rows of a batch touch, counted in batches: a shard gets as many from all trainers
 together as a trainer has for all shards. One machine alone has no messages. The coefficients are measured in a process
-that trains and is its own shard, with all messages of a training sent to itself (`workbench.cluster.speeds`). The model
+that trains and is its own shard, with all messages of a training sent to itself (`workbench.cluster.bench`). The model
 leaves out that networks have one speed while one sends and another while all do, and that a message to another process
 takes longer than one to itself, which counts where a step takes a few milliseconds: what it says does not pay, does
 not; what it says pays is worth a try.

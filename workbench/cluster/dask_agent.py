@@ -29,7 +29,7 @@ from workbench.cluster.dask_settings import SECONDS_JOIN, security_of
 from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
 from workbench.cluster.security import OpenClusterError, check_certificates, check_encrypted
 from workbench.measure import blas
-from workbench.sweep.places import AGENT
+from workbench.sweeps.places import AGENT
 
 MACHINE = "machine"
 """The resource that a worker has that stands for its machine."""

@@ -25,14 +25,15 @@ try:
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
-from workbench.cluster import certificates, dask_transport
+from workbench.cluster import dask_transport
+from workbench.cluster import security as cluster_security
 from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
 from workbench.cluster.dask_transport import Run
 from workbench.cluster.process import Lost, Process
 from workbench.cluster.security import check_certificates, check_encrypted
 from workbench.kvstore import StoreError
-from workbench.sweep import reaching
-from workbench.sweep.places import AGENT, Place, places, refuse_unallocated
+from workbench.sweeps import reaching
+from workbench.sweeps.places import AGENT, Place, places, refuse_unallocated
 
 SECONDS_SILENT = 30.0
 """A process that has not answered for so long is lost."""
@@ -51,7 +52,7 @@ PROGRAM = (*AGENT[:-1], "workbench.cluster.worker")
 class Hosts:
     """The workers of a cluster: a context that ends what it started. `folder` is for logs and certificates.
 
-    Processes on other machines come to this one at `address` (`workbench.sweep.reaching`), "" for one on the way.
+    Processes on other machines come to this one at `address` (`workbench.sweeps.reaching`), "" for one on the way.
     """
 
     def __init__(self, where: str, folder: Path, seconds_silent: float = SECONDS_SILENT, *, address: str = "") -> None:
@@ -97,7 +98,9 @@ class Hosts:
     def _started(self, where: str, reached: str) -> Client:
         is_here = where.startswith("local:")
         refuse_unallocated(where)
-        self.certificates = "" if is_here else str(Path(certificates.made(self.folder / "tls").key).parent.resolve())
+        self.certificates = (
+            "" if is_here else str(Path(cluster_security.made(self.folder / "tls").key).parent.resolve())
+        )
         how = {"protocol": "tcp" if is_here else "tls", "host": f"[{reached}]" if ":" in reached else reached}
         security = security_of(self.certificates)
         self.cluster = LocalCluster(
@@ -284,7 +287,8 @@ class Hosts:
         await self.client._unregister_worker_plugin(f"workbench-shards-{run.name}")
 
     def _later(self, call: Callable[[], Any]) -> Future:
-        return asyncio.run_coroutine_threadsafe(_awaited(call), self.client.loop.asyncio_loop)
+        loop: Any = self.client.loop  # Tornado's, whose attributes its stubs do not name
+        return asyncio.run_coroutine_threadsafe(_awaited(call), loop.asyncio_loop)
 
     def _wait(self, call: Callable[[], Any]) -> None:
         """Wait for it; a cluster that has lost a worker may be late, and goes on without this."""

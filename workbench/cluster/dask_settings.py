@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from workbench.cluster import certificates as files
+from workbench.cluster import security
 
 PAGES = "127.0.0.1:0"
 """Where Dask shows its own pages: to users of the machine alone, at any port."""
@@ -28,7 +28,7 @@ def security_of(certificates: str) -> Any:
         return None
     from distributed import Security
 
-    own = files.read(certificates)
+    own = security.read(certificates)
     roles = {f"tls_{role}_{kind}": getattr(own, of) for role in ("scheduler", "worker", "client") for kind, of in KINDS}
     return Security(tls_ca_file=own.certificate, require_encryption=True, **roles)
 

@@ -192,7 +192,7 @@ class Served:
 class DaskTransport(Transport):
     """Transport to the shards of a run, from a task of the cluster or from a process that has a client of it."""
 
-    def __init__(self, run: Run, client: Client | None = None) -> None:
+    def __init__(self, run: Run, client: Client | Worker | None = None) -> None:
         self.run = run
         try:
             here: Any = client or get_worker()

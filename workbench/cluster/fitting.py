@@ -15,11 +15,11 @@ from workbench.data.shards.shuffling import stacked
 from workbench.kvstore import Drawn, Store
 from workbench.models import Parameter
 from workbench.module import Module
-from workbench.sweep.grid import setup_of, unread, why_dropped
-from workbench.sweep.problem import Problem
-from workbench.sweep.spec import Cell, SpecError
-from workbench.train.setup import LAZY, Setup
-from workbench.train.several import why_not_several
+from workbench.sweeps.grid import setup_of, unread, why_dropped
+from workbench.sweeps.problem import Problem
+from workbench.sweeps.spec import Cell, SpecError
+from workbench.training.setup import LAZY, Setup
+from workbench.training.several import why_not_several
 
 DATA, LABEL = "data", "label"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, final
 
 from workbench.measure import blas
-from workbench.sweep.places import Place
+from workbench.sweeps.places import Place
 
 SECONDS_START = 120.0
 """How long an agent may take to say its first word: libraries are loaded from a cold disk, ssh logs in."""

@@ -8,11 +8,17 @@ the rows of any range are then spread evenly (Fibonacci hashing), and both ways 
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
+
+from workbench import formats
+from workbench.formats import RowSparse
+from workbench.kvstore import Drawn, Key, StoreError
+from workbench.optimizers import Updater
+from workbench.optimizers.parameter import united
 
 SPREADS = ("contiguous", "hashed")
 MOST_HASHED = 3_000_000_000
@@ -143,3 +149,108 @@ class Move:
         first, last = self.new.borders[self.shard : self.shard + 2]
         begins, ends = self.old.borders[shard : shard + 2]
         return self.old.spread != self.new.spread or bool(begins < last and first < ends)
+
+
+# Knowledge of a trainer about a value that shards hold.
+
+
+class Held(NamedTuple):
+    """Value that shards hold, as a trainer knows it: its shape and which shard has which of its rows."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    partition: Partition
+
+    def part_shape(self, shard: int) -> tuple[int, ...]:
+        """The shape of a shard's part."""
+        return (self.partition.count(shard), *self.shape[1:]) if self.shape else ()
+
+
+# Values and states, whole or as the parts that shards hold: cut, and joined again, bit for bit.
+
+
+def cut(array: Any, partition: Partition) -> list[Any]:
+    """The part of each shard, None where it holds no row; an array without rows goes to the last shard whole."""
+    if not array.ndim:
+        return [None] * (partition.shards - 1) + [array]
+    parts: list[Any] = [None] * partition.shards
+    pieces = partition.cut(array.indices) if isinstance(array, RowSparse) else None
+    for shard in range(partition.shards):
+        if not (count := partition.count(shard)):
+            continue
+        if pieces is None:
+            parts[shard] = array[partition.owned(shard)]
+        else:
+            at, rows = pieces[shard]
+            parts[shard] = RowSparse.assemble(array.values[at], rows, (count, *array.shape[1:]))
+    return parts
+
+
+def joined(parts: Mapping[int, Any], partition: Partition | Move) -> Any:
+    """The whole array of the parts by shard, or its rows that move. O(size), row_sparse O(stored log stored)."""
+    first = next(iter(parts.values()))
+    if not first.ndim:
+        return first
+    shape = (partition.rows, *first.shape[1:])
+    if isinstance(first, RowSparse):
+        numbers = np.concatenate([partition.numbers(shard, part.indices) for shard, part in parts.items()])
+        order = np.argsort(numbers)
+        order = order[np.searchsorted(numbers, 0, sorter=order) :]
+        values = np.concatenate([part.values for part in parts.values()])
+        return RowSparse.assemble(values[order], numbers[order], shape)
+    whole = np.empty(shape, first.dtype)
+    for shard, part in parts.items():
+        numbers = partition.owned(shard)
+        is_there = numbers >= 0
+        whole[numbers if is_there.all() else numbers[is_there]] = part if is_there.all() else part[is_there]
+    return whole
+
+
+# Rows of a shard that are drawn when they are first read or pushed to, so that the others cost nothing.
+
+
+class Source(NamedTuple):
+    """Source of the rows of one shard of a value."""
+
+    drawn: Drawn
+    partition: Partition
+    shard: int
+
+    @property
+    def nothing(self) -> RowSparse:
+        """The value before any row was touched."""
+        shape = (self.partition.count(self.shard), *self.drawn.shape[1:])
+        return formats.zeros(shape, "row_sparse", np.dtype(self.drawn.dtype))
+
+    def draw(self, value: RowSparse, rows: np.ndarray | None) -> None:
+        """Let `value` hold these rows of the shard, sorted and unique, or all; O(stored) where one is new."""
+        wanted = np.arange(value.shape[0]) if rows is None else rows
+        indices = united(value.indices, wanted)
+        if indices.size == value.indices.size:
+            return
+        is_new = np.ones(indices.size, bool)
+        is_new[np.searchsorted(indices, value.indices)] = False
+        new = indices[is_new]
+        values = np.empty((indices.size, *value.shape[1:]), value.dtype)
+        values[~is_new] = value.values
+        values[is_new] = self.drawn.rows(self.partition.numbers(self.shard, new))
+        formats.get("row_sparse").replace(value, {"values": values, "indices": indices})
+
+
+def sources(listed: Sequence[Sequence[Any]], spread: str, shard: int, shards: int) -> dict[Key, Source]:
+    """Sources by key, from `[key, Drawn.about]` of each drawn value; none where the shard has no row of it."""
+    made = {key: Source(drawn, Partition(drawn.shape[0], shards, spread), shard) for key, drawn in _read(listed)}
+    return {key: source for key, source in made.items() if source.partition.count(shard)}
+
+
+def check_lazy(updater: Updater | None, keys: Iterable[Key]) -> None:
+    """Refuse an update that changes rows which no gradient touched, where those are drawn later (`StoreError`)."""
+    if updater is not None and updater.lazy != "on" and (named := ", ".join(map(repr, keys))):
+        raise StoreError(
+            f"Rows of {named} are drawn when they are first touched, which a lazy update leaves as they are; this one "
+            f"is lazy={updater.lazy!r}. Take lazy='on', or give all rows: drawn.whole()."
+        )
+
+
+def _read(listed: Sequence[Sequence[Any]]) -> list[tuple[Key, Drawn]]:
+    return [(key, Drawn.of(about)) for key, about in listed]

@@ -13,8 +13,8 @@ import psutil
 
 from workbench.kvstore import StoreError
 from workbench.measure import blas
-from workbench.sweep import reaching
-from workbench.sweep.places import Place
+from workbench.sweeps import reaching
+from workbench.sweeps.places import Place
 
 LINES_TOLD = 12
 """Lines from the end of a log that a message has."""

@@ -11,7 +11,7 @@ from workbench.cluster.transport import Transport
 from workbench.data import DataError
 from workbench.formats import FormatError
 from workbench.models import ModelError
-from workbench.sweep.spec import SpecError
+from workbench.sweeps.spec import SpecError
 
 WRONG = (DataError, FormatError, ModelError, SpecError)
 WORK = "workbench.cluster.trainer:train"

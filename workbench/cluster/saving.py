@@ -11,7 +11,7 @@ import numpy as np
 from workbench.cluster import checkpoints
 from workbench.cluster.channel import Content, GoneError, RolledBackError, TimedOutError
 from workbench.cluster.checkpoints import Manifest
-from workbench.cluster.held import Held
+from workbench.cluster.partition import Held
 from workbench.kvstore import Drawn, StoreError
 from workbench.optimizers import Updater
 

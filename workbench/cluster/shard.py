@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench import formats
-from workbench.cluster import checkpoints, drawing
+from workbench.cluster import checkpoints, partition
 from workbench.cluster.messages import Message, packed, unpacked
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole
@@ -49,7 +49,7 @@ class Shard:
     def _begin(self, store: LocalStore) -> None:
         """Start at step 0 with these values."""
         self.store, self.step, self.failure = store, 0, ""
-        self.drawn: dict[Key, drawing.Source] = {}
+        self.drawn: dict[Key, partition.Source] = {}
         self.pushes: dict[int, dict[int, dict[Key, Any]]] = {}
         """What was pushed, by step and trainer."""
         self.pushed = [0] * self.trainers
@@ -120,7 +120,7 @@ class Shard:
         for key, value in _values(about, arrays).items():
             self.store.init(key, value)
         if "drawn" in about:
-            self.drawn |= drawing.sources(about["drawn"], about["spread"], self.number, self.shards)
+            self.drawn |= partition.sources(about["drawn"], about["spread"], self.number, self.shards)
             for key, _ in about["drawn"]:
                 if key in self.drawn:
                     self.store.init(key, self.drawn[key].nothing)
@@ -153,7 +153,7 @@ class Shard:
             self._begin(store)
             if saved is not None:
                 drawn = checkpoints.read(saved["folder"]).drawn
-                self.drawn = drawing.sources(drawn, saved["spread"], self.number, self.shards)
+                self.drawn = partition.sources(drawn, saved["spread"], self.number, self.shards)
             self.generation = about["generation"]
         return DONE
 

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import formats
-from workbench.cluster import drawing, parts, saving, states
+from workbench.cluster import checkpoints, partition, saving
 from workbench.cluster.channel import Channel, Content
-from workbench.cluster.held import Held
 from workbench.cluster.messages import Message, narrowed, packed, unpacked
-from workbench.cluster.partition import Cut, Partition
+from workbench.cluster.partition import Cut, Held, Partition
 from workbench.cluster.transport import Transport
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
@@ -100,11 +99,11 @@ class ShardedStore(Store):
             return
         value = computed(admitted(key, value))
         self._hold(key, value)
-        pieces = parts.cut(value, self.held[key].partition)
+        pieces = partition.cut(value, self.held[key].partition)
         self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
 
     def _init_drawn(self, key: Key, drawn: Drawn) -> None:
-        drawing.check_lazy(self.updater, [key])
+        partition.check_lazy(self.updater, [key])
         self._hold(key, drawn)
         self.drawn[key] = drawn
         listed = {"drawn": [[key, drawn.about]], "spread": self.spread, "names": [], "shapes": []}
@@ -119,7 +118,9 @@ class ShardedStore(Store):
             raise StoreError("The optimizer's options have changed, which the shards do not know; call set_optimizer.")
         pieces: list[dict[Key, Any]] = [{} for _ in range(self.shards)]
         for key, pushed in values.items():
-            for own, piece in zip(pieces, parts.cut(self._summed(key, pushed), self._of(key).partition), strict=True):
+            for own, piece in zip(
+                pieces, partition.cut(self._summed(key, pushed), self._of(key).partition), strict=True
+            ):
                 if piece is not None:
                     own[key] = piece
         contents = [Content({"names": names}, arrays) for names, arrays in map(packed, pieces)]
@@ -155,7 +156,7 @@ class ShardedStore(Store):
         """Let each shard make an optimizer of these settings, without steps; `updater` itself stays without any."""
         if not isinstance(updater, Updater):
             raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
-        drawing.check_lazy(updater, self.drawn)
+        partition.check_lazy(updater, self.drawn)
         self.updater, self.settings = updater, updater.settings
         self._do_once("optimizer", settings=self.settings)
 
@@ -169,7 +170,7 @@ class ShardedStore(Store):
     def state_dict(self) -> dict[str, Any]:
         """The state that a `LocalStore` would have after the same steps: all rows of all shards."""
         replies = self.after(self.step, "state", step=self.step)
-        return states.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
+        return checkpoints.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Let all shards begin a generation with their parts of the state, which may be of any number of shards."""
@@ -180,7 +181,7 @@ class ShardedStore(Store):
         self.held, self.drawn = {}, {}
         for name in (name for name in state if name.startswith(VALUE)):
             self._hold(key_of(name[len(VALUE) :]), state[name])
-        self.begin([_shaped(own) for own in states.cut(state, self._partitions, self.shards)])
+        self.begin([_shaped(own) for own in checkpoints.cut(state, self._partitions, self.shards)])
 
     save_shards, load_shards = saving.save_shards, saving.load_shards
 
@@ -263,7 +264,9 @@ class ShardedStore(Store):
         self.staleness[self.step - min(reply.about["step"] for reply in replies.values())] += 1
         came = {shard: self._given(shard, reply) for shard, reply in replies.items()}
         return {
-            key: parts.joined({shard: own[key] for shard, own in came.items() if key in own}, self.held[key].partition)
+            key: partition.joined(
+                {shard: own[key] for shard, own in came.items() if key in own}, self.held[key].partition
+            )
             if numbers is None
             else self._put(key, numbers, cuts[key], came)
             for key, numbers in rows.items()

@@ -21,10 +21,10 @@ from workbench.cluster.transport import Transport
 from workbench.measure import memory
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
-from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import Problem, make_problem
-from workbench.sweep.spec import Cell
-from workbench.train import Setup
+from workbench.sweeps.grid import setup_of
+from workbench.sweeps.problem import Problem, make_problem
+from workbench.sweeps.spec import Cell
+from workbench.training import Setup
 
 SECONDS_TOLD = 0.2
 """Between two messages on how far a trainer is."""

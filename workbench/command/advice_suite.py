@@ -11,12 +11,11 @@ from workbench.analysis import advice as analysis
 from workbench.analysis import cells, words
 from workbench.analysis.bench import geometric_mean
 from workbench.bench import screen
-from workbench.bench.advice import cases, runner
-from workbench.bench.advice import replay as played
+from workbench.bench.advice import runner
 from workbench.command.advising import follow
 from workbench.command.predicting import errors_told
 from workbench.reports import advice as reports
-from workbench.sweep import estimate, run_folder
+from workbench.sweeps import estimate, run_folder
 
 
 def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
@@ -24,7 +23,7 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
 
     Trials are in run folders below `runs`.
     """
-    chosen = cases.chosen(names, is_quick)
+    chosen = runner.chosen(names, is_quick)
     left = runner.left(chosen, folder)
     done = f", {len(chosen) - len(left)} of them found done" if len(left) < len(chosen) else ""
     lasting = f"; about {estimate.lasting(sum(map(runner.seconds_of, left)))}" if left else ""
@@ -38,7 +37,7 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
     return is_whole
 
 
-def _swept(chosen: Iterable[cases.Case], runs: Path) -> Sequence[cells.Row]:
+def _swept(chosen: Iterable[runner.Case], runs: Path) -> Sequence[cells.Row]:
     """The pooled rows of the full sweeps of cases that are there."""
     folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
     rows = [row for folder in folders if (folder / store.FILE).exists() for row in run_folder.rows(folder)]
@@ -47,21 +46,21 @@ def _swept(chosen: Iterable[cases.Case], runs: Path) -> Sequence[cells.Row]:
 
 def replay(names: tuple[str, ...], folder: Path) -> None:
     """Show what ways to race come to on the recorded cases of a folder."""
-    known = {case.case: case for case in played.recorded(store.ADVICE.read(folder))}
-    cases.chosen(names)
-    found = played.replays([case for name, case in known.items() if name in (names or known)])
+    known = {case.case: case for case in runner.recorded(store.ADVICE.read(folder))}
+    runner.chosen(names)
+    found = runner.replays([case for name, case in known.items() if name in (names or known)])
     table = Table(title="Races played back, in a fifth of the time of the sweep", title_justify="left")
     for heading in ("case", "way", "times the least", "at worst", "right side", "time"):
         table.add_column(heading)
     for (case, way), came in found.items():
         table.add_row(case, way, *_told([(one, known[case]) for one in came]))
-    for way in played.WAYS:
+    for way in runner.WAYS:
         every = [(one, known[case]) for (case, name), came in found.items() if name == way for one in came]
         table.add_row("all cases", way, *_told(every))
     screen.console.print(table)
 
 
-def _told(came: Sequence[tuple[played.Played, played.Recorded]]) -> list[str]:
+def _told(came: Sequence[tuple[runner.Played, runner.Recorded]]) -> list[str]:
     """Sum up races: geometric mean and worst of the times of the least, right sides, the most of the time."""
     if not came:
         return ["-"] * 4

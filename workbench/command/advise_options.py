@@ -12,7 +12,9 @@ def advise(
     ctx: typer.Context,
     source: data_commands.Named,
     model: Annotated[str, typer.Option(help="What is trained, by default what suits the labels.")] = "",
-    seconds: Annotated[float, typer.Option(help="Seconds that it may take, 5 or more.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option("--budget", "--seconds", help="Seconds that it may take, 5 or more.")
+    ] = 60.0,
     optimizer: Annotated[str, typer.Option(help="Rule by which a gradient changes the weights.")] = "adagrad",
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a batch; by default 256, and a larger one is tried.")
@@ -26,7 +28,12 @@ def advise(
     columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
     reading: data_commands.Reading = "",
-    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/advise-NAME; gone on with.")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder, by default runs/advise-DATA-MODEL, with a hash of the file's path; gone on with."
+        ),
+    ] = None,
     json: data_commands.Json = False,
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""

@@ -11,14 +11,14 @@ from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from workbench import advise as advice
-from workbench.advise import Answer
+from workbench import advising as advice
+from workbench.advising import Answer
 from workbench.analysis.recommendation import Said
 from workbench.command import terminal
 from workbench.command.data_source import settings_told
 from workbench.command.training import as_options
-from workbench.sweep.progress import Progress as RunProgress
-from workbench.sweep.spec import SpecError
+from workbench.sweeps.progress import Progress as RunProgress
+from workbench.sweeps.spec import SpecError
 
 SHOWN_KEY = 8
 """Letters of a cell's key that are shown: enough to find its rows by."""

@@ -15,7 +15,7 @@ from workbench.analysis import words
 from workbench.bench import screen
 from workbench.measure import blas
 from workbench.reports import cluster as reports
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 console = Console()
 PARTS = {"computing": "computing", "network": "messages", "waiting": "waiting"}

@@ -9,6 +9,7 @@ from workbench.command import advise_options, data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fair_options import bench_fair
 from workbench.command.fit_options import bench_fit
+from workbench.command.prune_options import bench_prune
 from workbench.command.report_options import Markdown, report
 from workbench.command.sweep_options import sweep
 from workbench.command.train_options import train
@@ -218,18 +219,24 @@ def bench_self(
         list[str] | None,
         typer.Argument(
             metavar="[PART]",
-            help="record (noise of this machine), coverage and power (simulations with it), slow (one kernel made "
-            "slower), threshold (loads beside trials), threads (all threads against one), busy (the same beside a "
-            "busy core), panel (trials that a panel shows against trials alone), demo (its sweep again and again), "
-            "same (contenders against themselves); by "
-            "default all.",
+            help="record (noise of this machine), coverage, calibration and power (simulations with it), slow (one "
+            "kernel made slower), threshold (loads beside trials), threads (all threads against one), busy (the same "
+            "beside a busy core), turns (fresh processes against processes in turns), panel (trials that a panel shows "
+            "against trials alone), demo (its sweep again and again), same (contenders against themselves); by default "
+            "all.",
         ),
     ] = None,
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; more of both is added to what is there.")
     ] = Path("runs/bench-self"),
     seconds_budget: Annotated[
-        float, typer.Option(min=0, help="Seconds for the parts that measure; each ends what it has begun.")
+        float,
+        typer.Option(
+            "--budget",
+            "--seconds-budget",
+            min=0,
+            help="Seconds for the parts that measure; each ends what it has begun.",
+        ),
     ] = 3600.0,
 ) -> None:
     """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
@@ -264,6 +271,7 @@ def bench_cluster(
 bench.command("advise")(advise_options.bench_advise)
 bench.command("fit")(bench_fit)
 bench.command("fair")(bench_fair)
+bench.command("prune")(bench_prune)
 
 
 def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:

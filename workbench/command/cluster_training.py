@@ -14,8 +14,8 @@ from rich.table import Table
 from workbench.command.terminal import console
 from workbench.command.training import EPOCHS_SHOWN, cell_of
 from workbench.measure import blas
-from workbench.sweep import reaching
-from workbench.sweep.places import places
+from workbench.sweeps import reaching
+from workbench.sweeps.places import places
 
 PROGRAM = (sys.executable, "-m", "workbench.cluster.training")
 SECONDS_END = 30.0

@@ -11,12 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from workbench import store
-from workbench.analysis import changes_told, others
+from workbench.analysis import changes, others
 from workbench.analysis.changes import Changes, compared
 from workbench.analysis.pairs import CompareError
 from workbench.command import exits, terminal
-from workbench.reports import changes as pages
-from workbench.reports import export
+from workbench.reports import export, page
 
 
 def frame_of(named: str) -> pd.DataFrame:
@@ -48,13 +47,13 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
         found = compared(first, frame_of(after), within)
         is_worse = found.is_worse
         show(found)
-        texts.append(pages.of_runs(found, before, after))
+        texts.append(page.of_runs(found, before, after))
     for path in with_files:
         held = others.held_against(first, others_read(path), within)
         terminal.console.print(_table(others.COLUMNS, others.table(held), f"{path.name} beside {before}"))
         for sentence in others.sentences(held):
             terminal.console.print(sentence, markup=False)
-        texts.append(pages.of_others(held, path.name, before))
+        texts.append(page.of_others(held, path.name, before))
     if out is not None:
         out.write_text("\n".join(texts), encoding="utf-8")
         typer.echo(out)
@@ -73,15 +72,13 @@ def others_read(path: Path) -> list[dict]:
 def show(found: Changes) -> None:
     """The answer, its grounds, and what is not the same."""
     console = terminal.console
-    console.print(changes_told.headline(found), style="bold", markup=False)
-    for sentence in changes_told.sentences(found):
+    console.print(changes.headline(found), style="bold", markup=False)
+    for sentence in changes.sentences(found):
         console.print(sentence, markup=False)
     for title, of in (("Kernels", found.kernels), ("Cells", found.cells)):
-        rows = [row for row in changes_told.table(of) if row[1] != "same"]
+        rows = [row for row in changes.table(of) if row[1] != "same"]
         if rows:
-            console.print(
-                _table((title[:-1].lower(), *changes_told.COLUMNS[1:]), rows, f"{title} that are not the same")
-            )
+            console.print(_table((title[:-1].lower(), *changes.COLUMNS[1:]), rows, f"{title} that are not the same"))
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:

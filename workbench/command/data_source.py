@@ -8,10 +8,10 @@ from typing import Any
 import typer
 
 from workbench import data
-from workbench.advise.source import settings_of
+from workbench.advising.source import settings_of
 from workbench.data import reader_options
 from workbench.data.tables import Columns
-from workbench.sweep.problem import parameters_of_file
+from workbench.sweeps.problem import parameters_of_file
 
 
 def load(

@@ -8,7 +8,7 @@ from workbench import store
 from workbench.command import conclusion
 from workbench.command.conclusion import Conclusion
 from workbench.reports import report
-from workbench.sweep import run_folder, spec
+from workbench.sweeps import run_folder, spec
 
 SPECS = Path(__file__).parents[1] / "specs"
 TITLE = "Would sparse tensors reduce training time and memory?"

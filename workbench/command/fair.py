@@ -9,7 +9,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from workbench import store
 from workbench.analysis import fair as analysis
-from workbench.analysis import fair_shift
 from workbench.bench import screen
 from workbench.bench.fair.configurations import Configuration
 from workbench.bench.fair.measure import Policy
@@ -34,6 +33,6 @@ def run(
         return is_whole
     found = analysis.found_in(store.FAIR.read(folder))
     console.print(screen.goals_table(analysis.goals(found)))
-    console.print(fair_shift.summary(found), highlight=False)
+    console.print(analysis.summary(found), highlight=False)
     console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole

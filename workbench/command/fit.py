@@ -10,7 +10,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from workbench import store
 from workbench.analysis import fit as analysis
-from workbench.analysis import fit_goals
 from workbench.bench import screen
 from workbench.bench.fit import cases
 from workbench.bench.fit.records import Policy
@@ -42,7 +41,7 @@ def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, polic
     if not (folder / store.FIT.file).exists():
         return is_whole
     found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(folder)))
-    console.print(screen.goals_table(fit_goals.goals(found)))
-    console.print(fit_goals.moved(found), highlight=False)
+    console.print(screen.goals_table(analysis.goals(found)))
+    console.print(analysis.moved(found), highlight=False)
     console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole

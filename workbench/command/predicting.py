@@ -9,11 +9,11 @@ import typer
 from rich.table import Table
 
 from workbench import store
-from workbench.advise import cost_model
-from workbench.advise.cost_model import Crossing, Fitted
+from workbench.advising import cost_model
+from workbench.advising.cost_model import Crossing, Fitted
 from workbench.analysis import cells, words
 from workbench.command import terminal
-from workbench.reports import predictions
+from workbench.reports import results
 
 FACTOR = 4.0
 WHAT = {"width": "width", "batch": "rows of a batch", "features": "features", "skew": "columns in use"}
@@ -22,7 +22,7 @@ WHAT = {"width": "width", "batch": "rows of a batch", "features": "features", "s
 def predict(runs: Sequence[Path], out: Path | None = None) -> None:
     """Fit the rows of these runs and show the model, its error and the crossings; `out` is a picture or a .csv."""
     if out is not None:
-        predictions.refuse_unknown(out)
+        results.refuse_unknown(out)
     rows = cells.records(cells.latest(store.frame([row for run in runs for row in store.read(run)])))
     fits = cost_model.fit(rows)
     if not fits:
@@ -34,7 +34,7 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
     for title, crossings in _crossings(rows, fits):
         terminal.console.print(_crossing_table(title, crossings))
     if out is not None:
-        terminal.console.print(predictions.write(predicted(rows), out), markup=False, highlight=False)
+        terminal.console.print(results.write(predicted(rows), out), markup=False, highlight=False)
         terminal.console.print(f"Measured against predicted: {out}", markup=False, highlight=False, soft_wrap=True)
 
 

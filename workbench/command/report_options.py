@@ -1,5 +1,6 @@
 """The command `report`: which runs it takes, and the kinds of file that it writes."""
 
+import json as json_format
 from pathlib import Path
 from typing import Annotated
 
@@ -24,13 +25,28 @@ def report(
         Path | None,
         typer.Option(help="Put rows, report and charts of each run into this folder, such as results/MACHINE."),
     ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the answer of each density as JSON for programs; write nothing.")
+    ] = False,
 ) -> None:
     """Write the report of runs: headline, verdict table, charts, words, tables, every row with its samples."""
     from workbench.reports import export
     from workbench.reports import results as kept
 
+    if json:
+        _print_answers(runs, is_written=out is not None or results is not None or markdown)
+        return
     if results is not None:
         export.refuse_options(out, markdown)
     written = [file for run in runs for file in kept.put(run, results)] if results else []
     for path in written or [export.write_report(runs, out, markdown=markdown)]:
         typer.echo(path)
+
+
+def _print_answers(runs: list[Path], is_written: bool) -> None:
+    from workbench.reports import export
+    from workbench.reports.answers import answers
+
+    if is_written:
+        raise typer.BadParameter("--json prints; leave out --out, --results and --markdown.")
+    typer.echo(json_format.dumps(answers(export.frame_of(runs)), indent=1, allow_nan=False))

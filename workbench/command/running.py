@@ -13,10 +13,10 @@ import psutil
 from rich.markup import escape
 from rich.table import Table
 
-from workbench.sweep import run_folder
-from workbench.sweep.estimate import lasting
-from workbench.sweep.progress import Progress
-from workbench.sweep.run_folder import NoRunError, RunError
+from workbench.sweeps import run_folder
+from workbench.sweeps.estimate import lasting
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.run_folder import NoRunError, RunError
 
 SECONDS_STOP = 60.0
 """How long to wait for a sweep to have stopped; its trial ends within a second, where no disk holds it up."""
@@ -46,11 +46,9 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
 
 def _read(folder: Path) -> Run | None:
     try:
-        return Run(_short(folder), run_folder.read(folder))
-    except RunError as error:
-        if not (folder / run_folder.PROGRESS).exists():  # it was deleted meanwhile
-            return None
-        return Run(_short(folder), Progress(folder.name, "failed", message=str(error), host=""))
+        return Run(_short(folder), run_folder.read_any(folder))
+    except NoRunError:  # it was deleted meanwhile
+        return None
 
 
 def _at_work() -> Iterable[Path]:

@@ -15,7 +15,7 @@ from workbench.analysis import self_trial as analysis
 from workbench.bench.self_trial import parts
 from workbench.measure import machine
 from workbench.reports import self_trial as reports
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 console = Console()
 

@@ -28,13 +28,16 @@ def sweep(
         bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
     ] = False,
     cluster: Annotated[str | None, typer.Option(help=PLACES)] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=1, help="Seconds that the sweep may take, instead of the spec's.")
+    ] = None,
     **choices: str | None,
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
-    from workbench.sweep import estimate, places, run_folder
+    from workbench.sweeps import estimate, places, run_folder
 
-    settings, size = sweeping.asked(spec, choices)
+    settings, size = sweeping.asked(spec, choices, budget)
     folder = run or run_folder.ROOT / settings.name
     agents = [] if cluster is None else places.agents(cluster)
     if dry_run:

@@ -15,13 +15,13 @@ from workbench.command.data_source import tell_reader
 from workbench.study import command_text, files, suited
 from workbench.study.choices import ChoiceError
 from workbench.study.specs import name_of, spec_of
-from workbench.sweep import estimate, homes, places, run_folder
-from workbench.sweep import spec as specs
-from workbench.sweep.estimate import Size
-from workbench.sweep.places import Place
-from workbench.sweep.problem import is_synthetic, make_problem
-from workbench.sweep.progress import Progress
-from workbench.sweep.spec import FILES, Cell, Spec, SpecError
+from workbench.sweeps import estimate, places, run_folder
+from workbench.sweeps import spec as specs
+from workbench.sweeps.estimate import Size
+from workbench.sweeps.places import Place
+from workbench.sweeps.problem import is_synthetic, make_problem
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.spec import FILES, Cell, Spec, SpecError
 
 SECONDS_UNASKED, CELLS_UNASKED = 3600.0, 1000
 """What a sweep may take without a question."""
@@ -30,8 +30,11 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 """Settings on which it depends whether a file can be trained on."""
 
 
-def asked(path: Path | None, choices: Mapping[str, str | None]) -> tuple[Spec, Size]:
-    """The sweep of a spec's file or of choices and how much it asks for, or the error of one that would not run."""
+def asked(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:
+    """The sweep of a spec's file or of choices and how much it asks for, or the error of one that would not run.
+
+    `budget` are the seconds that it may take, instead of the spec's.
+    """
     chosen = {name: value for name, value in choices.items() if value is not None}
     if path is not None and chosen:
         given = words.join(command_text.option(name) for name in chosen)
@@ -39,6 +42,8 @@ def asked(path: Path | None, choices: Mapping[str, str | None]) -> tuple[Spec, S
     if path is None and not chosen:
         raise SpecError("Nothing to measure was named. Give a spec, a TOML file, or choose: --dataset, --path, ...")
     spec = _read(path) if path is not None else _of_choices(chosen)
+    if budget is not None:
+        spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"seconds_sweep": budget})})
     size = estimate.size_of(spec)
     refuse_wrong_files(size)
     return spec, size
@@ -109,7 +114,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place], typed
 
     On SLURM the job is printed that runs the sweep whose dry run was `typed` so.
     """
-    rows = homes.stored(folder)
+    rows = run_folder.stored(folder)
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
     shown.add_row("cells", f"{size.cells:,}, dense steps on all threads and on one")
@@ -172,7 +177,7 @@ def tell_left_out(size: Size) -> None:
 
 def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
     """Start a sweep, and say what is left out, whose folder it takes over, where it runs, and how to stop it."""
-    taken_over = homes.taken_over(folder, spec)
+    taken_over = run_folder.taken_over(folder, spec)
     run_folder.start(spec, folder, cluster)
     tell_left_out(size)
     if taken_over:

@@ -17,8 +17,8 @@ from workbench.analysis import cells, words
 from workbench.command import verdict
 from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
-from workbench.sweep import estimate, run_folder
-from workbench.sweep.progress import Progress as RunProgress
+from workbench.sweeps import estimate, run_folder
+from workbench.sweeps.progress import Progress as RunProgress
 
 console, stderr = Console(), Console(stderr=True)
 WIDTH_FRAME = 4

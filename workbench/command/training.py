@@ -15,13 +15,13 @@ from kernels import devices, threads
 from workbench import data, formats
 from workbench.command.terminal import console
 from workbench.measure import memory
-from workbench.sweep.grid import setup_of, unread, why_dropped
-from workbench.sweep.problem import Problem, make_problem
-from workbench.sweep.spec import Cell, SpecError, validate
-from workbench.sweep.trial import no_device
-from workbench.sweep.warm import warm_kernels
-from workbench.train import PHASES, StepEvent, Training, make_run, why_impossible
-from workbench.train.completion import complete
+from workbench.sweeps.budget import no_device
+from workbench.sweeps.grid import setup_of, unread, why_dropped
+from workbench.sweeps.problem import Problem, make_problem
+from workbench.sweeps.spec import Cell, SpecError, validate
+from workbench.sweeps.trial import warm_kernels
+from workbench.training import PHASES, StepEvent, Training, make_run, why_impossible
+from workbench.training.completion import complete
 
 SECONDS_SHOWN = 0.2
 EPOCHS_SHOWN = 20

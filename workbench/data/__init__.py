@@ -27,18 +27,23 @@ from pathlib import Path
 from typing import Any
 
 from workbench.data import cache as _cache
-from workbench.data.batches.completed import Completed
-from workbench.data.batches.feed import Batch, Feed
+from workbench.data.batches.feed import Batch, Completed, Feed
 from workbench.data.batches.in_memory import Batches
 from workbench.data.contract import Source, get, names, register, unavailable
 from workbench.data.dataset.density import highest_density, with_density
-from workbench.data.dataset.merging import merged, with_positive
-from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.record import Dataset, StoredRows, row_lengths
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.dataset.selection import between, keep_features, keep_rows, shuffled, split, take
-from workbench.data.dataset.stored import StoredRows, row_lengths
-from workbench.data.dataset.summary import summary
-from workbench.data.dataset.targets import natural_width, targets, with_labels
+from workbench.data.dataset.selection import (
+    between,
+    keep_features,
+    keep_rows,
+    merged,
+    shuffled,
+    split,
+    take,
+    with_positive,
+)
+from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
 from workbench.data.errors import DataError
 from workbench.data.exports.contract import export
 from workbench.data.files.types import guess
@@ -107,7 +112,7 @@ def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = T
         parameters = parameters_like(source, like, parameters)
     complete = source.complete(parameters)
     if cache is False or not source.is_cached:
-        dataset = source.make(**complete)
+        dataset = _cache.made(source, complete)
     else:
         dataset = _cache.kept(source, complete, None if cache is True else Path(cache))
     return dataset if like is None else relabelled(dataset, like)

@@ -1,16 +1,15 @@
 """Made data sets on disk: plain `.npy` files and one small JSON file, so that loading one takes milliseconds.
 
-An entry is a folder, named after the data set and a hash of its parameters, of the code that makes data sets, and of
-the fingerprint of its source. It is written beside its place and then moved there, so that it is whole or not there.
+An entry is a folder, named after the data set and a hash of its parameters, of the code that makes data sets, of the
+content of the files that are read, and of the fingerprint of its source. It is written beside its place and then moved
+there, so that it is whole or not there.
 """
 
 import dataclasses
 import functools
 import hashlib
 import json
-import os
 import shutil
-import sys
 import tempfile
 import warnings
 import zlib
@@ -19,47 +18,61 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.data import content
+from workbench.data.content import VARIABLE, folder
 from workbench.data.dataset.record import Dataset
+from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Labels
 from workbench.formats.compressed import assemble
 
 if TYPE_CHECKING:
     from workbench.data.contract import Source
 
-VARIABLE = "WORKBENCH_CACHE"
-NAME = "sparse-workbench"
 META = "meta.json"
 GRAPH_PARTS = ("indptr", "indices", "data")
-
-
-def folder(given: str | Path | None = None) -> Path:
-    """Folder of made data sets: the one given, else that in WORKBENCH_CACHE, else the user's cache folder."""
-    if chosen := given or os.environ.get(VARIABLE):
-        return Path(chosen).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / NAME
-    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
-    return Path(os.environ.get(variable) or Path.home() / ".cache") / NAME
+__all__ = ["VARIABLE", "clear", "folder", "kept", "made"]
 
 
 def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
     """The data set from its entry, or made and entered; a damaged entry is made anew, with a warning.
 
-    A folder that cannot be written to costs a warning and the time to make the set again, nothing else.
+    A folder that cannot be written to costs a warning and the time to make the set again, nothing else. Files whose
+    content is not known by a hash are hashed as they are read; what changed meanwhile is not entered.
     """
-    entry = folder(where) / f"{source.name}-{_key(source, parameters)}"
-    if entry.is_dir():
+    states = content.states_of(source.files(**parameters))
+    stored = content.known(states, where) if states else ""
+    entry = None if stored is None else _entry(source, parameters, stored, where)
+    if entry is not None and entry.is_dir():
         try:
             return _read(entry)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
             shutil.rmtree(entry, ignore_errors=True)
-    dataset = source.make(**parameters)
+    dataset = made(source, parameters)
+    if states:
+        if content.changed(states, content.states_of(source.files(**parameters))):
+            return dataset
+        entry = _entry(source, parameters, content.hash_of(states, where), where)
     try:
         _write(entry, dataset)
     except OSError as error:
         warnings.warn(f"The data set could not be cached in {entry.parent} ({error}).", stacklevel=3)
     return dataset
+
+
+def made(source: "Source", parameters: dict[str, Any]) -> Dataset:
+    """The data set as its source makes it; what cannot be read of a file that changes meanwhile is told as that."""
+    states = content.states_of(source.files(**parameters))
+    try:
+        return source.make(**parameters)
+    except DataError as error:
+        if name := content.changed(states, content.states_of(source.files(**parameters))):
+            raise DataError(f"{name} has changed while it was read; read it again when it is complete.") from error
+        raise
+
+
+def _entry(source: "Source", parameters: dict[str, Any], stored: str, where: Path | None) -> Path:
+    return folder(where) / f"{source.name}-{_key(source, parameters, stored)}"
 
 
 def clear(where: str | Path | None = None) -> int:
@@ -68,12 +81,15 @@ def clear(where: str | Path | None = None) -> int:
     for meta in folder(where).glob(f"*/{META}"):
         freed += sum(file.stat().st_size for file in meta.parent.iterdir())
         shutil.rmtree(meta.parent)
+    for note in (folder(where) / content.NOTES).glob("*.json"):
+        freed += note.stat().st_size
+        note.unlink()
     return freed
 
 
-def _key(source: "Source", parameters: dict[str, Any]) -> str:
+def _key(source: "Source", parameters: dict[str, Any], stored: str) -> str:
     settings = json.dumps(parameters, sort_keys=True, default=str)
-    parts = (source.name, settings, source.fingerprint(**parameters), _code(), np.__version__)
+    parts = (source.name, settings, stored, source.fingerprint(**parameters), _code(), np.__version__)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

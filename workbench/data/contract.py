@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels.registry import Registry
+from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlocks
 from workbench.data.errors import DataError
@@ -24,13 +25,18 @@ def _nothing(**parameters: Any) -> str:
     return ""
 
 
+def _no_files(**parameters: Any) -> Paths:
+    return ()
+
+
 @dataclass(frozen=True)
 class Source:
     """One entry: `make(**parameters)` gives the data set, the same for the same parameters.
 
-    `origin` and `licence` say where it comes from. `fingerprint(**parameters)` names whatever else the result depends
-    on, such as the size and time of a file: a cached copy is used as long as it stays the same. `gives` names what its
-    data has for models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
+    `origin` and `licence` say where it comes from. `files(**parameters)` lists the files that are read, None for one
+    that is not named; the hash of their content is part of the keys of cached copies and of records. `fingerprint`,
+    called likewise, names whatever else the result depends on, such as a version. `gives` names what its data has for
+    models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
     `takes_folder` tells that its `path` may be a folder.
     `stored(path, labels)` gives what stands in the file, where the reader mends it: the `formats.parts.Parts` of the
     matrix, unchecked, with duplicates and order as they are, and the labels, None where none are named.
@@ -44,6 +50,7 @@ class Source:
     make: Callable[..., Dataset]
     origin: str
     licence: str
+    files: Callable[..., Paths] = _no_files
     fingerprint: Callable[..., str] = _nothing
     gives: tuple[str, ...] = ()
     takes_folder: bool = False

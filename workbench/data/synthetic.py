@@ -9,8 +9,7 @@ import kernels
 from workbench.data.dataset.record import ROW_NORM, Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Labels
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 LONGEST = 10
 """No row is longer than this many times the mean."""

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from workbench import formats
-from workbench.executor.errors import BindError
+from workbench.executor.steps import BindError
 from workbench.formats import RowSparse, enter
 from workbench.graph import Facts
 

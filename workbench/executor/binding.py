@@ -1,15 +1,106 @@
 """Arguments of bind, checked and completed: arrays that fit declarations, requests, and the graph with gradients."""
 
+import math
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench import autodiff, formats, ops
-from workbench.executor import fusion
-from workbench.executor.errors import BindError
+from workbench.autodiff import AutodiffError
+from workbench.executor import steps
 from workbench.executor.program import Training
-from workbench.graph import Facts, Graph, Group, Inference, Symbol, variable
+from workbench.executor.steps import BindError
+from workbench.graph import Facts, Graph, GraphError, Group, Inference, Symbol, variable
+from workbench.graph.explanation import Explanation
+from workbench.graph.inference import infer
+
+# Parts of a graph that bind computes together: losses with their slopes, gradients in the format wanted.
+
+
+FUSED = "fused"
+
+
+def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbol]:
+    """Slopes of losses that can write them along with their output, on dense inputs: symbols by loss."""
+    slopes = {}
+    for node in graph.nodes():
+        joint = node.op is not None and node.op.joint is not None
+        if joint and all(facts[entry].format == "dense" for entry in node.inputs):
+            scores = facts[node.inputs[0]]
+            slopes[node] = variable(f"{facts[node].name}:slope", shape=_free(scores.shape), dtype=scores.dtype)
+    return slopes
+
+
+def _free(shape: tuple[int, ...]) -> tuple[None, ...]:
+    """A shape of the same rank that says nothing: it is given anew for every batch."""
+    return (None,) * len(shape)
+
+
+def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
+    """Refuse formats that there are not, and names that get no gradient."""
+    if unknown := sorted(set(wanted) - set(names)):
+        raise GraphError(f"grad_formats has {', '.join(unknown)}; the arguments with a gradient are {names}.")
+    for name, format in wanted.items():
+        if format not in (*formats.names(), FUSED):
+            known = ", ".join((*formats.names(), FUSED))
+            raise GraphError(f"grad_formats has {format!r} for {name}; there is: {known}.")
+
+
+def in_format(name: str, gradient: Symbol, format: str, known: Mapping[str, Mapping]) -> Symbol:
+    """The gradient in that format: asked of the operator that makes it where that has a choice, else converted.
+
+    `known` are the shapes, dtypes and formats for the inference.
+    """
+    if format == FUSED:
+        return _unsummed(name, gradient, known)
+    if _facts(gradient, known).format == format:
+        return gradient
+    if (candidate := _asked(gradient, format)) is not None:
+        try:
+            facts = _facts(candidate, known)
+        except GraphError:  # the operator has no such result
+            facts = None
+        if facts is not None and facts.format == format and not facts.densifies:
+            return candidate
+    return ops.get("to_format")(gradient, format=format)
+
+
+def _asked(node: Symbol, format: str) -> Symbol | None:
+    """A node like it that is asked for that format, where its operator has a parameter for it."""
+    if "result" in node.params:
+        choice = {"result": format}
+    elif "sparse_grad" in node.params:
+        choice = {"sparse_grad": format == "row_sparse"}
+    else:
+        return None
+    return Symbol(node.given, node.op, node.inputs, {**node.params, **choice}, node.attributes)
+
+
+def _facts(node: Symbol, known: Mapping[str, Mapping]) -> Facts:
+    here = set(node.arguments())
+    declared = {key: {name: value for name, value in values.items() if name in here} for key, values in known.items()}
+    return infer(node, **declared)[node]
+
+
+def _unsummed(name: str, gradient: Symbol, known: Mapping[str, Mapping]) -> Symbol:
+    """The product that can be left as its factors, or why not."""
+    params = gradient.params
+    if gradient.kind != "dot" or not params["transpose_a"] or params["transpose_b"]:
+        what = "a sum of several" if gradient.kind in ("add", "add_n") else f"made by {gradient.kind}"
+        raise AutodiffError(
+            f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ slope can be left unsummed. "
+            "Ask for row_sparse or dense."
+        )
+    product = _asked(gradient, "row_sparse")
+    facts = _facts(product, known)
+    if not facts.rule.plan:
+        raise AutodiffError(
+            f"The gradient of {name} cannot be fused: {facts.rule.kernel} reads no batch plan. X in csr or coo with a "
+            "dense slope has one; else ask for row_sparse or dense."
+        )
+    return product
+
 
 REQUESTS = ("write", "add", "null")
 
@@ -106,20 +197,20 @@ def differentiate(
     """(the graph with its gradients in the formats wanted, leaves that the executor fills: the node each is like)."""
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
-    slopes = fusion.slopes_of(graph, inference.facts) if requests else {}
+    slopes = slopes_of(graph, inference.facts) if requests else {}
     storage = {name: facts.format for name, facts in inference.arguments.items()}
     gradients, without = autodiff.walk(graph, list(requests), heads, slopes, storage) if requests else ({}, {})
     if named and without:
         name, reason = next(iter(without.items()))
         raise BindError(f"grad_req asks for a gradient of {name}, but there is none: {reason}")
     requests = {name: request for name, request in requests.items() if name in gradients}
-    fusion.check_wanted(grad_formats, list(requests))
+    check_wanted(grad_formats, list(requests))
     alike = dict(zip([head.given for head in heads], graph.heads, strict=True))
     alike |= {slope.given: loss.inputs[0] for loss, slope in slopes.items()}
     everything = leaf_facts({name: inference.facts[node] for name, node in alike.items()}, known)
     for name, format in grad_formats.items():
-        gradients[name] = fusion.in_format(name, gradients[name], format, everything)
-    fused = frozenset(gradients[name] for name, format in grad_formats.items() if format == fusion.FUSED)
+        gradients[name] = in_format(name, gradients[name], format, everything)
+    fused = frozenset(gradients[name] for name, format in grad_formats.items() if format == FUSED)
     for name, request in requests.items():
         if gradients[name] in fused and request == "add":
             raise BindError(f"The gradient of {name} is fused, so never held, and cannot be added to. Request write.")
@@ -151,3 +242,49 @@ def refuse_densifying(inference: Inference) -> None:
 def zeros(facts: Facts) -> Any:
     """An array of zeros as the facts say."""
     return formats.zeros(facts.shape, facts.format, np.dtype(facts.dtype))
+
+
+# Notes on what an executor does beyond the rules of the operators, in words, for `explain`.
+
+
+if TYPE_CHECKING:
+    from workbench.executor.run import Executor
+
+
+def explain(executor: "Executor") -> Explanation:
+    """The graph with its gradients, sizes by the arrays of the last call, densities by those that are still held."""
+    leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
+    current = {"shapes": {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}}
+    known = leaf_facts(leaves, {**executor.declared, **current})
+    inference = infer(executor.training.graph, **known, densities=_densities(executor))
+    notes = _notes(executor)
+    slopes = {slope.given: executor.training.names[loss] for loss, slope in executor.training.slopes.items()}
+    made_by = {facts.name: slopes[facts.name] for facts in inference if facts.name in slopes}
+    kinds = dict.fromkeys(_heads(executor), "head gradient") | dict.fromkeys(made_by, "slope")
+    return Explanation(inference, notes | dict.fromkeys(made_by, "written by the loss"), made_by, kinds)
+
+
+def _heads(executor: "Executor") -> list[str]:
+    """Names of the variables for head gradients."""
+    return [*executor.alike][: len(executor.output_names)]
+
+
+def _densities(executor: "Executor") -> dict[str, float]:
+    gone = executor.released.names.values()
+    held = {name: array for name, array in executor.args.items() if name not in gone}
+    sparse = {name: array for name, array in held.items() if not isinstance(array, np.ndarray)}
+    return {name: array.nnz / max(math.prod(array.shape), 1) for name, array in sparse.items()}
+
+
+def _notes(executor: "Executor") -> dict[str, str]:
+    program = executor.program
+    notes = dict.fromkeys(_heads(executor), "from outside, or ones")
+    notes |= {step.name: "with its slope, one pass" for step in program.training if step.part == "loss"}
+    for step in (*program.forward, *program.backward):
+        if step.call is steps.scaled:
+            notes[step.name] = "in place of the slope"
+        elif step.call is steps.passed:
+            notes[step.name] = "handed on, no copy"
+        elif getattr(step.call, "__name__", "") == "factors":
+            notes[step.name] = "left unsummed, for the update"
+    return notes

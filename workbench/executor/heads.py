@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from workbench import formats
-from workbench.executor.errors import BindError
+from workbench.executor.steps import BindError
 from workbench.graph import Facts
 
 

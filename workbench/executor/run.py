@@ -1,22 +1,60 @@
 """The executor: a graph with its arrays, run forward and backward."""
 
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
 from kernels.plan import BatchPlan
-from workbench.executor import binding, heads, notes
-from workbench.executor.alone import Alone
+from workbench.executor import binding, heads
 from workbench.executor.arguments import Arguments, Outside, Released
-from workbench.executor.errors import BindError
-from workbench.executor.memory import Pool
-from workbench.executor.program import Program, Writer
-from workbench.executor.steps import Step
+from workbench.executor.program import Pool, Program, Writer
+from workbench.executor.steps import BindError, Step
 from workbench.graph import Facts, Graph, Inference
 from workbench.graph.explanation import Explanation
 from workbench.graph.inference import infer
 from workbench.ops import products
+
+# One call at a time: an executor's values are those of one batch, and two threads would mix theirs.
+
+
+ADVICE = "Bind an executor for each thread: each then has its own arrays and values."
+
+
+@final
+class Alone:
+    """Entered by one call at a time; another one meanwhile is a `BindError`. Costs less than half a microsecond.
+
+    It knows whose training pass is still to be used up, for a call of another thread may come in between.
+    """
+
+    __slots__ = ("_lock", "_trained_by")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._trained_by = 0
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(False):
+            raise BindError(f"This executor is at work already, in another call or thread. {ADVICE}")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def trained(self, training: bool) -> None:
+        """Note that this thread has made a training pass, or that the last one is used up."""
+        self._trained_by = threading.get_ident() if training else 0
+
+    def use_up(self) -> None:
+        """Take the training pass, which must be there and this thread's own (`BindError`)."""
+        if not self._trained_by:
+            raise BindError(
+                "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."
+            )
+        if self._trained_by != threading.get_ident():
+            raise BindError(f"The last forward(training=True) was made by another thread. {ADVICE}")
+
 
 PROGRAMS = 64
 """Tuples of shapes whose programs are kept."""
@@ -193,7 +231,7 @@ class Executor:
 
     def explain(self) -> Explanation:
         """Explain every node, forward and backward, and what is made dense, for the shapes of the last call."""
-        return notes.explain(self)
+        return binding.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
         values = self.values

@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, ops
-from workbench.executor.errors import BindError
+from workbench.graph import GraphError
 from workbench.ops import products
 from workbench.ops.contract import Op
 from workbench.ops.products import Unsummed
+
+# The executor's own error.
+
+
+class BindError(GraphError):
+    """Argument that does not fit the graph, or a call in the wrong order; the message says what to do."""
+
 
 PARTS = ("plan", "forward", "loss", "backward", "store")
 

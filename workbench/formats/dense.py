@@ -7,8 +7,8 @@ import numpy as np
 from kernels import aligned
 from workbench.formats import compressed, moves
 from workbench.formats.checks import check_finite, check_two_dimensions, check_values
+from workbench.formats.compressed import index_dtype
 from workbench.formats.contract import Coo, Format, register
-from workbench.formats.indices import index_dtype
 from workbench.formats.row_sparse import RowSparse
 
 

@@ -13,10 +13,9 @@
 """
 
 from workbench.graph.explanation import Explanation
-from workbench.graph.group import Group
 from workbench.graph.inference import Facts, Inference
 from workbench.graph.nodes import GraphError
-from workbench.graph.reading import from_json
+from workbench.graph.reading import Group, from_json
 from workbench.graph.symbol import Graph, Symbol, constant, scope, variable
 
 group = Group

@@ -1,16 +1,67 @@
 """Inference: shape, dtype, format and rule of every node from those of the variables, before anything runs."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from workbench import formats
 from workbench import formats as known_formats
-from workbench.graph import sizes
 from workbench.graph.nodes import GraphError, named, ordered
 from workbench.ops.contract import Rule
+
+# Bytes of values that do not exist yet: exact for dense ones, from a density or an upper bound for sparse ones.
+
+
+class Size(NamedTuple):
+    """Bytes of a value, how well known (`kind`: exact, estimated, at most, unknown), and the density they follow."""
+
+    bytes: int | None
+    kind: str
+    density: float | None = None
+
+
+UNKNOWN = Size(None, "unknown")
+
+
+def dense_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
+    """Bytes of a dense array."""
+    return math.prod(shape) * dtype.itemsize
+
+
+def of_value(value: Any) -> Size:
+    """The size of an array that exists."""
+    stored = getattr(value, "nnz", value.size if isinstance(value, np.ndarray) else 0)
+    return Size(formats.nbytes(value), "exact", stored / max(math.prod(value.shape), 1))
+
+
+def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, density: float | None) -> Size:
+    """The size of an array of that density; of the largest there can be where none is given."""
+    if shape is None or None in shape:
+        return UNKNOWN
+    if format == "dense":
+        return Size(dense_bytes(shape, dtype), "exact")
+    if density is not None and not 0 <= density <= 1:
+        raise ValueError(f"density is {density}. Allowed: from 0 to 1.")
+    used = 1.0 if density is None else density
+    rows, width = shape[0], math.prod(shape[1:])
+    stored_rows = math.ceil(used * rows)
+    nnz = stored_rows * width if format == "row_sparse" else math.ceil(used * rows * width)
+    bytes_all = formats.predicted_bytes(format, rows, width, nnz, dtype, np.int32, stored_rows=stored_rows)
+    return Size(bytes_all, "at most" if density is None else "estimated", density)
+
+
+def of_result(
+    format: str, shape: Sequence[int], dtype: np.dtype, inputs: Sequence[tuple[str, Sequence[int], Size]]
+) -> Size:
+    """The size of an operator's result: as dense as the only input of its format and shape, else at most everything."""
+    alike = [size for form, of, size in inputs if form == format and tuple(of) == tuple(shape)]
+    only = len(alike) == 1 and alike[0].density is not None
+    return of_array(format, shape, dtype, alike[0].density if only else None)
+
 
 if TYPE_CHECKING:
     from workbench.graph.symbol import Graph, Symbol
@@ -32,7 +83,7 @@ class Facts:
     dtype: np.dtype | None
     format: str | None
     rule: Rule | None = None
-    size: sizes.Size = sizes.UNKNOWN
+    size: Size = UNKNOWN
     bytes_densified: int = 0
     """Bytes of the dense copies that the node makes of its inputs, where it has no rule for their formats."""
 
@@ -148,7 +199,7 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
     density = declared["densities"].get(name) if node.kind == "variable" else None
     if node.kind == "constant":
         kind, value = known_formats.admit(node.value)
-        return Facts(name, value.shape, value.dtype, kind.name, size=sizes.of_value(value))
+        return Facts(name, value.shape, value.dtype, kind.name, size=of_value(value))
     format = known_formats.get(declared["formats"].get(name, node.attributes["format"])).name
     dtype = np.dtype(declared["dtypes"].get(name, node.attributes["dtype"]) or DTYPE)
     shape = _joined(name, node.attributes["shape"], declared["shapes"].get(name))
@@ -156,7 +207,7 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
         raise GraphError(f"{name} is {format}, which has 2 dimensions; its shape is {shape}. Use row_sparse or dense.")
     if shape == () and format != "dense":
         raise GraphError(f"{name} is {format}, which has at least 1 dimension; its shape is (). Use dense.")
-    return Facts(name, shape, dtype, format, size=sizes.of_array(format, shape, dtype, density))
+    return Facts(name, shape, dtype, format, size=of_array(format, shape, dtype, density))
 
 
 def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
@@ -180,8 +231,8 @@ def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
     except ValueError as error:
         arguments = ", ".join(str(facts) for facts in inputs)
         raise GraphError(f"{name} = {node.op.name}({arguments}): {error}") from error
-    size = sizes.of_result(rule.result, shape, dtype, [(facts.format, facts.shape, facts.size) for facts in inputs])
+    size = of_result(rule.result, shape, dtype, [(facts.format, facts.shape, facts.size) for facts in inputs])
     densified = sum(
-        sizes.dense_bytes(facts.shape, facts.dtype) for facts in inputs if rule.densifies and facts.format != "dense"
+        dense_bytes(facts.shape, facts.dtype) for facts in inputs if rule.densifies and facts.format != "dense"
     )
     return Facts(name, shape, dtype, rule.result, rule, size, densified)

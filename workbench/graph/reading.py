@@ -1,17 +1,63 @@
 """Graphs from JSON: every key, name and number is checked; nothing but data is read."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, final
 
 import numpy as np
 import scipy.sparse
 
 from workbench import formats, ops
-from workbench.graph.group import Group
-from workbench.graph.nodes import GraphError
+from workbench.graph.nodes import GraphError, merged
 from workbench.graph.symbol import Graph, Symbol, canonical, constant, variable
 from workbench.graph.writing import KIND, VERSION
 from workbench.json_text import is_whole, parsed
+
+# Several symbols as one graph.
+
+
+@final
+class Group(Graph):
+    """Several symbols as the outputs of one graph; by number, by name, or in turn."""
+
+    __slots__ = ("symbols",)
+
+    def __init__(self, symbols: Iterable[Graph]) -> None:
+        parts = tuple(symbols)
+        for part in parts:
+            if not isinstance(part, Graph):
+                raise GraphError(f"A group is of symbols; a {type(part).__name__} came.")
+        heads = tuple(head for part in parts for head in part.heads)
+        if not heads:
+            raise GraphError("A group needs at least one symbol; none came.")
+        merged(heads)
+        object.__setattr__(self, "symbols", heads)
+
+    @property
+    def heads(self) -> tuple[Symbol, ...]:
+        """The symbols in order."""
+        return self.symbols
+
+    def __getitem__(self, which: int | str) -> Symbol:
+        if isinstance(which, str):
+            names = self.names()
+            for head in self.symbols:
+                if names[head] == which:
+                    return head
+            raise KeyError(f"The group has no output {which!r}; its outputs are {self.outputs()}.")
+        return self.symbols[which]
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return iter(self.symbols)
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def __repr__(self) -> str:
+        return f"<Group {', '.join(self.outputs())}>"
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"Group.{name} cannot be set; build a new group.")
+
 
 TOP = ("kind", "version", "nodes", "outputs")
 KEYS = {

@@ -17,11 +17,8 @@ RowSparse(shape=(4, 1), stored_rows=2, dtype=float32)
   row 2: [7.]
 """
 
-from workbench.kvstore.admission import admitted, check_new_key, check_pushed
-from workbench.kvstore.contract import OPTIMIZER, VALUE, Key, Store, StoreError
-from workbench.kvstore.drawn import Drawn
-from workbench.kvstore.local import LocalStore, key_of, name_of
-from workbench.kvstore.sums import added, caught_up, computed, put_rows
+from workbench.kvstore.contract import OPTIMIZER, VALUE, Key, Store, StoreError, admitted, check_new_key, check_pushed
+from workbench.kvstore.local import Drawn, LocalStore, added, caught_up, computed, key_of, name_of, put_rows
 
 __all__ = [
     "OPTIMIZER",

@@ -2,17 +2,70 @@
 
 Garbage is not collected while samples are taken: when Python would, depends on all that was allocated before.
 
->>> from workbench.measure.clock import Policy, sample
->>> timed = sample(lambda: {"work": 1e-3}, Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=5))
->>> len(timed.seconds), round(timed.phases["work"], 6)
+>>> from workbench.measure.clock import Policy, Sampler
+>>> policy = Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=5)
+>>> sampler = Sampler(lambda: {"work": 1e-3}, policy)
+>>> sampler.take_all()
+>>> len(sampler.samples.seconds), round(sampler.phases()["work"], 6)
 (5, 0.001)
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import final
+
+import numpy as np
+from scipy import special
+
+# Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval.
+#
+# Distributions are those of `scipy.special`: `scipy.stats` takes a quarter of the time in which a sweep or panel
+# starts.
+
+
+def quantile_interval(
+    samples: Sequence[float], quantile: float, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """(quantile, low, high): the interval between two ranks of the samples that holds the true quantile.
+
+    It assumes no distribution, but that the samples are independent: how many of n lie below the quantile q is
+    binomial(n, q), and the ranks are the innermost with at least `confidence`. Where no ranks reach that, as below six
+    samples for a median at 95 %, the smallest and the largest are returned. Same unit as the samples. O(n log n).
+    ValueError without samples or where one is not finite.
+    """
+    ordered = np.sort(np.asarray(samples, dtype=np.float64))
+    if ordered.size == 0 or not np.isfinite(ordered).all():
+        bad = np.count_nonzero(~np.isfinite(ordered))
+        raise ValueError(f"A quantile needs finite samples; {ordered.size} came, of which {bad} are not finite.")
+    at_most = special.bdtr(np.arange(ordered.size + 1), ordered.size, quantile)
+    ranks = np.searchsorted(at_most, ((1 - confidence) / 2, (1 + confidence) / 2))
+    low, high = max(ranks[0], 1), min(ranks[1] + 1, ordered.size)
+    return float(np.quantile(ordered, quantile)), float(ordered[low - 1]), float(ordered[high - 1])
+
+
+def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
+    """(median, low, high) of samples that are independent, as `quantile_interval` gives them."""
+    return quantile_interval(samples, 0.5, confidence)
+
+
+def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[float, float, float]:
+    """(share, low, high) of `hits` of `count`: the score interval (Wilson 1927, JASA 22, 209), 0 to 1.
+
+    ValueError unless 0 <= hits <= count and 0 < count.
+
+    >>> [round(part, 3) for part in share_interval(0, 100)], [round(part, 3) for part in share_interval(5, 100)]
+    ([0.0, 0.0, 0.037], [0.05, 0.022, 0.112])
+    """
+    if not 0 <= hits <= count or not count:
+        raise ValueError(f"A share needs 0 <= hits <= count and a count above 0; {hits} of {count} came.")
+    z = -float(special.ndtri((1 - confidence) / 2))
+    share, spread = hits / count, z**2 / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5
+    return share, max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 @dataclass(frozen=True)
@@ -34,7 +87,7 @@ class Policy:
 
 @dataclass
 class Samples:
-    """Samples: seconds a step, one number a sample; mean seconds a step of each phase; steps behind them."""
+    """Samples: seconds a step, one number a sample; seconds of each phase and steps, summed over all samples."""
 
     seconds: list[float] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
@@ -43,8 +96,6 @@ class Samples:
     """Calls of the step, for each sample."""
     seconds_sampled: float = 0.0
     seconds_warmup: float = 0.0
-    is_cut: bool = False
-    """Whether it ended by `seconds_most`, before the policy had all it asks for."""
 
 
 Step = Callable[[], dict[str, float]]
@@ -64,15 +115,85 @@ def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
     return perf_counter() - start, shortest
 
 
-def sample(step: Step, policy: Policy, steps_done: Callable[[], int] = lambda: 1) -> Samples:
-    """Warm up, calibrate, then sample `step` as the policy says; `steps_done` tells how many the last call did."""
-    samples = Samples()
-    samples.seconds_warmup, shortest = warm_up(step, policy)
-    samples.steps_a_sample = max(1, round(policy.seconds_sample / max(shortest, 1e-9)))
-    with garbage_kept():
-        _take(samples, step, policy, steps_done)
-    samples.phases = {phase: seconds / samples.steps for phase, seconds in samples.phases.items()}
-    return samples
+@final
+class Sampler:
+    """Sampler of a step, warmed up and calibrated when it is made: it takes all samples in one go, or in turns.
+
+    `steps_done` returns the number of steps that the last call did.
+    """
+
+    def __init__(self, step: Step, policy: Policy, steps_done: Callable[[], int] = lambda: 1) -> None:
+        self.step, self.policy, self.steps_done = step, policy, steps_done
+        seconds, self.shortest = warm_up(step, policy)
+        self.samples = self._new(seconds)
+
+    def begin(self, seconds_most: float) -> None:
+        """Forget the samples so far; those that come are taken within `seconds_most`."""
+        self.policy = replace(self.policy, seconds_most=seconds_most)
+        self.samples = self._new(0.0)
+
+    def take_all(self) -> None:
+        """Take all samples that the policy asks for."""
+        with garbage_kept():
+            while not self.is_enough:
+                self._take()
+
+    def take_turn(self, seconds: float, seconds_settle: float) -> None:
+        """Take samples for `seconds`, one at least, after steps of `seconds_settle` that count for nothing.
+
+        The process before this one has used the caches. A step that takes longer than the turn is not repeated for
+        them: what they lack is a small part of it.
+        """
+        with garbage_kept():
+            if self.shortest <= seconds:
+                self._run_for(self.step, seconds_settle)
+            if len(self.samples.seconds) < self.policy.samples_most:
+                self._run_for(self._take, min(seconds, self.policy.seconds_total))
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the policy asks for no more samples, or there is no time for more."""
+        return self._is_complete or self.is_cut
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether `seconds_most` ended the samples before the policy had all that it asks for."""
+        samples = self.samples
+        is_late = samples.seconds_warmup + samples.seconds_sampled > self.policy.seconds_most
+        return bool(samples.seconds) and is_late and not self._is_complete
+
+    @property
+    def _is_complete(self) -> bool:
+        count, policy = len(self.samples.seconds), self.policy
+        is_long = self.samples.seconds_sampled >= policy.seconds_total
+        return count >= policy.samples_most or (count >= policy.samples_least and is_long)
+
+    def phases(self) -> dict[str, float]:
+        """Mean seconds a step of each phase."""
+        return {phase: seconds / self.samples.steps for phase, seconds in self.samples.phases.items()}
+
+    def _new(self, seconds_warmup: float) -> Samples:
+        steps = max(1, round(self.policy.seconds_sample / max(self.shortest, 1e-9)))
+        return Samples(steps_a_sample=steps, seconds_warmup=seconds_warmup)
+
+    @staticmethod
+    def _run_for(act: Callable[[], object], seconds: float) -> None:
+        start = perf_counter()
+        act()
+        while perf_counter() - start < seconds:
+            act()
+
+    def _take(self) -> None:
+        """Take one sample; phases are summed."""
+        samples, before, steps = self.samples, perf_counter(), 0
+        for _ in range(samples.steps_a_sample):
+            for phase, seconds in self.step().items():
+                samples.phases[phase] = samples.phases.get(phase, 0.0) + seconds
+            steps += self.steps_done()
+        seconds = perf_counter() - before
+        samples.seconds.append(seconds / steps)
+        samples.seconds_sampled += seconds
+        samples.steps += steps
 
 
 @contextmanager
@@ -85,26 +206,3 @@ def garbage_kept() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _take(samples: Samples, step: Step, policy: Policy, steps_done: Callable[[], int]) -> None:
-    """Fill the samples, the phases summed."""
-    start = perf_counter()
-    while not _enough(samples, policy, perf_counter() - start):
-        before, steps = perf_counter(), 0
-        for _ in range(samples.steps_a_sample):
-            for phase, seconds in step().items():
-                samples.phases[phase] = samples.phases.get(phase, 0.0) + seconds
-            steps += steps_done()
-        seconds = perf_counter() - before
-        samples.seconds.append(seconds / steps)
-        samples.seconds_sampled += seconds
-        samples.steps += steps
-
-
-def _enough(samples: Samples, policy: Policy, seconds: float) -> bool:
-    count = len(samples.seconds)
-    if count >= policy.samples_most or (count >= policy.samples_least and seconds >= policy.seconds_total):
-        return True
-    samples.is_cut = bool(count) and samples.seconds_warmup + seconds > policy.seconds_most
-    return samples.is_cut

@@ -67,10 +67,14 @@ class MemoryWatch:
             return 0
 
     def kill(self) -> None:
-        """End the process by SIGKILL, also a stopped one; never another that has its number by now."""
+        """End the process, also a stopped one."""
+        self.send(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the process a signal; never another that has its number by now."""
         try:
             if self.process:
-                self.process.kill()
+                self.process.send_signal(number)
         except psutil.NoSuchProcess:
             pass
 

@@ -63,16 +63,29 @@ BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 
 
 class OtherPrograms:
-    """Share of the cores that other programs take, since it was made: they spoil times, above all of parallel code."""
+    """Share of the cores that other programs take, since it was made: they spoil times, above all of parallel code.
+
+    Time between `pause` and `resume` is left out, as is what any program did then.
+    """
 
     def __init__(self) -> None:
-        self.start = self._now()
+        self.start = self.paused = self._now()
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
         times = psutil.cpu_times()
         busy = sum(getattr(times, kind, 0.0) for kind in BUSY)
         return busy, time.process_time(), time.perf_counter()
+
+    def pause(self) -> None:
+        """Leave out what comes until `resume`."""
+        self.paused = self._now()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        since = (now - then for now, then in zip(self._now(), self.paused, strict=True))
+        busy, own, seconds = (start + passed for start, passed in zip(self.start, since, strict=True))
+        self.start = busy, own, seconds
 
     def share(self) -> float:
         """Mean share of all cores, 0 to 1, that other programs, and guests of the same host, took since the start."""

@@ -19,27 +19,42 @@ NVML = "pynvml"
 
 @final
 class Meters:
-    """Readings from its making on; `columns` says what came since."""
+    """Readings from its making on; `columns` says what came since, but for what was between `pause` and `resume`."""
 
     def __init__(self, device: str = "cpu", powercap: Path = POWERCAP, cores: Path = CORES) -> None:
         self.device, self.cores = device, cores
         self.packages = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if zone.name.count(":") == 1]
-        self.joules, self.throttled, self.swapped = self._joules(), self._throttled(), _swapped()
+        self.start = self.paused = self._counters()
+        self.has_energy = self.start[0] is not None
+
+    def _counters(self) -> tuple[float | None, ...]:
+        """Joules, times throttled, bytes swapped, as the system counts them; None where it does not."""
+        return self._joules(), self._throttled(), _swapped()
+
+    def pause(self) -> None:
+        """Leave out what comes until `resume`."""
+        self.paused = self._counters()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        grown = (_since(then, now) for then, now in zip(self.paused, self._counters(), strict=True))
+        both = zip(self.start, grown, strict=True)
+        self.start = tuple(None if start is None or more is None else start + more for start, more in both)
 
     def columns(self, steps: int) -> dict[str, Any]:
         """The columns of a row, energy for each of so many steps."""
-        joules = _since(self.joules, self._joules())
+        joules, throttled, swapped = (_since(*both) for both in zip(self.start, self._counters(), strict=True))
         return {
             "joules_step": None if joules is None or not steps else joules / steps,
             "meter": self.meter(),
-            "throttled": _since(self.throttled, self._throttled()),
-            "bytes_swapped": _swapped() - self.swapped,
+            "throttled": throttled,
+            "bytes_swapped": swapped,
             "hertz": self._hertz(),
         }
 
     def meter(self) -> str:
         """Name of the meter of energy, or "no meter"."""
-        if self.joules is None:
+        if not self.has_energy:
             return "no meter"
         return "NVML, the device" if self.device == "cuda" else "RAPL, the processor packages"
 

@@ -35,13 +35,15 @@ each. Rows without a target above 0 play no part in the means of precision_at, r
 """
 
 from workbench.metrics.accumulate import Accumulator, Composite, Metric, create
-from workbench.metrics.constant import constant_quality, constant_scores
-from workbench.metrics.f1 import f1_macro, f1_micro
 from workbench.metrics.measures import (
     MetricError,
     accuracy,
     binary_accuracy,
+    constant_quality,
+    constant_scores,
     cross_entropy,
+    f1_macro,
+    f1_micro,
     log_loss,
     logit_loss,
     mae,

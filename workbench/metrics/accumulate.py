@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.metrics import f1, measures, ranking
+from workbench.metrics import measures, ranking
 
 AVERAGES = ("samples", "batches")
 
@@ -38,8 +38,8 @@ KINDS = {
     "auc": Kind(ranking.of_auc, ranking.area, is_wide=True, keeps_all=True),
     "binary_accuracy": Kind(measures.of_binary_accuracy),
     "cross_entropy": Kind(measures.of_cross_entropy),
-    "f1_macro": Kind(f1.of_f1, f1.of_each, is_wide=True),
-    "f1_micro": Kind(f1.of_f1, f1.of_all, is_wide=True),
+    "f1_macro": Kind(measures.of_f1, measures.of_each, is_wide=True),
+    "f1_micro": Kind(measures.of_f1, measures.of_all, is_wide=True),
     "log_loss": Kind(measures.of_log_loss),
     "logit_loss": Kind(measures.of_logit_loss),
     "mae": Kind(measures.of_mae),

@@ -1,5 +1,6 @@
 """The numbers of one batch, and the sums that they are made of, which add up over batches."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -181,3 +182,91 @@ def as_classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         at = int(np.argmax(wrong))
         raise MetricError(f"labels[{at}] is {labels[at]:g}; they are class numbers, 0 to {scores.shape[1] - 1}.")
     return scores, labels.astype(np.int64)
+
+
+# F1, the harmonic mean of precision and recall, of classes or of yes-or-no outputs.
+
+
+def f1_micro(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) -> float:
+    """F1 of all answers together: 2 * right yes / (yes said + yes true), over all classes or outputs.
+
+    Scores [R, N] with labels [R] choose the class of the largest score, where this is the accuracy; with targets
+    [R, N] of 0 and 1, and scores [R] or [R, 1], each score above the `threshold` says yes. NaN where there is no yes.
+    """
+    return of_all(of_f1(scores, targets, threshold))
+
+
+def f1_macro(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) -> float:
+    """Mean of the F1 of each class, or output, that was said or is true at least once; scores as `f1_micro`."""
+    return of_each(of_f1(scores, targets, threshold))
+
+
+def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
+    """Count, for each class, right yes, then for each class yes said + yes true."""
+    scores = dense_scores(scores)
+    if scores.ndim == 2 and scores.shape[1] > 1 and tuple(targets.shape) in ((len(scores),), (len(scores), 1)):
+        scores, labels = as_classes(scores, targets)
+        said, true = scores.argmax(axis=1), labels
+        right, width = said[said == true], scores.shape[1]
+        counts = [np.bincount(answers, minlength=width) for answers in (right, said, true)]
+    else:
+        scores, targets = as_pair(scores, targets)
+        columns = (len(scores), -1) if scores.size else (0, scores.shape[1] if scores.ndim == 2 else 1)
+        yes, is_true = (scores > threshold).reshape(columns), (targets > 0.5).reshape(columns)
+        counts = [np.count_nonzero(answers, axis=0) for answers in (yes & is_true, yes, is_true)]
+    return np.array([counts[0], counts[1] + counts[2]], np.float64).reshape(-1)
+
+
+def of_all(sums: np.ndarray) -> float:
+    """F1 of all classes together."""
+    right, answers = sums.reshape(2, -1).sum(axis=1)
+    return float(2 * right / answers) if answers else NAN
+
+
+def of_each(sums: np.ndarray) -> float:
+    """Mean over the classes that occur."""
+    right, answers = sums.reshape(2, -1)
+    occurs = answers > 0
+    return float((2 * right[occurs] / answers[occurs]).mean()) if occurs.any() else NAN
+
+
+# Quality of the best answer that ignores the input: what a trained model has to beat.
+
+
+RAREST = 1e-12
+"""Least share that a score is made of, so that scores are finite; metrics count probabilities so, too."""
+
+
+def constant_scores(target: str, y: np.ndarray, width: int) -> np.ndarray:
+    """The scores [N], the same for every row, with the least mean loss on `y`; `target` is its kind.
+
+    - `classes` (y int [R]): log of the share of each class: the largest score is the most frequent class.
+    - `binary`, `multilabel` (y of 0 and 1 [R, N]): log of the odds of 1, above 0 where most rows have it.
+    - `numbers` (y [R, N]): the means.
+
+    >>> constant_scores("numbers", np.float32([[1], [2], [6]]), 1)
+    array([3.])
+    """
+    if not len(y):
+        raise MetricError("y has no rows; constant scores are made from one or more.")
+    if target == "numbers":
+        return y.reshape(len(y), width).mean(axis=0, dtype=np.float64)
+    if target == "classes":
+        return np.log(np.maximum(np.bincount(y, minlength=width) / len(y), RAREST))
+    if target in ("binary", "multilabel"):
+        ones = np.clip(y.reshape(len(y), width).mean(axis=0, dtype=np.float64), RAREST, 1 - RAREST)
+        return np.log(ones) - np.log1p(-ones)
+    raise MetricError(f"There is no target {target!r}; there are classes, binary, numbers, multilabel.")
+
+
+def constant_quality(
+    target: str, quality: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, y_held_out: np.ndarray, width: int
+) -> float:
+    """`quality` of the constant scores of `y` on the targets of held-out rows.
+
+    >>> from workbench.metrics import accuracy
+    >>> constant_quality("classes", accuracy, np.array([0, 1, 1]), np.array([1, 1, 0, 2]), 3)
+    0.5
+    """
+    scores = constant_scores(target, y, width)
+    return quality(np.broadcast_to(scores, (len(y_held_out), width)), y_held_out)

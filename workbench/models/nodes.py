@@ -11,8 +11,7 @@ import scipy.sparse
 
 import kernels
 from workbench import formats
-from workbench.formats.compressed import assemble, transposed
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype, transposed
 from workbench.models.options import ModelError
 
 SHARE_MARKED = 32

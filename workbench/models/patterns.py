@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 NEW = -1
 """Where a place that was not there before comes from."""

@@ -13,11 +13,9 @@
 [0.4, 0.8, 0.8]
 """
 
-from workbench.module.checkpoint import load_model
+from workbench.module.checkpoint import Position, load_model
 from workbench.module.core import Module
 from workbench.module.initialisers import ModuleError
-from workbench.module.layout import Position
-from workbench.module.terminal import Shown
-from workbench.module.training import BatchEnd, EpochEnd, StopTraining
+from workbench.module.training import BatchEnd, EpochEnd, Shown, StopTraining
 
 __all__ = ["BatchEnd", "EpochEnd", "Module", "ModuleError", "Position", "Shown", "StopTraining", "load_model"]

@@ -12,9 +12,10 @@ from workbench.executor.binding import zeros
 from workbench.graph import Graph
 from workbench.kvstore import LocalStore, Store, caught_up
 from workbench.metrics import Accumulator
-from workbench.module import checkpoint, reads, starting, training
+from workbench.module import checkpoint, starting, training
+from workbench.module import worker as module_worker
+from workbench.module.checkpoint import Layout, Position, Prepared
 from workbench.module.initialisers import ModuleError
-from workbench.module.layout import Layout, Position, Prepared
 from workbench.module.worker import Worker
 from workbench.optimizers import Updater
 
@@ -103,7 +104,7 @@ class Module:
         known = self.layout.known(arrays, dtype, convert)
         facts = self.layout.symbol.infer(**known)
         self.per_row = self.layout.per_row(known)
-        row_reads = reads.find(self.layout.symbol, facts.facts, list(arrays))
+        row_reads = module_worker.find(self.layout.symbol, facts.facts, list(arrays))
         options = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
         options["grad_req"] = dict.fromkeys(self.trained, "write")
         for _ in range(self.count):

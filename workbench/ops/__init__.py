@@ -80,4 +80,4 @@ def _call(name: str, *operands: Any) -> Any:
     return get(name)(*operands)
 
 
-formats.operators.fill({name: functools.partial(_call, name) for name in formats.operators.SIGNS})
+formats.row_sparse.fill({name: functools.partial(_call, name) for name in formats.row_sparse.SIGNS})

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from workbench import formats
+from workbench.formats.compressed import kept_or_widened
 from workbench.formats.contract import Coo
-from workbench.formats.indices import kept_or_widened
 from workbench.ops import stored
 from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
 from workbench.ops.like import cast_like, check_countable, put, reshape_like

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, ops
+from workbench.formats.compressed import kept_or_widened
 from workbench.formats.contract import Coo
-from workbench.formats.indices import kept_or_widened
 from workbench.ops import fallback, stored
 from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, broadcast_shape, register
 from workbench.ops.like import as_dense, put, type_of_first

@@ -17,7 +17,18 @@ from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers.contract import Optimizer, OptimizerError, in_column_order, spread
 from workbench.optimizers.missed import Missed
-from workbench.optimizers.rows import united
+
+# Numbers of rows that are held, and how others come to them.
+
+
+def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The numbers of both, each sorted and unique; `indices` itself where it has all. O(n), rows searched for."""
+    if not rows.size or not indices.size:
+        return rows.copy() if rows.size else indices
+    places = np.searchsorted(indices, rows)
+    is_new = indices[np.minimum(places, indices.size - 1)] != rows
+    return np.insert(indices, places[is_new], rows[is_new]) if is_new.any() else indices
+
 
 Gradient = np.ndarray | RowSparse | Unsummed
 

@@ -16,7 +16,7 @@ from workbench import settings, store
 from workbench.analysis import cells, words
 from workbench.panels.state import file_stamp
 from workbench.study.choices import BY_NAME, ChoiceError, numbers
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 ALL = "all"
 OF_COLUMN = {setting.column or setting.name: setting for setting in settings.SETTINGS}

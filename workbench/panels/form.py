@@ -1,6 +1,6 @@
 """The form: a field for each choice, linked with the state both ways. Labels stand above their fields."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -9,7 +9,7 @@ from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.study.choices import CHOICES, Choice
 from workbench.study.suited import files_of
-from workbench.sweep.spec import FILES
+from workbench.sweeps.spec import FILES
 
 LABELLED = {"description_width": "initial"}
 
@@ -108,3 +108,36 @@ def tree(widget: widgets.Widget) -> list[widgets.Widget]:
     """A widget and all below it."""
     children = getattr(widget, "children", ())
     return [widget, *(inner for child in children for inner in tree(child))]
+
+
+# A slider and a field beside it for the same number: what can be dragged can be typed, and typed exactly.
+
+
+class Twins:
+    """`tell` says a number in words, `chosen` gets what was typed, or what the slider's place is called."""
+
+    def __init__(self, label: str, help: str, tell: Callable[[float], str], chosen: Callable[[str], None]) -> None:
+        self.tell, self.chosen, self._is_showing = tell, chosen, False
+        self.slider = widgets.SelectionSlider(
+            options=[("", 0.0)], description=label, tooltip=help, continuous_update=False, style=LABELLED
+        )
+        self.text = widgets.Text(description=f"{label} (typed)", tooltip=help, continuous_update=False, style=LABELLED)
+        self.slider.observe(lambda change: self._choose(repr(change["new"])), names=["value"])
+        self.text.observe(lambda change: self._choose(change["new"]), names=["value"])
+
+    def _choose(self, text: str) -> None:
+        if not self._is_showing:
+            self.chosen(text)
+
+    def show(self, value: float | None, places: Sequence[float]) -> None:
+        """Show a number; the slider at the nearest of its places."""
+        self._is_showing = True
+        try:
+            options = [(self.tell(place), place) for place in places] or [("", 0.0)]
+            if list(self.slider.options) != options:
+                self.slider.options = options
+            self.slider.value = min((place for _, place in options), key=lambda place: abs(place - (value or 0.0)))
+            self.slider.disabled = len(places) < 2
+            self.text.value = self.tell(value) if value else ""
+        finally:
+            self._is_showing = False

@@ -10,19 +10,52 @@ In a notebook::
     lab.chart(study, "time_density")
 """
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.panels import answers
-from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
 from workbench.panels.state import LabState
 from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.specs import name_of, spec_of
-from workbench.sweep import run_folder
-from workbench.sweep.spec import unknown, validate
+from workbench.sweeps import run_folder
+from workbench.sweeps.spec import unknown, validate
+
+# Runner of a notebook: a person at a front end, or papermill; and which parameters it was given.
+
+
+INJECTED = "# Parameters"
+"""First line of the cell that papermill adds."""
+
+
+def has_front_end() -> bool:
+    """Whether somebody may click: front ends offer to be asked for input, papermill and nbclient do not."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    kernel = getattr(get_ipython(), "kernel", None)
+    return bool(getattr(kernel, "_allow_stdin", False))  # ipykernel keeps it for the cell that runs
+
+
+def injected(sources: Iterable[str]) -> list[str]:
+    """Names that papermill set, from the sources of the cells that ran.
+
+    >>> injected(["densities = [0.1]", "# Parameters\\nwidths = [4]\\n"])
+    ['widths']
+    """
+    cells = [ast.parse(source) for source in sources if source.startswith(INJECTED)]
+    assigned = [node for cell in cells for node in cell.body if isinstance(node, ast.Assign)]
+    return [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
+
+
+def sources(namespace: Mapping[str, Any]) -> list[str]:
+    """The sources of the cells that ran in a notebook's namespace; IPython keeps them as `In`."""
+    return [source for source in namespace.get("In", ()) if isinstance(source, str)]
+
 
 if TYPE_CHECKING:
     from workbench.panels.panel import Panel

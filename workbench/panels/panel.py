@@ -4,23 +4,207 @@ One reads the run folder and tells how far the sweep is, ten times a second. The
 that a slow chart never delays what Stop did, they hold different locks.
 """
 
-from collections.abc import Callable
+import functools
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
+import pandas as pd
 
-from workbench.panels import cells, live, pages, picture
+from workbench.analysis import profiles, words
+from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, tree
 from workbench.panels.guard import Guard
-from workbench.panels.profile_view import ProfileView
+from workbench.panels.pages import SIGNS
 from workbench.panels.profiling import Profiling
 from workbench.panels.results import Shown
 from workbench.panels.results_view import ResultsView
 from workbench.panels.state import LabState, file_stamp
-from workbench.panels.style import SHEET
-from workbench.panels.watcher import Watcher
-from workbench.sweep import run_folder
+from workbench.panels.style import SHEET, Watcher
+from workbench.settings import BY_NAME
+from workbench.sweeps import grid, run_folder
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.schedule import ALIKE, comparisons
+
+# View of a chosen file: its profile in a sentence, two small charts, and all numbers folded.
+
+
+CHARTS = ("column_ranks", "touched_columns")
+KEY = ("size", "entries a row", "columns")
+"""Facts that are shown unfolded."""
+
+
+class ProfileView:
+    """The widgets of a profile; they come with a file, and go with it."""
+
+    def __init__(self, profiling: Profiling, guard: Guard) -> None:
+        self.profiling = profiling
+        self.text, self.charts, self.numbers = (widgets.HTML() for _ in range(3))
+        self.button = widgets.Button(description="Profile", tooltip="Read the file and count what is in it")
+        self.button.on_click(guard("Profiling", profiling.start))
+        self.line = widgets.HBox([self.button, self.text])
+        self.line.add_class("wb-row")
+        self.box = widgets.VBox([self.line, self.charts, self.numbers])
+        self._drawn: dict = {}
+        profiling.observe(lambda _: self.fill(), names=["status", "asked"])
+        profiling.state.observe(lambda _: self._enable(), names=["progress"])
+        self.fill()
+
+    def fill(self) -> None:
+        """Bring the text up to date, at once; charts follow by `paint`."""
+        self.text.value = text_of(self.profiling)
+        self.numbers.value = _numbers(self.profiling.profile) if self.profiling.profile else ""
+        if not self.profiling.profile:
+            self.charts.value = ""
+        self.box.layout.display = None if self.profiling.status else "none"
+        self.button.layout.display = None if self.profiling.status == "waiting" else "none"
+        self._enable()
+
+    def _enable(self) -> None:
+        self.button.disabled = self.profiling.state.alive
+
+    def paint(self) -> None:
+        """Draw the charts of a profile that is new."""
+        profile = self.profiling.profile
+        if profile is self._drawn or not profile:
+            return
+        self._drawn, frame = profile, pd.DataFrame([profile])
+        drawn = (picture.draw_small(name, frame).html for name in CHARTS)
+        pictures = f'<div class="wb-pictures">{"".join(drawn)}</div>'
+        self.charts.value = f"<details open><summary>Charts of the profile</summary>{pictures}</details>"
+
+
+def text_of(profiling: Profiling) -> str:
+    """Text of a profile: its sentence with the key numbers, or why there is none yet."""
+    asked = profiling.asked
+    if profiling.status == "done":
+        facts = dict(profiles.facts(profiling.profile))
+        known = [f"{what}: {'; '.join(facts[what])}." for what in KEY]
+        lines = [f"<strong>{html.escape(profiles.sentence(profiling.profile))}</strong>", *map(html.escape, known)]
+        return f'<div role="status">{"<br>".join(lines)}</div>'
+    if profiling.status == "failed":
+        return f'<div class="wb-problem" role="alert">{html.escape(profiling.problem)}</div>'
+    if profiling.status == "counting":
+        return '<div role="status">◔ Reading the file for its profile.</div>'
+    if asked is None:
+        return ""
+    if profiling.is_small:
+        return "<div>The file is profiled once the run is over.</div>"
+    return f"<div>Profile reads {words.bytes_(asked.bytes_)} and counts what is in it, beside no run.</div>"
+
+
+def _numbers(profile: dict) -> str:
+    rows = [(what, "; ".join(lines)) for what, lines in profiles.facts(profile)]
+    table = pages.table(("What", "Counted"), rows, f"{profile['source']}, read by {profile['name']}")
+    return f"<details><summary>All numbers of the profile</summary>{table}</details>"
+
+
+# The grid of cells: a row for each comparison, a column for each contender, in each what came of it so far.
+
+
+WAITING, AT_WORK = "·", "▶ now"
+NUMBER = ("ok", "disturbed")
+"""Statuses of rows that may have a time."""
+
+
+class Planned(NamedTuple):
+    """The cells of a run: contenders in words, and of each comparison its name and its cells' keys by contender."""
+
+    contenders: tuple[str, ...]
+    comparisons: tuple[tuple[str, Mapping[str, str]], ...]
+
+
+@functools.lru_cache(4)
+def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
+    """The cells of the run in `folder`, made once for a state of its spec's file; None where it cannot be read."""
+    try:
+        spec = run_folder.read_spec(folder)
+    except run_folder.RunError:
+        return None
+    groups = comparisons(grid.expand(spec).cells, Contents(is_quick=True))
+    firsts = [next(iter(group.cells.values())).model_dump() for group in groups]
+    names = [name for name in ALIKE if len({str(first[name]) for first in firsts}) > 1]
+    rows = tuple(
+        (_name_of(first, names), {words.short_line(cell.model_dump()): key for key, cell in group.cells.items()})
+        for first, group in zip(firsts, groups, strict=True)
+    )
+    return Planned(tuple(dict.fromkeys(name for _, keys in rows for name in keys)), rows)
+
+
+def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Name that tells a comparison from the others of its run."""
+    shown = [_said(name, cell[name]) for name in names]
+    return ", ".join(filter(None, shown)) or "all"
+
+
+def _said(name: str, value: Any) -> str:
+    if value is None:
+        return f"natural {name.replace('_', ' ')}" if name != "density" else "natural"
+    return words.density(value) if name == "density" else BY_NAME[name].say(value)
+
+
+def of_run(state: LabState) -> str:
+    """The grid of the run in a study's folder, folded once it is over; nothing where there is none."""
+    path = state.folder / run_folder.SPEC
+    if state.progress is None or not path.exists():
+        return ""
+    known = path.stat()
+    cells = planned(state.folder, (known.st_size, known.st_mtime_ns))
+    if cells is None:
+        return ""
+    now = state.progress.current_key if state.alive else ""
+    shown = table(cells, state.rows, now)
+    return f"<details{' open' if state.alive else ''}><summary>Settings of this run</summary>{shown}</details>"
+
+
+def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> str:
+    """HTML of the grid; `now` is the key of the cell at work. What failed unfolds its reason at a click."""
+    by_key: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_key.setdefault(row["key"], []).append(row)
+    reasons: dict[str, int] = {}
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>'
+        + "".join(_cell(keys.get(contender), by_key, now, reasons) for contender in cells.contenders)
+        + "</tr>"
+        for name, keys in cells.comparisons
+    )
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("Settings", *cells.contenders))
+    listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
+    below = f'<ol class="wb-reasons" aria-label="Reasons">{listed}</ol>' if listed else ""
+    shown = f'<table class="wb-cells"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{shown}</div>{below}'
+
+
+def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], now: str, reasons: dict[str, int]) -> str:
+    """One cell: median time and rounds of what was measured, else the status of the newest row."""
+    if key is None:
+        return '<td title="not part of this comparison"></td>'
+    rows = by_key.get(key, ())
+    told, status = _told(rows, reasons)
+    if key == now:
+        told = f"{told} {AT_WORK}" if rows else AT_WORK
+    return f'<td class="wb-cell-{status}">{told}</td>'
+
+
+def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
+    if not rows:
+        return WAITING, "waiting"
+    good = [row["seconds_step"] for row in rows if row["status"] == "ok" and row["seconds_step"]]
+    newest = rows[-1]
+    status = "ok" if good else newest["status"]
+    sign = f"{SIGNS.get(status, '')} "
+    told = f"{words.seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
+    if newest["reason"] and newest["status"] not in NUMBER:
+        number = reasons.setdefault(newest["reason"], len(reasons) + 1)
+        reason = html.escape(newest["reason"])
+        return f"<details><summary>{sign}{told} [{number}]</summary>{reason}</details>", status
+    return sign + told, status
+
 
 SECONDS_BETWEEN = 0.1
 """Time between two looks, short beside the start of a trial, in which there is time to draw."""
@@ -78,7 +262,7 @@ class Panel:
         """Show a profile and rows that are new: the latest trials at once, the rest when the chart is due."""
         self.profile.paint()
         if (known := self._known_of_cells()) != self._told_of_cells:
-            self._told_of_cells, self.cells.value = known, cells.of_run(self.state)
+            self._told_of_cells, self.cells.value = known, of_run(self.state)
         self.results.paint()
         if not self.state.alive and len(self.state.rows) != self._still_of:
             self._still_of = len(self.state.rows)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.analysis import words
-from workbench.sweep import estimate, grid
-from workbench.sweep.estimate import between, seconds_a_trial, sight
-from workbench.sweep.progress import Progress
-from workbench.sweep.schedule import Schedule
-from workbench.sweep.spec import Spec
+from workbench.sweeps import estimate, grid
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.estimate import between, seconds_a_trial, sight
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.schedule import Schedule
+from workbench.sweeps.spec import Spec
 
 FEW = 3
 """Trials before the time left is told: the first ones load data and compile."""
@@ -48,7 +49,7 @@ class Planned:
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
     """The plan of a sweep whose run folder holds these rows."""
-    schedule = Schedule.of(spec, rows)
+    schedule = Schedule.of(spec, rows, Contents(is_quick=True))
     rest, each = (schedule.trials_due(), schedule.trials_most()), seconds_a_trial(spec, rows)
     seconds = (rest[0] * each, rest[1] * each)
     return Planned(rest, schedule.reused, _configurations(spec), seconds, sight(spec), dict(schedule.dropped))

@@ -13,8 +13,8 @@ from workbench.data.profiles.worker import Counting
 from workbench.panels.state import LabState
 from workbench.study import files
 from workbench.study.suited import files_of, relevant
-from workbench.sweep.problem import OF_FILE, parameters_of_file
-from workbench.sweep.spec import FILES
+from workbench.sweeps.problem import OF_FILE, parameters_of_file
+from workbench.sweeps.spec import FILES
 
 BYTES_UNASKED = 64 * 2**20
 """Files up to this size are profiled unasked, in seconds; larger ones when somebody asks."""

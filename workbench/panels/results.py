@@ -91,13 +91,15 @@ def trials(study: LabState, most: int = 100) -> Shown:
 def gate(study: LabState) -> Shown:
     """Count trials with a result; `NoResultError`, which fails the notebook, when a sweep is over and has none.
 
-    Disturbed trials have results of memory, and say of time that it is not known.
+    Disturbed trials have results, too, whose times are known less well.
     """
     study.poll()
     good, disturbed = study.counts["ok"], study.counts["disturbed"]
     if good or disturbed:
-        beside = f", {disturbed} were disturbed by other programs" if disturbed else ""
-        return said(f"{good} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}.")
+        beside = f", {disturbed} of them beside other programs" if disturbed else ""
+        return said(
+            f"{good + disturbed} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}."
+        )
     if study.progress is None or study.alive:
         return said(NOTHING)
     reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)

@@ -1,15 +1,162 @@
 """Results of a study as widgets: the verdict in numbers, a chart of its rows, words, and a table that is asked for."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import monotonic
 from types import MappingProxyType
+from typing import Any, Protocol
 
 import ipywidgets as widgets
+import pandas as pd
 
-from workbench.panels import pages
-from workbench.panels.chart import ChartView, Drawn, Rows, as_image
+from workbench import plots
+from workbench.analysis.cells import latest
+from workbench.panels import pages, picture
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
+
+# The live chart: a picker, the chart's own controls as widgets, the picture, and the numbers behind it.
+
+
+SECONDS_BETWEEN = 1.0
+EMPTY = "The chart appears with the first trial."
+LABELS = {"crossings": "Break-evens", "group": "Settings"}
+"""What controls are called where their own names are words of ours."""
+SHARE = 10
+"""Drawing takes at most a tenth of the time."""
+SECONDS_PATIENCE = 20.0
+"""How long new rows wait for a moment in which no trial is timed, before they are drawn beside one."""
+
+
+class Rows(Protocol):
+    """A state that has rows: all that charts and tables of results ask for."""
+
+    @property
+    def rows(self) -> Any:
+        """Rows of trials; another tuple where they changed."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The same as a frame."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether trials are at work, which drawing must not disturb."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether one of them is timed now."""
+
+    @property
+    def outdated(self) -> Any:
+        """Settings that the rows are not of, in words."""
+
+    def observe(self, handler: Any, names: Any = ...) -> None:
+        """Call when a trait changes."""
+
+
+Drawn = Callable[..., str]
+"""HTML of the chart of a name, of a frame, with controls."""
+
+
+def as_image(name: str, frame: pd.DataFrame, **controls: str) -> str:
+    """The usual way to show a chart."""
+    return picture.draw(name, frame, **controls).html
+
+
+class ChartView:
+    """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
+
+    def __init__(
+        self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic, drawn: Drawn = as_image
+    ) -> None:
+        self.state, self.guard, self.clock, self.drawn = state, guard, clock, drawn
+        options = [(plots.get(name).title, name) for name in _ordered()]
+        self.picker = widgets.Dropdown(
+            options=options, description="Chart", tooltip="Which chart to show", style=LABELLED
+        )
+        self.controls: dict[str, widgets.Dropdown] = {}
+        self.chosen: dict[str, str] = {}
+        self.bar = widgets.HBox([self.picker])
+        self.bar.add_class("wb-grid")
+        self.image = widgets.HTML()
+        self.box = widgets.VBox([self.bar, self.image])
+        self.picker.observe(guard("Drawing", self._pick), names=["value"])
+        state.observe(lambda _: self._age(), names=["rows"])
+        self.stale, self.due, self.aged, self._setting = True, 0.0, self.clock(), False
+        self._pick()
+
+    def _age(self) -> None:
+        if not self.stale:
+            self.stale, self.aged = True, self.clock()
+
+    def _pick(self) -> None:
+        """Another chart: its controls in place of the old ones."""
+        for control in self.controls.values():
+            control.close()
+        self.controls, self.chosen = {}, {}
+        for control in plots.get(self.picker.value).controls:
+            label = LABELS.get(control.name, control.name.capitalize())
+            dropdown = widgets.Dropdown(description=label, tooltip=control.help, style=LABELLED)
+            dropdown.observe(self.guard("Drawing", partial(self._choose, control.name)), names=["value"])
+            self.controls[control.name] = dropdown
+        self.bar.children = (self.picker, *self.controls.values())
+        self.draw()
+
+    def _choose(self, name: str) -> None:
+        if not self._setting:
+            self.chosen[name] = self.controls[name].value
+            self.draw()
+
+    def refresh(self, after: Callable[[], None]) -> None:
+        """Draw again if the rows changed and it is time, after the last row at once; then call `after`."""
+        if not self.stale or (self.state.alive and self._must_wait()):
+            return
+        started, self.stale = self.clock(), False
+        self.draw()
+        after()
+        self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * (self.clock() - started))
+
+    def _must_wait(self) -> bool:
+        """Whether drawing would take too much of the time, or now a part of a trial's."""
+        now = self.clock()
+        return now < self.due or (self.state.is_timed and now < self.aged + SECONDS_PATIENCE)
+
+    def draw(self) -> None:
+        """Draw now, of the rows there are: `frame` is what the picture shows."""
+        self.frame = frame = self.state.frame
+        self._offer(latest(frame))
+        self.image.value = f"<p>{EMPTY}</p>" if frame.empty else self.drawn(self.picker.value, frame, **self.chosen)
+
+    def _offer(self, frame: pd.DataFrame) -> None:
+        """Give the controls the choices of these rows; what the user chose stays as long as it is among them."""
+        self._setting = True
+        try:
+            for control in plots.get(self.picker.value).controls:
+                options, shown = control.options(frame), self.controls[control.name]
+                if self.chosen.get(control.name) not in options:
+                    self.chosen.pop(control.name, None)
+                if tuple(shown.options) != tuple(options):
+                    shown.options = options
+                shown.value = self.chosen.get(control.name) or control.initial(frame)
+                shown.layout.display = None if len(options) > 1 else "none"
+        finally:
+            self._setting = False
+
+    @property
+    def numbers(self) -> str:
+        """The table behind the chart, as HTML."""
+        frame = plots.table(self.picker.value, self.frame, **self.chosen)
+        return frame.to_html(index=False, border=0) if len(frame) else "<p>No rows yet.</p>"
+
+
+FIRST = ("time_density", "memory_density", "phases", "loss_seconds")
+
+
+def _ordered() -> list[str]:
+    """Names of all charts, the usual ones first."""
+    return sorted(plots.names(), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+
 
 VIEWS = ("Latest trials", "Break-evens", "Why", "Numbers of the chart")
 

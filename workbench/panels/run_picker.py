@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.panels.form import LABELLED
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 
 def runs() -> list[str]:

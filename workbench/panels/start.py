@@ -10,8 +10,7 @@ from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import trouble
 from workbench.panels.state import trouble_of
-from workbench.panels.style import SHEET
-from workbench.panels.watcher import Watcher
+from workbench.panels.style import SHEET, Watcher
 
 QUESTION = "What do you want to know?"
 HINT = "The panel needs a running kernel. The cells below answer without it."

@@ -16,22 +16,77 @@ import pandas as pd
 import traitlets
 
 from workbench import store
+from workbench.analysis import words
 from workbench.analysis.pairs import CompareError
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
+from workbench.json_text import parsed
 from workbench.models import ModelError
-from workbench.panels import other
 from workbench.panels.planned import Planned, plan
 from workbench.store.table import RowError
 from workbench.study import files, suited
-from workbench.study.choices import ChoiceError, complete
+from workbench.study.choices import BY_NAME, ChoiceError, complete
 from workbench.study.command_text import COMMAND, command_text
 from workbench.study.specs import name_of, spec_of
-from workbench.sweep import homes
-from workbench.sweep import run_folder as run_folder
-from workbench.sweep.progress import Progress
-from workbench.sweep.run_folder import RunError
-from workbench.sweep.spec import Spec, SpecError
+from workbench.sweeps import run_folder
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.run_folder import RunError
+from workbench.sweeps.spec import Spec, SpecError
+
+# Whether the results in a run folder are those of the present choices, and in which choices they differ.
+
+
+CHOSEN = "choices.json"
+"""In the run folder: the choices that a study was opened with, and those that the run was started with."""
+
+
+def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> str:
+    """Choices in which the run in the folder differs from these, in words; "" where it is of these.
+
+    `spec` is the sweep of the choices, None where they cannot be measured. A run without a readable spec is not judged.
+    """
+    try:
+        of_run = run_folder.read_spec(folder)
+    except run_folder.RunError:
+        return ""
+    if spec is not None and run_folder.measured(of_run) == run_folder.measured(spec):
+        return ""
+    started = chosen_of(folder)
+    changes = _changes(started.chosen if started else {}, choices)
+    return words.join(changes) if changes else "another spec"
+
+
+class Chosen(NamedTuple):
+    """Choices that a study was opened with, and those that its run was started with."""
+
+    given: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+
+
+def chosen_of(folder: Path) -> Chosen | None:
+    """The choices kept in a run folder; None if a panel did not start the run, or their file is damaged."""
+    try:
+        kept = parsed((folder / CHOSEN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # the run is shown without them
+        return None
+    if not isinstance(kept, dict) or not all(isinstance(kept.get(name), dict) for name in Chosen._fields):
+        return None
+    return Chosen(kept["given"], kept["chosen"])
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The choices of the run that are others now."""
+    names = [name for name in before if name in BY_NAME and _unordered(before[name]) != _unordered(now[name])]
+    return [f"{BY_NAME[name].label} {_shown(before[name])} (now {_shown(now[name])})" for name in names]
+
+
+def _unordered(value: Any) -> Any:
+    return value if isinstance(value, str) else frozenset(value)
+
+
+def _shown(value: Any) -> str:
+    return (value if isinstance(value, str) else ", ".join(value)) or "empty"
+
 
 SECONDS_UNSEEN = 1.0
 SECONDS_LITTLE, SHARE = 0.05, 10
@@ -119,19 +174,19 @@ class LabState(traitlets.HasTraits):
 
     def _planned(self, spec: Spec) -> Planned:
         """The plan of a sweep; another run of the name that holds it takes the place of the one that is shown."""
-        planned, self.target = plan(spec, homes.stored(self.folder)), self.folder
+        planned, self.target = plan(spec, run_folder.stored(self.folder)), self.folder
         if not self._is_placed and not self.alive:
-            self.target = homes.of(spec, self.folder, planned.reused)
+            self.target = run_folder.of(spec, self.folder, planned.reused)
         if self.target != self.folder and self.target.exists():
             self.folder = self.target
             self._read_run()
-            planned = plan(spec, homes.stored(self.folder))
+            planned = plan(spec, run_folder.stored(self.folder))
         return planned
 
     def _compare(self, spec: Spec | None) -> None:
         """Tell whether the rows are of this spec, the present one; None where the choices make none."""
         self._compared = self._started
-        self.outdated = other.differences(self.folder, spec, self.choices) if self.rows else ""
+        self.outdated = differences(self.folder, spec, self.choices) if self.rows else ""
 
     @property
     def _started(self) -> tuple:
@@ -168,7 +223,7 @@ class LabState(traitlets.HasTraits):
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
         if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == (0, 0)):
             return False
-        return homes.holds(self.folder, self.spec())
+        return run_folder.holds(self.folder, self.spec())
 
     @property
     def is_resumable(self) -> bool:
@@ -201,18 +256,18 @@ class LabState(traitlets.HasTraits):
         """
         self._find()
         self.poll()
-        kept = self.folder / other.CHOSEN
-        if self.progress is not None and kept.exists():
-            chosen = json.loads(kept.read_text(encoding="utf-8"))
-            if chosen["given"] == json.loads(json.dumps(self.given)):
-                self.choices = complete(chosen["chosen"])
+        kept = chosen_of(self.folder) if self.progress is not None else None
+        if kept is not None and kept.given == json.loads(json.dumps(self.given)):
+            self.choices = complete(kept.chosen)
         self._plan()
 
     def _find(self) -> None:
         """The folder of the newest run of the name, or the one that a first run would have."""
         self._found_for = self.name
         if not self._is_placed:
-            mine = (path for path in homes.named(self.name) if run_folder.read(path).alive or run_folder.rows(path))
+            mine = (
+                path for path in run_folder.named(self.name) if run_folder.read(path).alive or run_folder.rows(path)
+            )
             self.folder = next(mine, run_folder.ROOT / self.name).resolve()
 
     def poll(self) -> None:
@@ -240,7 +295,7 @@ class LabState(traitlets.HasTraits):
         if not (self.folder / "progress.json").exists():
             self.progress, self.rows, self._read = None, (), ()
             return
-        self.progress = run_folder.read(self.folder)
+        self.progress = run_folder.read_any(self.folder)
         stamp = self.folder, *(file_stamp(self.folder / name) for name in ("plan.json", store.FILE))
         if self.progress.state == "starting":  # plan.json is still that of the run before
             self.rows, self._read = (), ()
@@ -253,11 +308,11 @@ class LabState(traitlets.HasTraits):
     def start(self) -> None:
         """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while any is at work)."""
         spec = self.spec()
-        homes.refuse_beside(self.target)
+        run_folder.refuse_beside(self.target)
         run_folder.start(spec, self.target)
         self.folder = self.target
         kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)
-        run_folder.replace_file(self.folder / other.CHOSEN, kept)
+        run_folder.replace_file(self.folder / CHOSEN, kept)
         self.trouble, self.exported, self.stopping = None, (), False
         self.poll()
 

@@ -19,13 +19,13 @@ def draw(figure: Figure, shown: density.Shown, label: str) -> Axes:
     """Bars from 0 with the interval of each as a whisker, a line at the least of the baselines, numbers at the ends."""
     axes, measure = figure.add_subplot(), shown.measure
     rows = sorted(style.drawable(shown.rows, measure), key=lambda row: row[measure])
-    lost = [row for row in style.lost(shown.rows, measure) if row["status"] != "disturbed"]
+    lost = style.lost(shown.rows, measure)
     longest = max(_end(row, measure) for row in rows)
     for place, row in enumerate(rows):
         _bar(axes, place, row, measure, longest)
     for place, row in enumerate(lost, len(rows)):
         axes.text(0.01 * longest, place, style.without(row), va="center", fontsize=style.SMALL)
-    _baseline(axes, [row for row in rows if cells.is_dense(row)], measure)
+    _baseline(axes, [row for row in rows if cells.is_dense(row) and not style.is_beside(row, measure)], measure)
     drawn = [*rows, *lost]
     axes.set_yticks(range(len(drawn)), [style.name(row, drawn) for row in drawn])
     axes.set_ylim(max(len(drawn), 4) - 0.5, -0.6)
@@ -53,7 +53,7 @@ def _bar(axes: Axes, place: int, row: cells.Row, measure: str, longest: float) -
     known = interval_of(row, measure)
     if known is None:
         return
-    look = style.look(row)
+    look = style.beside(style.look(row)) if style.is_beside(row, measure) else style.look(row)
     face = look["markerfacecolor"]
     bar: dict[str, Any] = {"facecolor": face, "edgecolor": look["color"], "linewidth": 1.8, "height": 0.56}
     axes.barh(place, known.value, linestyle=look["linestyle"] if face == "white" else "-", **bar)

@@ -53,7 +53,9 @@ class Reached(NamedTuple):
 
 
 def reached(row: cells.Row) -> list[Reached]:
-    """Every phase of a row that has a time and a bound, in the order of the step."""
+    """Every phase of an undisturbed row that has a time and a bound, in the order of the step."""
+    if row["status"] != "ok":
+        return []
     times = phases_of(row)
     return [_reached(bound, times[bound["phase"]]) for bound in row["bounds"] or () if times.get(bound["phase"])]
 

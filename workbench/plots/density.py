@@ -1,7 +1,9 @@
 """Shared parts of the charts against density: the dense baseline, lines, crossings, failures, the table."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,115 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis import cells, words
-from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import FEW, LOOKS
+from workbench.analysis.breakeven import BreakEven, of_group
+from workbench.analysis.compare import LEVEL, contests
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
 from workbench.plots.chart import Control
-from workbench.plots.shown import Shown
+
+# Selection that a chart against density shows: one group, its lines, its dense candidates, its break-evens.
+
+
+MOST_BASELINES = 3
+"""Dense candidates that are all drawn; of more only those that are the best somewhere."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens.
+
+    Of rows that differ in seed or learning rate alone, the best stands for all, as in the break-evens.
+    """
+
+    measure: str
+    group: cells.Group
+    lines: list[list[cells.Row]]
+    evens: list[BreakEven]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
+        """Selection by the chosen values of the controls."""
+        picked = style.pick(frame, group)
+        lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
+        return cls(measure, picked, [_standing(rows, measure) for rows in lines], of_group(picked, measure))
+
+    @property
+    def dense_lines(self) -> list[list[cells.Row]]:
+        """The rows of each dense candidate."""
+        return [_standing(rows, self.measure) for rows in cells.dense_lines(self.group.rows).values()]
+
+    @property
+    def baselines(self) -> list[list[cells.Row]]:
+        """The dense candidates that are drawn: all of a few; of more the best of those whose data are held alike."""
+        lines = self.dense_lines
+        if len(lines) <= MOST_BASELINES:
+            return lines
+        held: dict[str, list[list[cells.Row]]] = {}
+        for rows in lines:
+            held.setdefault(cells.held(rows[0]), []).append(rows)
+        return [rows for alike in held.values() for rows in self._best_of(alike)]
+
+    def _best_of(self, lines: Sequence[list[cells.Row]]) -> list[list[cells.Row]]:
+        """The line that is the least at most densities, and those that are less by more than 10 % at another one."""
+        best = _standing([row for rows in lines for row in rows], self.measure)
+        able = [row for row in style.drawable(best, self.measure) if not style.is_beside(row, self.measure)]
+        least = {row["density"]: row[self.measure] for row in able}
+        near = 1.0 if self.measure.startswith("seconds") else LEVEL  # memory is alike, whatever computes
+        wins = [sum(row[self.measure] <= near * least.get(row["density"], 0.0)
+                    for row in style.drawable(rows, self.measure)) for rows in lines]  # fmt: skip
+        first = lines[wins.index(max(wins))]
+        usual = {row["density"]: row[self.measure] for row in style.drawable(first, self.measure)}
+        far = [row for row in able if LEVEL * (row[self.measure] or 0.0) < usual.get(row["density"], math.inf)]
+        return [rows for rows in lines if rows is first or any(row is one for row in rows for one in far)]
+
+    @property
+    def dense(self) -> list[cells.Row]:
+        """The rows of all dense candidates."""
+        return [row for rows in self.dense_lines for row in rows]
+
+    @property
+    def rows(self) -> list[cells.Row]:
+        """All rows that are shown or counted."""
+        return [*self.dense, *(row for rows in self.lines for row in rows)]
+
+    @property
+    def single(self) -> bool:
+        """Whether one density is all there is: then bars are drawn."""
+        return len({row["density"] for row in self.rows}) < 2
+
+    def even_of(self, row: cells.Row) -> BreakEven | None:
+        """The break-even of a row's configuration."""
+        return next((even for even in self.evens if even.line == cells.line_of(row)), None)
+
+    def label(self, row: cells.Row) -> str:
+        """The legend's text: configuration and break-even."""
+        even = self.even_of(row)
+        place = f", break-even {even.place.removesuffix(' density')}" if even and even.place else ""
+        return f"{words.short_line(row)}{place}"
+
+    def best(self) -> list[BreakEven]:
+        """The break-even of the configuration that the advice names; empty where that one has none."""
+        wins = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
+        best = self.even_of(wins[-1]) if wins and wins[-1] is not None else None
+        return [even for even in self.crossing() if even is best]
+
+    def crossing(self) -> list[BreakEven]:
+        """Break-evens of the lines shown, the highest first."""
+        evens = [self.even_of(rows[0]) for rows in self.lines]
+        return sorted(
+            (even for even in evens if even and even.status == "crossing"), key=lambda even: -(even.high or 0)
+        )
+
+
+def _standing(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:
+    """One row a density, that of the least measure; one without a result where none has it."""
+    best = [min(at, key=lambda row: _rank(row, measure)) for at in cells.by_density(rows).values()]
+    return sorted(best, key=lambda row: cells.density_of(row) or 0.0)
+
+
+def _rank(row: cells.Row, measure: str) -> tuple[bool, bool, float]:
+    return not style.drawable([row], measure), style.is_beside(row, measure), row[measure] or 0.0
+
 
 MEASURED = ("seconds_step", "bytes_peak")
 FEWEST_MARKED = 3
@@ -55,10 +160,10 @@ def nothing(shown: Shown) -> str:
 
 
 def intervals(shown: Shown) -> str:
-    """Subtitle about the intervals drawn: of what they are, and where rounds are too few to decide."""
+    """Subtitle about the intervals drawn: of what they are, and which have none."""
     drawn = style.drawable(shown.rows, shown.measure)
-    few = sum(row["rounds"] < LOOKS[0] for row in drawn) if shown.measure.startswith("seconds") else 0
-    less = f"; {few} of {words.plural(len(drawn), 'cell')} from {FEW}, which decide nothing" if few else ""
+    busy = sum(row["status"] == "disturbed" for row in drawn) if shown.measure.startswith("seconds") else 0
+    less = f"; {busy} of {words.plural(len(drawn), 'cell')} only beside other programs" if busy else ""
     paired = ", verdicts compare within rounds" if shown.measure.startswith("seconds") else ""
     return f"{'' if shown.single else 'bands and '}whiskers: intervals of the rounds{paired}{less}"
 
@@ -79,18 +184,21 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
 def baseline(axes: Axes, shown: Shown) -> None:
     """Each dense line with the band of its interval, over the whole width where only one density has it.
 
+    What was measured only beside other programs is not on the line: a grey hollow marker, without an interval.
     Several have markers, and those that are not drawn are counted in the legend.
     """
     baselines = shown.baselines
     for rows in baselines:
         x, known = _points(rows, shown.measure)
-        if not x:
-            continue
         look = style.look(rows[0])
         line: dict[str, Any] = look | {"linewidth": 2.4 if style.is_plain_dense(rows[0]) else 1.6}
         line |= {"label": style.name(rows[0], rows)}
         if len(baselines) < FEWEST_MARKED:
             line["marker"] = ""
+        _beside(axes, rows, shown.measure)
+        if not x:
+            axes.plot([], [], **line)
+            continue
         band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
         if len(x) == 1:
             axes.axhspan(known[0].low, known[0].high, **band)
@@ -103,9 +211,19 @@ def baseline(axes: Axes, shown: Shown) -> None:
         axes.plot([], [], linestyle="none", label=f"left out: {what} nowhere the best, in the table")
 
 
-def _points(rows: Sequence[cells.Row], measure: str) -> tuple[list[float], list[Interval]]:
-    """Densities, rising, and the interval at each, of the rows that can be drawn."""
-    pairs = [(cells.density_of(row), interval_of(row, measure)) for row in style.drawable(rows, measure)]
+def _beside(axes: Axes, rows: Sequence[cells.Row], measure: str, shift: float = 0.0) -> None:
+    """Grey hollow markers of the cells that were measured only beside other programs."""
+    densities, known = _points(rows, measure, beside=True)
+    if known:
+        look = style.beside(style.look(rows[0])) | {"linestyle": "none"}
+        x = [density * (1 + shift) for density in densities]
+        axes.plot(x, [k.value for k in known], label=f"_{words.short_line(rows[0])}, {style.BESIDE}", **look)
+
+
+def _points(rows: Sequence[cells.Row], measure: str, beside: bool = False) -> tuple[list[float], list[Interval]]:
+    """Densities, rising, and intervals of the rows that can be drawn: those `beside` others, or the rest."""
+    drawn = [row for row in style.drawable(rows, measure) if style.is_beside(row, measure) == beside]
+    pairs = [(cells.density_of(row), interval_of(row, measure)) for row in drawn]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
     return [density for density, _ in known], [interval for _, interval in known]
 
@@ -113,10 +231,14 @@ def _points(rows: Sequence[cells.Row], measure: str) -> tuple[list[float], list[
 def whiskers(
     axes: Axes, rows: Sequence[cells.Row], measure: str, label: str, shift: float = 0.0, **change: Any
 ) -> None:
-    """One configuration: a line through its densities with the interval of each, moved right by a share `shift`."""
+    """One configuration: a line through its densities with the interval of each, moved right by a share `shift`.
+
+    What was measured only beside other programs is not on the line.
+    """
     densities, known = _points(rows, measure)
-    if not known:
+    if not style.drawable(rows, measure):
         return
+    _beside(axes, rows, measure, shift)
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
     x = [density * (1 + shift) for density in densities]
     look = style.look(rows[0]) | change
@@ -149,13 +271,13 @@ def _natural(axes: Axes, rows: Sequence[cells.Row]) -> None:
 
 
 def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
-    """The interval as a band, and a dashed line where it is narrow enough for a number; named low, off most lines."""
+    """The interval as a grey band, a dashed line where it is narrow enough for a number; named low, off most lines."""
     if even.low is None or even.high is None:
         return
     colour = style.look(even.settings)["color"]
     if even.low is None or even.high is None:  # what crosses has both ends
         return
-    axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)
+    axes.axvspan(even.low, even.high, facecolor=(style.GREY, 0.15), edgecolor=(colour, 0.6), linewidth=0.8)
     if even.density is not None:
         axes.axvline(even.density, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
     if not labelled:
@@ -191,9 +313,9 @@ def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
 
 
 def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:
-    """Crosses on the lower edge, but for those disturbed; `needs`: those with bytes needed are drawn there."""
+    """Crosses on the lower edge; `needs`: those with bytes needed are drawn there."""
     for row in rows:
-        if row["status"] != "disturbed" and not (needs and row["bytes_needed"]):
+        if not (needs and row["bytes_needed"]):
             where = {"transform": axes.get_xaxis_transform(), "color": style.look(row)["color"]}
             for density in _densities([row]):
                 axes.plot([density], [0.03], "x", markersize=9, markeredgewidth=2, **where)

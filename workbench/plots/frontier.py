@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench.analysis import cells, words
-from workbench.analysis.quality import Moved, Trained, frontier, moved, target, trained
+from workbench.analysis.curves import Moved, Trained, frontier, moved, target, trained
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import BUSY, HOLDS_ONE, Contest, contest
+from workbench.analysis.compare import HOLDS_ONE, Contest, contest
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -37,7 +37,9 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     axes = figure.add_subplot()
     for row in trained:
         seconds, loss = curve_of(row).T[:2]
-        look = style.look(row) | {"markevery": max(seconds.size // 8, 1), "markersize": 5}
+        is_beside = style.is_beside(row, "seconds_step")
+        look = style.beside(style.look(row)) if is_beside else style.look(row)
+        look |= {"markevery": max(seconds.size // 8, 1), "markersize": 5}
         axes.plot(seconds, loss, color=look["color"], linewidth=0.8, alpha=0.35)
         axes.plot(seconds, np.where(np.isfinite(loss), smooth(row), np.nan), label=_label(row, rows), **look)
     style.count_lost(axes, rows, [row for row in rows if not curve_of(row).size])
@@ -64,7 +66,8 @@ def curve_of(row: cells.Row) -> np.ndarray:
 
 def _label(row: cells.Row, rows: Sequence[cells.Row]) -> str:
     quality = f", {row['quality_name']} {words.number(row['quality'])}" if row["quality"] is not None else ""
-    return f"{style.name(row, rows)}{quality}"
+    beside = f", {style.BESIDE}" if style.is_beside(row, "seconds_step") else ""
+    return f"{style.name(row, rows)}{quality}{beside}"
 
 
 def _scale_time(axes: Axes, rows: Sequence[cells.Row]) -> None:
@@ -139,7 +142,7 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
     timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
     if not timed:
         return "Loss against training time", f"{at} dense has no loss that falls, so there is none to reach."
-    _, dense_steps, dense, goal = min(timed, key=lambda found: found[0])
+    _, dense_steps, dense, goal = min(timed, key=lambda found: _rank(found[2], found[0]))
     sparse = [row for row in rows if not cells.is_dense(row)]
     lower = [words.line(row) for row in sparse if goal.starts_lower(row)]
     tried = [(goal.steps(row), row) for row in sparse if not goal.starts_lower(row)]
@@ -150,9 +153,13 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
     if not got:
         title = "No sparse configuration reaches the loss of dense" if tried else "Loss against training time"
         return title, " ".join([f"{at} no sparse configuration is seen to reach the loss that dense ends with.", *rest])
-    _, steps, row = min(got, key=lambda found: found[0])
+    _, steps, row = min(got, key=lambda found: _rank(found[2], found[0]))
     title, sentence = _told(row, steps, dense, dense_steps)
     return title, " ".join([f"{at} {sentence}", *rest])
+
+
+def _rank(row: cells.Row, seconds: float) -> tuple[bool, float]:
+    return style.is_beside(row, "seconds_step"), seconds
 
 
 def _told(row: cells.Row, steps: int, dense: cells.Row, dense_steps: int) -> tuple[str, str]:
@@ -176,7 +183,7 @@ def _told(row: cells.Row, steps: int, dense: cells.Row, dense_steps: int) -> tup
 
 def _sooner(each: Contest, share: float) -> str:
     """The verdict on the time to a loss, of the contest of the steps; dense takes `share` times as many of them."""
-    if each.ratio is None or each.why == BUSY:
+    if each.ratio is None:
         return "undecided"
     ends = {name: getattr(each.ratio, name) * share for name in ("value", "low", "high")}
     return each.ratio._replace(**ends).verdict

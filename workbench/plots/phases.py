@@ -30,13 +30,15 @@ PHASES = {
     "batches": "#332288",
 }
 DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
+PALE = 0.45
+"""Opacity of bars measured only beside other programs."""
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
-    """Horizontal stacked bars at one density, dense first, then the fastest."""
+    """Horizontal stacked bars at one density, dense first, then the fastest; pale ones ran beside other programs."""
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     if not any(map(style.is_timed, rows)):
@@ -72,6 +74,7 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
+        look |= {"alpha": PALE} if style.is_beside(row, "seconds_step") else {}
         axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
         if width > ROOM * len(name) * longest:
             colour = "white" if name in DARK else "black"
@@ -85,12 +88,13 @@ def _note(row: cells.Row) -> str:
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
+    note = f", {style.BESIDE}" if style.is_beside(row, "seconds_step") else ""
     if not any(phases.values()):
-        return f"{words.measured_quantity(row, 'seconds_step')}, phases not timed"
+        return f"{words.measured_quantity(row, 'seconds_step')}{note}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
     apart = (row["seconds_prepare"] or 0.0) > 2 * inside
     once = f"\n+ {words.measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
-    return f"{words.measured_quantity(row, 'seconds_step')}{once}"
+    return f"{words.measured_quantity(row, 'seconds_step')}{note}{once}"
 
 
 def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> None:
@@ -107,9 +111,13 @@ def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> 
         axes.barh([0], [0], color=PHASES[name], label=name)
 
 
+def _rank(row: cells.Row) -> tuple[bool, bool, float]:
+    return style.is_beside(row, "seconds_step"), cells.is_dense(row), row["seconds_step"]
+
+
 def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
     """Phase that takes most of the step that takes the least time, sparse where one has a result."""
-    row = min(filter(style.is_timed, rows), key=lambda row: (cells.is_dense(row), row["seconds_step"]))
+    row = min(filter(style.is_timed, rows), key=_rank)
     phases, total = phases_of(row), row["seconds_step"]
     if not any(phases.values()):
         return f"{style.where(density)} no phase was timed"
@@ -127,7 +135,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
 def _described(row: cells.Row) -> dict[str, str]:
     known = {"configuration": words.line(row)} | {name: _phase(row, name) for name in PHASES}
     known |= {name: words.measured_quantity(row, column) for name, column in TOTALS.items()}
-    return known | {"result": "ok" if phases_of(row) else f"{row['status']}: {row['reason']}"}
+    return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
 
 
 def _phase(row: cells.Row, name: str) -> str:

@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import BUSY
 from workbench.analysis.intervals import interval_of
 from workbench.plots.chart import Control
 
@@ -54,6 +53,8 @@ SEVERAL = (0, (1, 1))
 FILLED = {"lazy": "left", "exact": "top"}
 """Filled half of the marker of several trainers, by update; right for all others."""
 GREY = "#555555"
+BESIDE = "beside other programs"
+"""Name of what was measured only while other programs ran: grey and hollow, and never the best of a chart."""
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
 SHORT, SHORTEST = 30, 4
@@ -78,6 +79,17 @@ def look(row: cells.Row) -> dict[str, Any]:
         half = {"fillstyle": FILLED.get(row["update"], "right"), "markerfacecoloralt": "white"}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
+
+
+def is_beside(row: cells.Row, measure: str) -> bool:
+    """Whether a row's number in a measure is only from beside other programs, which do not change memory."""
+    return measure.startswith("seconds") and row["status"] == "disturbed"
+
+
+def beside(look: dict[str, Any]) -> dict[str, Any]:
+    """The look of a configuration where it was measured only beside other programs; its marker stays."""
+    half = {"fillstyle": "full", "markeredgewidth": 1.4}
+    return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
 
 
 def is_plain_dense(row: cells.Row) -> bool:
@@ -194,7 +206,7 @@ def wrapped(text: str, width: int) -> str:
 
 def _place(label: str) -> int:
     """Place of an entry in the legend: dense, configurations, other marks, cells without a result, left out."""
-    starts = {"dense": 0, "predicted": 2, "no result": 3, "left out": 4}
+    starts = {"dense": 0, "predicted": 2, BESIDE: 2, "no result": 3, "left out": 4}
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
@@ -208,7 +220,7 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
 
 def is_timed(row: cells.Row) -> bool:
     """Whether a row has a result, and in it the time of a step."""
-    return row["status"] == "ok" and bool(row["seconds_step"])
+    return row["status"] in cells.NUMBERED and bool(row["seconds_step"])
 
 
 def seconds(row: cells.Row, steps: float) -> str:
@@ -234,9 +246,7 @@ def at(rows: Sequence[cells.Row], label: str | None) -> str:
 
 
 def nothing(rows: Sequence[cells.Row], what: str) -> str:
-    """Reason why a chart has nothing to draw: no cell has what it needs, or other programs were at work."""
-    if any(row["status"] == "disturbed" for row in rows):
-        return f"Undecided: {BUSY}, so no cell of this group {what}."
+    """Reason why a chart has nothing to draw: no cell has what it needs."""
     return f"No cell of this group {what}."
 
 
@@ -247,17 +257,21 @@ def without(row: cells.Row) -> str:
 
 
 def count_lost(axes: Axes, rows: Sequence[cells.Row], lost: Sequence[cells.Row]) -> None:
-    """Entries of the legend that count cells without a result, of those lost, and disturbed trials of all rows."""
-    failed = Counter(row["status"] for row in lost if row["status"] != "disturbed").most_common()
+    """Entries of the legend that count cells without a result, of those lost, and disturbed trials of all rows.
+
+    Their mark stands for the cells that have no other trials.
+    """
+    failed = Counter(row["status"] for row in lost if row["status"] not in cells.NUMBERED).most_common()
     if failed:
         label = f"no result: {words.join(f'{count} {status}' for status, count in failed)}"
         axes.plot([], [], "x", color=GREY, markersize=8, markeredgewidth=2, label=label)
     if busy := sum(row["rounds_disturbed"] for row in rows):
-        axes.plot([], [], linestyle="none", label=f"left out: {busy} disturbed")
+        look = beside({"marker": "o" if any(is_beside(row, "seconds_step") for row in rows) else ""})
+        axes.plot([], [], linestyle="none", label=f"{BESIDE}: {words.plural(busy, 'trial')}", **look)
 
 
 def drawable(rows: Iterable[cells.Row], measure: str) -> list[cells.Row]:
-    """Rows that can be drawn against density: with the measure, which disturbed ones have of memory, rising."""
+    """Rows that can be drawn against density: with the measure, by rising density."""
     numbered = [row for row in rows if row["status"] in cells.NUMBERED and row[measure] is not None]
     good = [row for row in numbered if cells.density_of(row)]
     return sorted(good, key=lambda row: cells.density_of(row) or 0.0)

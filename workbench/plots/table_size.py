@@ -30,7 +30,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rows of each table (features of the data)")
     style.log_axis(axes.yaxis, words.seconds if measure == "time" else words.bytes_, label)
     for points in drawn:
-        _line(axes, points)
+        _line(axes, points, column)
     lost = [row for row in shown.rows if row["status"] not in cells.NUMBERED]
     style.count_lost(axes, shown.rows if measure == "time" else [], lost)
     title, sentence = table_size.headline(shown, column)
@@ -61,11 +61,18 @@ def _of_epoch(row: cells.Row, known: Interval, column: str) -> Interval:
     return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
 
 
-def _line(axes: Axes, points: Sequence[Point]) -> None:
-    x, known = [row[table_size.ROWS] for row, _ in points], [interval for _, interval in points]
-    ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
+def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
+    """Draw a configuration; what was measured only beside other programs is not on the line, grey and hollow."""
     row = points[0][0]
+    beside = [point for point in points if style.is_beside(point[0], column)]
+    quiet = [point for point in points if not style.is_beside(point[0], column)]
+    x, known = [row[table_size.ROWS] for row, _ in quiet], [interval for _, interval in quiet]
+    ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=words.short_line(row), capsize=3, **_look(row))
+    if beside:
+        look = style.beside(_look(row)) | {"linestyle": "none"}
+        x, known = [row[table_size.ROWS] for row, _ in beside], [interval for _, interval in beside]
+        axes.plot(x, [k.value for k in known], label=f"_{words.short_line(row)}, {style.BESIDE}", **look)
 
 
 def _look(row: cells.Row) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from workbench import store
 from workbench.analysis import advice, words
 from workbench.reports import page
-from workbench.reports.texts import written, written_frame
+from workbench.reports.texts import folder_to_type, written, written_frame
 
 FILE = "bench-advise.md"
 MET = {True: "met", False: "missed", None: ""}
@@ -37,7 +37,7 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
         "failed": page.table_of(("case", "why"), ([row["case"], row["reason"]] for row in advice.failed(frame))),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
         "predicted": predicted,
-        "command": command or f"workbench bench advise --results {folder}",
+        "command": command or f"workbench bench advise --results {folder_to_type(folder)}",
     }
     path = folder / FILE
     path.write_text(page.templates().get_template("advice.md.jinja").render(content), "utf-8")

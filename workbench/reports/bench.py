@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import bench, bound_shares, goals
+from workbench.analysis import bench, goals
 from workbench.plots import contenders
 from workbench.reports import page
 from workbench.reports.texts import written, written_frame
@@ -62,7 +62,7 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
         ),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(
-            ("kernel", "share of the bound", "bound by", "cells", "why it is below"), bound_shares.lines(frame)
+            ("kernel", "share of the bound", "bound by", "cells", "why it is below"), goals.lines(frame)
         ),
         "lost": page.table_of(
             ("contender", "task", "cells", "why"),

@@ -11,7 +11,7 @@ from workbench.analysis import cluster as analysis
 from workbench.analysis import words
 from workbench.analysis.cells import Row
 from workbench.reports import page
-from workbench.reports.texts import written, written_frame
+from workbench.reports.texts import folder_to_type, written, written_frame
 
 FILE = "bench-cluster.md"
 CHART = "cluster-steps.svg"
@@ -45,7 +45,7 @@ def write(folder: str | Path, command: str = "") -> Path:
             map(_of_rows, analysis.latest(frame, "rows")),
         ),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
-        "command": command or f"workbench bench cluster --results {folder}",
+        "command": command or f"workbench bench cluster --results {folder_to_type(folder)}",
     }
     path = folder / FILE
     path.write_text(page.templates().get_template("cluster.md.jinja").render(content), "utf-8")

@@ -1,6 +1,9 @@
 """Export of run folders, or files of rows, to a report or a table: what the command line and the panel both do."""
 
 import json
+import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +13,49 @@ import pandas as pd
 
 from workbench import store
 from workbench.analysis import structure
-from workbench.reports import pdf, report
+from workbench.reports import report
 from workbench.reports.page import record
 from workbench.reports.texts import written_frame
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
+
+# A page printed as PDF by a headless Chromium, where the machine has one.
+
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SECONDS = 120
+OPTIONS = ("--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--no-pdf-header-footer")
+
+
+class PrintError(RuntimeError):
+    """Failure to print: there is no browser that prints, or it did not; the message says what to do."""
+
+
+def browser() -> str:
+    """The path of a Chromium; `PrintError` where there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        raise PrintError(
+            f"PDF is printed by a browser; none of {', '.join(NAMES)} is on the PATH. Print the HTML report."
+        )
+    return found
+
+
+def written(page: Path, path: Path) -> Path:
+    """Print the HTML file `page` into the PDF file `path`, offline; returns the path. `PrintError` where it fails."""
+    program = browser()
+    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory(prefix="workbench-print-") as home:
+        command = [program, *OPTIONS, *as_root, f"--user-data-dir={home}", f"--print-to-pdf={path.resolve()}"]
+        command.append(page.resolve().as_uri())
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise PrintError(f"{program} did not print {page} within {SECONDS} s.") from None
+    if done.returncode or not path.exists():
+        why = done.stderr.decode(errors="replace").strip()[-300:]
+        raise PrintError(f"{program} ended with status {done.returncode} and printed nothing: {why}")
+    return path
+
 
 Runs = str | Path | Sequence[str | Path]
 """A run folder or a file of rows, or several."""
@@ -57,9 +99,12 @@ def title_of(run: str | Path) -> str:
 
 
 def spec_of(run: str | Path) -> str:
-    """The spec that a run was started with, as `workbench sweep` takes it from a file; empty where there is none."""
+    """The spec that a run was started with, as `workbench sweep` takes it; "" if none, `RunError` if damaged."""
     path = Path(run) / run_folder.SPEC
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    if not path.exists():
+        return ""
+    run_folder.read_spec(run)
+    return path.read_text(encoding="utf-8")
 
 
 def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
@@ -77,9 +122,9 @@ def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = 
         return write_table(paths, path)
     given = _given(paths, command) | {"structures": _structures([*paths, path])}
     if kind == ".pdf":
-        pdf.browser()  # first of all: without one there is no need to draw
+        browser()  # first of all: without one there is no need to draw
         with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
-            return pdf.written(report.html(frame_of(paths), Path(folder) / "report.html", **given), path)
+            return written(report.html(frame_of(paths), Path(folder) / "report.html", **given), path)
     write = report.markdown if kind == ".md" else report.html
     return write(frame_of(paths), path, **given)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workbench import store
-from workbench.analysis import fair, fair_shift, words
+from workbench.analysis import fair, words
 from workbench.analysis.fair import Compared, Ratio, Record, Side
 from workbench.reports import page
-from workbench.reports.texts import written
+from workbench.reports.texts import folder_to_type, written
 
 FILE = "bench-fair.md"
 COLUMNS = (
@@ -30,10 +30,10 @@ def write(folder: str | Path, command: str = "") -> Path:
         ),
         "configurations": page.table_of(COLUMNS, map(line, found)),
         "apart": page.table_of(COLUMNS, map(line, fair.apart(found))),
-        "summary": fair_shift.summary(found),
+        "summary": fair.summary(found),
         "shifts": page.table_of(
             ("family", "break-even measured", "each side at its best", "by"),
-            ([fair_shift.family_text(s.family), *_moved(s)] for s in fair_shift.shifts(found)),
+            ([fair.family_text(s.family), *_moved(s)] for s in fair.shifts(found)),
         ),
         "left": page.table_of(
             ("candidate", "status", "reason, of the first", "configurations"),
@@ -42,16 +42,16 @@ def write(folder: str | Path, command: str = "") -> Path:
         "notes": page.table_of(("candidate", "what differs"), sorted(notes(found).items())),
         "method": method(found),
         "machine": page.table_of(("what", "value"), page.flat(written(page.record(folder / "machine.json")))),
-        "command": command or f"workbench bench fair --results {folder}",
+        "command": command or f"workbench bench fair --results {folder_to_type(folder)}",
     }
     path = folder / FILE
     path.write_text(page.templates().get_template("fair.md.jinja").render(content), "utf-8")
     return path
 
 
-def _moved(shift: fair_shift.Shift) -> list[str]:
+def _moved(shift: fair.Shift) -> list[str]:
     how = "between densities measured" if shift.is_between else "slope of all configurations"
-    return [fair_shift.place(shift.before), fair_shift.place(shift.after), how]
+    return [fair.place(shift.before), fair.place(shift.after), how]
 
 
 def line(one: Compared) -> list[str]:

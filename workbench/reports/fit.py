@@ -8,12 +8,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import fit, fit_goals, words
+from workbench.analysis import fit, words
 from workbench.analysis.fit import Found, Row
 from workbench.analysis.intervals import known
 from workbench.plots.fit_curves import told
 from workbench.reports import page
-from workbench.reports.texts import written, written_frame
+from workbench.reports.texts import folder_to_type, written, written_frame
 
 FILE = "bench-fit.md"
 FIGURE_INCHES = (9.0, 6.0)
@@ -30,13 +30,13 @@ def write(folder: str | Path, command: str = "") -> Path:
     frame = written_frame(store.FIT.frame(store.FIT.read(folder)))
     by_tolerance = fit.by_tolerance(frame)
     found = next(iter(by_tolerance.values()))
-    wanted = fit_goals.goals(by_tolerance)
+    wanted = fit.goals(by_tolerance)
     met = [goal.met for goal in wanted if goal.met is not None]
     content = {
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
         "tolerances": words.join(map(fit.share, by_tolerance)),
-        "ratios": page.table_of(*fit_goals.table(by_tolerance)),
-        "moved": fit_goals.moved(by_tolerance),
+        "ratios": page.table_of(*fit.table(by_tolerance)),
+        "moved": fit.moved(by_tolerance),
         "cases": [
             {"title": fit.share(tolerance), "table": page.table_of(COLUMNS, map(line, cases))}
             for tolerance, cases in by_tolerance.items()
@@ -47,7 +47,7 @@ def write(folder: str | Path, command: str = "") -> Path:
         "parts": [_part(case, frame, folder) for case in found],
         "method": method(found),
         "machine": page.table_of(("what", "value"), page.flat(written(page.record(folder / "machine.json")))),
-        "command": command or f"workbench bench fit --results {folder}",
+        "command": command or f"workbench bench fit --results {folder_to_type(folder)}",
     }
     path = folder / FILE
     path.write_text(page.templates().get_template(f"{FILE.replace('bench-fit', 'fit')}.jinja").render(content), "utf-8")

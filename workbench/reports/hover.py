@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import words
+from workbench.plots import style
 
 POINTS_A_INCH = 72
 RADIUS = 7
@@ -47,8 +48,9 @@ def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
             of_errors[each.lines[0]] = str(each.get_label())
     for line in axes.get_lines():
         label = of_errors.get(line, str(line.get_label()))
-        if not label.startswith("_") and line.get_transform() == axes.transData and np.size(line.get_xdata()):
-            yield line, label
+        is_told = not label.startswith("_") or label.endswith(style.BESIDE)
+        if is_told and line.get_transform() == axes.transData and np.size(line.get_xdata()):
+            yield line, label.removeprefix("_")
 
 
 def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:

@@ -12,6 +12,9 @@ import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from workbench.analysis import changes, others
+from workbench.analysis.changes import Changes
+from workbench.analysis.others import Held
 from workbench.json_text import parsed
 from workbench.reports import hover
 from workbench.store import RowError
@@ -111,3 +114,30 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
     return Markup(f"{start}{named}>{described}{rest}")
+
+
+# A comparison of two runs, or of a run with rows of another tool, as Markdown for a pull request.
+
+
+MOST = 200
+"""Rows of a table."""
+
+
+def of_runs(found: Changes, before: str, after: str) -> str:
+    """The answer, its grounds, every kernel, and the cells, what is slower first."""
+    tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
+    tables += [("Cells", changes.COLUMNS, changes.table(found.cells))]
+    tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
+    return _page(f"{before} and {after}", changes.headline(found), list(changes.sentences(found)), tables)
+
+
+def of_others(held: Sequence[Held], theirs: str, run: str) -> str:
+    """Rows of another tool beside a run."""
+    tables = [("Theirs and ours", others.COLUMNS, others.table(held))]
+    return _page(f"{theirs} beside {run}", "", others.sentences(held), tables)
+
+
+def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:
+    cut = [(name, table_of(columns, rows[:MOST]) | {"left": len(rows[MOST:])}) for name, columns, rows in tables]
+    content = {"title": title, "headline": headline, "sentences": sentences, "tables": cut}
+    return templates().get_template("changes.md.jinja").render(content)

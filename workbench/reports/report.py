@@ -7,7 +7,7 @@ sorts and filters the table of rows, nothing else.
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,81 @@ from workbench import plots, store
 from workbench.analysis import cells, machines, structure, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.reports import answer, cell_rows, method
+from workbench.analysis.compare import LEVEL
+from workbench.analysis.intervals import MEMORY_SHARE
+from workbench.reports import answer, cell_rows
 from workbench.reports.page import Table, flat, inline, is_drawn, table_of, templates
 from workbench.reports.texts import LONGEST, written, written_frame
+
+# Method of the numbers of a report, for readers who want to judge them.
+
+
+ROUNDS = (
+    "Each trial ran in a process without any other contender. The output of the timed call was checked against a "
+    "float64 reference first; compiling and warm-up are in no time.",
+    "A round measures all contenders of a comparison, so that what slows the machine for a while slows neighbours "
+    "alike: two to four of them that take steps on the CPU in turns of 50 ms by processes that live over some rounds, "
+    "others one after the other in fresh processes, in an order that turns from round to round. The other "
+    "comparisons of the run come between. A trial gives one number, the lower quartile of its samples.",
+    "A ratio has a probability distribution, the posterior of a normal model of log(dense / sparse): rounds of one run "
+    "share some of their noise, and the noise of a comparison is shrunk towards that of all comparisons of the machine "
+    "(moderated t). Its interval holds 95 % of the probability. Runs are combined by their ratios; seconds of "
+    "different runs are never compared.",
+    "A side is called better if that has a probability of 97.5 % or more, probably better from 80 % on. If the "
+    f"interval lies within a factor of {LEVEL:g} of 1 there is no difference that matters; else the answer is "
+    "inconclusive.",
+    "A trial beside which other programs took more than 10 % of the cores is disturbed. It counts, with more noise "
+    "and with a bias that all disturbed rounds of a configuration share: it cannot decide a factor of 2, and it does "
+    "decide one of 20.",
+    "Seconds are the mean of the rounds of one run with its 95 % interval, and hold for that run alone. Memory is "
+    f"the median of the peaks of all rounds, to 1 MiB, {100 * MEMORY_SHARE:g} % or half their range, whichever is "
+    "most; other programs do not change it. Every number has the digits that its interval allows.",
+    "A break-even lies between the last density at which sparse is better and the first at which dense is; its "
+    "interval is where the interval of the ratio, linear in the logarithms between two densities, holds 1.",
+)
+"""What holds for all reports."""
+
+
+def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """The method, and its figures in these rows."""
+    yield from ROUNDS
+    ok = [row for row in rows if row["status"] == "ok"]
+    yield from _baseline(rows)
+    if ok:
+        rounds, samples = [row["rounds"] for row in ok], [len(row["samples"] or ()) for row in ok]
+        yield f"There are {_span(rounds, 'round')} a cell, and {_span(samples, 'sample')}."
+    if busy := sum(row["rounds_disturbed"] for row in rows):
+        yield f"Disturbed: {words.plural(busy, 'trial')}."
+    if put_right := dict.fromkeys(f"{name} = {value}" for row in ok for name, value in (row["mended"] or {}).items()):
+        yield f"Kept from the trials, since it would have distorted them: {words.join(put_right)}."
+    checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
+    if checked:
+        worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
+        errors = f"{worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there"
+        yield f"The largest relative error against the reference is {errors}."
+
+
+def _baseline(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """Candidates of dense, the best of which is what sparse is compared with."""
+    names = list(dict.fromkeys(words.line(line[0]) for line in cells.dense_lines(rows).values()))
+    if not names:
+        return
+    known = f"{len(names)} candidates: {'; '.join(names)}" if len(names) > 1 else f"one candidate: {names[0]}"
+    devices = {row["device"] for row in rows if cells.is_dense(row)}
+    blas = " and ".join(name for device, name in (("cpu", "BLAS"), ("cuda", "cuBLAS")) if device in devices)
+    best = "The best of them at each density" if len(names) > 1 else "It"
+    yield (
+        f"Dense trains on dense batches of the same rows, with the same batches, model and optimizer. It has {known}. "
+        f"{best} is what sparse is compared with. Its products are those of {blas}, but for what an epoch in one call "
+        "computes by its own loops."
+    )
+
+
+def _span(counts: Sequence[int], noun: str) -> str:
+    """Count of things, from the least to the most."""
+    least, most = min(counts), max(counts)
+    return words.plural(most, noun) if least == most else f"{least} to {words.plural(most, noun)}"
+
 
 SECTIONS = {
     "Speed": ("time_density",),
@@ -122,7 +194,7 @@ def _content(
         "machine": table_of(("what", "value"), _of_machine(written(machine))),
         "machines": table_of(*machines.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
-        "method": list(method.sentences(rows)),
+        "method": list(sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
         "rows": len(frame),
         "groups_left": len(groups) - len(_shown(groups)),

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from workbench import plots, store
 from workbench.analysis import self_trial
 from workbench.reports import page
-from workbench.reports.texts import written, written_frame
+from workbench.reports.texts import folder_to_type, written, written_frame
 
 FILE = "self.md"
 FIGURE_INCHES = (9.0, 6.0)
@@ -32,7 +32,7 @@ def write(folder: str | Path, command: str = "") -> Path:
         ),
         "charts": [_chart(name, frame, folder) for name in plots.names("self")],
         "machine": page.table_of(("what", "value"), page.flat(known)),
-        "command": command or f"workbench bench self --results {folder}",
+        "command": command or f"workbench bench self --results {folder_to_type(folder)}",
     }
     path = folder / FILE
     path.write_text(

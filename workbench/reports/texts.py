@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,6 +18,16 @@ NAMES = {*store.TRIALS.settings, *store.BENCH.settings}
 
 UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters but for tabs and line ends, marks that turn the direction of writing, and halves of characters."""
+
+
+def folder_to_type(folder: Path) -> str:
+    """The folder as an argument of a command: from the working folder if it is inside, so that pages name no machine's.
+
+    >>> folder_to_type(Path.cwd() / "results" / "my machine")
+    "'results/my machine'"
+    """
+    absolute = folder.absolute()
+    return shlex.quote(str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else folder))
 
 
 def written(value: Any, longest: int | None = LONGEST) -> Any:

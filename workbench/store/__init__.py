@@ -7,12 +7,11 @@ tool. What is named here without a table is of trials: `store.append(path, row)`
 """
 
 from workbench.store import others
-from workbench.store.advice import ADVICE
 from workbench.store.bench import BENCH
 from workbench.store.cluster import CLUSTER
 from workbench.store.fair import FAIR
 from workbench.store.fit import FIT
-from workbench.store.self_trial import SELF
+from workbench.store.self_trial import ADVICE, SELF
 from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
 from workbench.store.trials import TRIALS
 

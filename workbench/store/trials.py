@@ -6,7 +6,9 @@ from workbench.store.table import Table
 _TABLE = {
     "identity": """
         schema integer number of this table of columns
-        key text hash of the cell's settings and of the code they use; resuming skips a key that is done
+        key text hash of the cell's settings, of the content of its files and of the code; resuming skips a key \
+that is done
+        content text hash of the content of the files that were read; null if none, and in rows from before it
         run text id of the run that wrote the row
         experiment text name of the experiment
         time text when the trial ended, ISO 8601
@@ -26,6 +28,8 @@ _TABLE = {
         touched number U, mean columns with an entry in a batch
         row_length_cv number standard deviation / mean of the entries a row
         busy_others number share of all cores, 0 to 1, that other programs took while it was measured
+        process integer round in which its process was started: rounds of a run and comparison that have the same one \
+share their processes; null in older rows
         tries integer how often it was tried until other programs left it alone; the numbers are of the last try
         steps_timed integer steps inside the timed samples
         threads_used integer threads that our kernels ran on in some of the timed steps; BLAS decides for itself

@@ -17,8 +17,8 @@ from typing import Any
 from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import MEASURE, SETTINGS, Control, Setting
-from workbench.sweep import grid
-from workbench.sweep.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
+from workbench.sweeps import grid
+from workbench.sweeps.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """Dense training step by step; it is always part of the sweep, as are epochs in one call if the model has them. What

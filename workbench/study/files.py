@@ -11,7 +11,7 @@ from workbench.analysis import words
 from workbench.data import reader_options
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.suited import files_of
-from workbench.sweep.spec import FILES
+from workbench.sweeps.spec import FILES
 
 MOST_NAMED = 5
 

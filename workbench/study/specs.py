@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.study import files, suited
 from workbench.study.choices import ChoiceError, make_spec
-from workbench.sweep.spec import Spec
+from workbench.sweeps.spec import Spec
 
 QUESTION = "Can sparse reduce training time?"
 UNREAD = "unread"

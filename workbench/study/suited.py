@@ -13,7 +13,7 @@ from typing import Any
 from workbench import data, models
 from workbench.analysis import words
 from workbench.study.choices import BY_NAME, ChoiceError, complete, numbers, smaller
-from workbench.sweep.spec import FILES
+from workbench.sweeps.spec import FILES
 
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
 OF_TEXT = {"widths": "natural"}

@@ -6,7 +6,7 @@ import scipy.sparse
 
 from workbench import data, formats
 from workbench.data.batches import loader
-from workbench.data.batches.made_dense import MOST
+from workbench.data.batches.cut import MOST
 
 SHAPE = 90, 2048
 

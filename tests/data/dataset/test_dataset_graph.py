@@ -12,8 +12,8 @@ from workbench.data import DataError, cache
 from workbench.data.dataset.edges import graph_of
 from workbench.data.dataset.selection import split_rows
 from workbench.formats import FormatError
-from workbench.sweep.problem import make_problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.spec import Cell
 
 EDGES = {(0, 1): 2.0, (1, 0): 2.0, (2, 2): 1.0, (4, 3): 0.0, (5, 0): -1.5, (0, 5): -1.5}
 

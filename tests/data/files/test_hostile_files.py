@@ -58,7 +58,7 @@ def read(name: str, parameters: dict, damaged: Path) -> bool:
         refused = str(error)
     if refused:
         own = [damaged, *(value for value in parameters.values() if isinstance(value, Path))]
-        assert any(file.name in refused for file in own)
+        assert any(file.name in refused for file in own), refused
         return False
     formats.check(made.x, full=True)
     assert made.rows
@@ -102,16 +102,18 @@ def try_all(name, folder, damages):
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", READERS)
-def test_a_file_of_another_shape(name, shape, tmp_path):
-    try_all(name, tmp_path, SHAPES[shape])
+def test_a_file_of_another_shape(name, tmp_path, subtests):
+    for number, shape in enumerate(SHAPES):
+        with subtests.test(shape):
+            try_all(name, tmp_path / str(number), SHAPES[shape])
 
 
-@pytest.mark.parametrize("wrong", WRONG_NUMBERS, ids=lambda wrong: ascii(wrong[:20]))
 @pytest.mark.parametrize("name", READERS)
-def test_something_else_for_a_number(name, wrong, tmp_path):
-    try_all(name, tmp_path, lambda content: numbers_replaced(content, wrong))
+def test_something_else_for_a_number(name, tmp_path, subtests):
+    for number, wrong in enumerate(WRONG_NUMBERS):
+        with subtests.test(ascii(wrong[:20])):
+            try_all(name, tmp_path / str(number), lambda content, wrong=wrong: numbers_replaced(content, wrong))
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -241,3 +241,29 @@ def test_a_mere_matrix_is_read_of_both_kinds(tmp_path):
         np.testing.assert_array_equal(read_matrix(tmp_path / name).toarray(), dense)
     with pytest.raises(DataError, match=r"y.txt cannot be read as a matrix .*: it looks like other text"):
         read_matrix(tmp_path / "y.txt")
+
+
+def _archive(folder, **changes):
+    members = {"format": np.array("csr"), "shape": np.array([4, 5]), "data": np.ones(4, np.float32)}
+    members |= {"indices": np.arange(4, dtype=np.int32), "indptr": np.arange(5, dtype=np.int32)}
+    np.savez(folder / "x.npz", **{**members, **changes})
+    np.save(folder / "y.npy", np.arange(4) % 2)
+    return {"path": folder / "x.npz", "labels": folder / "y.npy"}
+
+
+def test_the_archive_of_these_tests_is_sound(tmp_path):
+    assert data.load("npz", cache=False, **_archive(tmp_path)).rows == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"format": np.array(3)}, r"its format is int64 \[\], and is the name of one"),
+        ({"format": np.array(["csr", "csr"])}, r"its format is <U3 \[2\], and is the name of one"),
+        ({"indices": np.array([0, 1, 2, 3.5])}, r"'indices.npy' holds float64; indices are whole numbers"),
+        ({"indptr": np.arange(5.0)}, r"'indptr.npy' holds float64; indices are whole numbers"),
+    ],
+)
+def test_members_that_scipy_would_cut_or_stumble_over_are_refused(tmp_path, changes, told):
+    with pytest.raises(data.DataError, match=told):
+        data.load("npz", cache=False, **_archive(tmp_path, **changes))

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.support.small_sets import svmlight
-from workbench import data, metrics, train
+from workbench import data, metrics, training
 from workbench.data import DataError, cache
 from workbench.data.labels.reading import class_numbers
 
@@ -101,8 +101,8 @@ def clicks(rng, rows, ones):
 def test_scores_rank_what_the_file_calls_1(npz):
     x, y = clicks(np.random.default_rng(0), 300, 90)  # 1 is the rarer one
     made = npz(y, x=x)
-    setup = train.Setup(model="logistic", format="csr", gradient="fused", update="lazy", optimizer="adagrad")
-    run = train.make_run(setup, made.x, data.targets(made, "binary"), width=1)
+    setup = training.Setup(model="logistic", format="csr", gradient="fused", update="lazy", optimizer="adagrad")
+    run = training.make_run(setup, made.x, data.targets(made, "binary"), width=1)
     for _ in run.events(epochs=20):
         pass
     scores = run.predict(made.x)[:, 0]
@@ -188,8 +188,8 @@ def test_quality_on_a_second_file_is_the_true_one(npz):
     fit = npz(y, name="fit", x=x)
     rows = np.r_[np.flatnonzero(y == 1), np.flatnonzero(y == 0)[:50]]  # another majority
     other = npz(y[rows], name="other", x=x[rows], like=fit)
-    setup = train.Setup(model="softmax", format="csr", gradient="fused", update="lazy", optimizer="adagrad")
-    run = train.make_run(setup, fit.x, fit.y, width=2)
+    setup = training.Setup(model="softmax", format="csr", gradient="fused", update="lazy", optimizer="adagrad")
+    run = training.make_run(setup, fit.x, fit.y, width=2)
     for _ in run.events(epochs=5):
         pass
     told = [int(fit.classes[number]) for number in run.predict(other.x).argmax(axis=1)]
@@ -223,7 +223,7 @@ def test_the_cache_holds_the_whole_meaning(npz, tmp_path):
     again = data.load("npz", path=tmp_path / "set.npz", labels=tmp_path / "set.npy", positive=0)
     assert (again.labels, again.labels.positive, again.facts) == (fit.labels, "0", fit.facts)
     merged = dataclasses.replace(data.get("npz"), name="merged", make=lambda: data.merged(npz([1, 2, 3, 3]), 2))
-    merged = dataclasses.replace(merged, fingerprint=lambda: "")
+    merged = dataclasses.replace(merged, fingerprint=lambda: "", files=lambda: ())
     assert cache.kept(merged, {}).labels == cache.kept(merged, {}).labels
     assert cache.kept(merged, {}).labels.merged == ("1", "2")
 

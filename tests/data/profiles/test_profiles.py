@@ -14,7 +14,7 @@ import scipy.sparse
 
 from tests.support.small_sets import csr, labelled, targets
 from workbench import data, formats
-from workbench.data.profiles import column_counts, profile, row_hashes
+from workbench.data.profiles import profile, row_hashes
 
 
 def dataset(x, y=None):
@@ -75,7 +75,7 @@ class Case(NamedTuple):
 @pytest.fixture(params=HOSTILE)
 def case(request, monkeypatch):
     """A hostile set, counted in parts of three entries."""
-    monkeypatch.setattr(column_counts, "PART", 3)
+    monkeypatch.setattr(profile, "PART", 3)
     monkeypatch.setattr(row_hashes, "PART", 3)
     monkeypatch.setattr(profile, "BATCHES", (1, 2, 4, 100))
     made = dataset(HOSTILE[request.param])
@@ -168,9 +168,9 @@ def test_it_is_json_and_the_same_again(case):
 
 def test_the_same_columns_are_counted_by_sorting_as_by_counters(monkeypatch):
     x = dataset(of_dense(drawn(50, 40, 0.2))).x
-    by_counters = column_counts.column_counts(x)
-    monkeypatch.setattr(column_counts, "WIDE", 0)
-    assert np.array_equal(column_counts.column_counts(x), by_counters)
+    by_counters = profile.column_counts(x)
+    monkeypatch.setattr(profile, "WIDE", 0)
+    assert np.array_equal(profile.column_counts(x), by_counters)
 
 
 @pytest.mark.parametrize("rows", [5000, 10**8])
@@ -179,7 +179,7 @@ def test_touched_columns_of_large_sets_are_exact(rows, batch):
     counts = np.array([1, 2, 63, 1000, 4900])
     missed = [Fraction(math.comb(rows - int(count), batch), math.comb(rows, batch)) for count in counts]
     exact = float(sum(1 - chance for chance in missed))
-    assert column_counts.expected_touched(counts, rows, batch) == pytest.approx(exact, rel=1e-7)
+    assert profile.expected_touched(counts, rows, batch) == pytest.approx(exact, rel=1e-7)
 
 
 def test_batches_that_are_drawn_touch_as_many_columns():
@@ -193,17 +193,17 @@ def test_batches_that_are_drawn_touch_as_many_columns():
 
 def test_the_line_of_zipf_finds_the_slope_that_counts_follow():
     counts = np.round(1e9 * np.arange(1, 5001) ** -0.8).astype(np.int64)
-    line = column_counts.zipf_line(counts)
+    line = profile.zipf_line(counts)
     assert (line.slope, line.scale) == (pytest.approx(0.8, abs=1e-3), pytest.approx(1e9, rel=1e-2))
     assert (line.first, line.last) == (10, 1250)
-    assert column_counts.zipf_line(np.full(100, 7)).slope == pytest.approx(0)
-    assert column_counts.zipf_line(np.array([8, 4])).slope == pytest.approx(1)
+    assert profile.zipf_line(np.full(100, 7)).slope == pytest.approx(0)
+    assert profile.zipf_line(np.array([8, 4])).slope == pytest.approx(1)
 
 
 def test_level_heads_and_rare_columns_do_not_bend_the_line_of_zipf():
     ranks = np.arange(1, 100_001)
     counts = np.maximum(np.round(1e4 * np.maximum(ranks, 10) ** -0.8), 1).astype(np.int64)
-    assert column_counts.zipf_line(counts).slope == pytest.approx(0.8, abs=0.02)
+    assert profile.zipf_line(counts).slope == pytest.approx(0.8, abs=0.02)
 
 
 def test_rows_that_share_columns_or_values_alone_are_no_duplicates():

@@ -11,7 +11,7 @@ from workbench import data, formats
 from workbench.data import DataError
 from workbench.data.labels.meaning import Wanted
 from workbench.data.shards import shuffling
-from workbench.data.shards.meaning import LabelCollector
+from workbench.data.shards.converting import LabelCollector
 
 
 def whole(folder):

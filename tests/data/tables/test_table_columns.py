@@ -80,7 +80,7 @@ def test_text_with_many_values_is_hashed(path, monkeypatch):
 
 
 def test_distinct_values_are_counted_up_to_a_limit(path, monkeypatch):
-    monkeypatch.setattr("workbench.data.tables.survey.MOST_DISTINCT", 50)
+    monkeypatch.setattr("workbench.data.tables.guessing.MOST_DISTINCT", 50)
     visits = next(column for column in guess(path) if column.name == "visits")
     assert (visits.found.distinct, visits.found.is_least, visits.kind) == (50, True, "number")
 

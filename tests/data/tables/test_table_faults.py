@@ -82,7 +82,7 @@ def test_a_number_beyond_float32_is_refused_where_it_is_kept(tmp_path):
 
 
 def test_too_many_values_for_one_column_each_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.data.tables.categories.MOST_VALUES", 2)
+    monkeypatch.setattr("workbench.data.tables.assembly.MOST_VALUES", 2)
     with pytest.raises(DataError, match=r"rows\.csv:4: column 'colour' has more than 2 values; say encoding = "):
         read(tmp_path, HEAD + ROWS + "1,green,0\n", columns={"columns": {"colour": CATEGORY}})
 

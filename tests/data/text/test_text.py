@@ -9,8 +9,8 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from workbench import data
 from workbench.data import DataError, cache
 from workbench.data.text import documents
-from workbench.sweep.problem import make_problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.spec import Cell
 
 DOCUMENTS = ["The cat sat on the mat", "a dog sat", "Cats and dogs and the cat", "on the mat the dog", "mat!"]
 LABELS = ["cat", "dog", "cat", "dog", "cat"]

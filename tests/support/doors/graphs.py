@@ -8,12 +8,12 @@ import numpy as np
 
 from tests.support.doors.cases import LABELS, WEIGHTS, WIDTH, Case, dense, of_each, of_written
 from tests.support.malformed import WRITTEN, sound
-from workbench import data, executor, formats, graph, module, ops, train
+from workbench import data, executor, formats, graph, module, ops, training
 
 
-def _bound(format: str, training: bool = True) -> Any:
+def _bound(format: str, is_training: bool = True) -> Any:
     x, w = graph.variable("x", format=format), graph.variable("w")
-    request = {"w": "write"} if training else "null"
+    request = {"w": "write"} if is_training else "null"
     return executor.bind(ops.dot(x, w), {"w": WEIGHTS.copy()}, shapes={"x": (4, 5)}, grad_req=request)
 
 
@@ -28,12 +28,12 @@ def of_executor() -> Iterator[Case]:
         return executor.bind(ops.dot(graph.constant(x), w)).forward
 
     def held(x: Any) -> Callable[[], Any]:
-        bound = _bound(x.format, training=False)
+        bound = _bound(x.format, is_training=False)
         bound.forward(x=x)
         return bound.forward
 
     yield from of_each("bind", bind)
-    yield from of_each("forward", lambda x: _bound(x.format, training=False).forward(x=x))
+    yield from of_each("forward", lambda x: _bound(x.format, is_training=False).forward(x=x))
     yield from of_each("constant", lambda x: constant(x)())
     yield from of_written("forward again", held)
     yield from of_written("forward of a constant again", constant)
@@ -92,7 +92,7 @@ def of_module() -> Iterator[Case]:
 
 def _run(x: Any, **setup: Any) -> Any:
     given = {"model": "linear", "format": "csr", "gradient": "fused", "update": "lazy", "optimizer": "sgd", **setup}
-    return train.make_run(train.Setup(**given, batch_rows=2), x, LABELS, width=WIDTH)
+    return training.make_run(training.Setup(**given, batch_rows=2), x, LABELS, width=WIDTH)
 
 
 def of_training() -> Iterator[Case]:

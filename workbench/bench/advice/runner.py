@@ -1,30 +1,239 @@
 """A case is swept in full, then advised on within a share of the time that took; one row says what came of both."""
 
 import hashlib
+import itertools
+import math
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workbench import formats, store
-from workbench.advise import Answer, advise
-from workbench.advise.advising import SECONDS_LEAST, wait
-from workbench.advise.contenders import is_faithful
+from workbench.advising import Answer, advise
+from workbench.advising.advising import SECONDS_LEAST, SECONDS_START, affordable, wait
+from workbench.advising.contenders import contenders, is_faithful, is_lazy_exact
 from workbench.analysis import cells
-from workbench.analysis.advice import LINE, SHARE
-from workbench.bench.advice.cases import Case, every_contender
+from workbench.analysis.advice import LINE, SHARE, is_of
 from workbench.measure import closure, machine
-from workbench.measure.rounds import LOOKS
-from workbench.sweep import estimate, grid, run_folder
-from workbench.sweep.problem import make_problem
-from workbench.sweep.spec import Cell, Spec, validate
+from workbench.measure.posterior import DEVIATION
+from workbench.measure.rounds import MOST
+from workbench.settings import BY_NAME
+from workbench.sweeps import estimate, grid, run_folder
+from workbench.sweeps.budget import LEAST_OF_RACE
+from workbench.sweeps.problem import make_problem
+from workbench.sweeps.schedule import Comparison, Course
+from workbench.sweeps.spec import Cell, Spec, SpecError, allowed, validate
+
+# Races played back from recorded times: what a way to race would choose in a budget, over many draws; nothing runs.
+#
+# The seconds of each contender are those that a full sweep has recorded. A trial in a replay gives them times
+# lognormal noise, and takes what a trial of that sweep took; rounds, who leaves, when time is out and what is chosen
+# come from the code that advice runs on. So ways to race are compared over many more draws than could be measured.
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to spend the budget: with as many contenders as it affords or all of them, in a race or not, how often."""
+
+    is_race: bool = True
+    is_cut: bool = True
+    rounds: int = MOST
+
+
+WAYS = {
+    "as advice does": Way(),
+    "a race of all": Way(is_cut=False),
+    "rounds of all": Way(is_race=False, is_cut=False),
+    "one round of all": Way(is_race=False, is_cut=False, rounds=1),
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A case as a full sweep has it: its contenders, likeliest first, their seconds of a step, what a trial takes."""
+
+    case: str
+    cells: tuple[Mapping[str, Any], ...]
+    least: float
+    seconds_trial: float
+    seconds_sweep: float
+
+
+@dataclass(frozen=True)
+class Played:
+    """Result of one race: times of the least that was chosen, whether its side was right, seconds it took."""
+
+    regret: float
+    is_right_side: bool
+    seconds: float
+
+
+def recorded(rows: Iterable[Mapping[str, Any]]) -> list[Recorded]:
+    """The cases of good rows of the suite of advice (`store.ADVICE`), the newest row of each."""
+    return list({row["case"]: _case(row) for row in rows if row["status"] == "ok"}.values())
+
+
+def _case(row: Mapping[str, Any]) -> Recorded:
+    able = [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
+    settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
+    named = [{"launch": "kernels", "hold": "format", **one} for one in contenders(settings)]
+    ordered = [cell for one in named for cell in able if is_of(cell, one)]
+    least = min(cell["seconds"] for cell in able)
+    each = row["seconds_sweep"] / max(row["trials_sweep"], 1)
+    return Recorded(row["case"], tuple(ordered), least, each, row["seconds_sweep"])
+
+
+def play(case: Recorded, way: Way, seconds: float, rng: np.random.Generator, noise: float = DEVIATION) -> Played:
+    """One race in a budget of seconds; `noise` is the standard deviation of the log ratio of two trials."""
+    named = {str(place): cell for place, cell in enumerate(case.cells[: _most(case, way, seconds)])}
+    dense = frozenset(key for key, cell in named.items() if cell["format"] == "dense")
+    course = Course(Comparison({key: Cell() for key in named}, dense), way.rounds, way.is_race)
+    spent = SECONDS_START
+    for key, number in _trials(course):
+        if way.is_race and number >= LEAST_OF_RACE and spent + case.seconds_trial > seconds:
+            break
+        spent += case.seconds_trial
+        drawn = named[key]["seconds"] * math.exp(noise / math.sqrt(2) * rng.standard_normal())
+        course.add({"key": key, "status": "ok", "run": "", "round": course.measured, "seconds_step": drawn})
+        if not way.is_race and spent > seconds and number + 1 >= len(named):
+            break
+    chosen = named[str(course.posterior.best())]
+    best = min(case.cells, key=lambda cell: cell["seconds"])
+    is_right = (chosen["format"] == "dense") == (best["format"] == "dense")
+    return Played(chosen["seconds"] / case.least, is_right, spent)
+
+
+def _most(case: Recorded, way: Way, seconds: float) -> int:
+    """Number of cells that a race begins with: two of them are dense, on all threads and on one."""
+    return affordable(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
+
+
+def _trials(course: Course) -> Iterator[tuple[str, int]]:
+    """Key and number of each trial, as long as one is due."""
+    number = 0
+    while course.due():
+        for task in course.round():
+            yield task.key, number
+            number += 1
+
+
+def replays(
+    cases: Sequence[Recorded], draws: int = 50, seed: int = 0, share: float = SHARE, noise: float = DEVIATION
+) -> dict[tuple[str, str], list[Played]]:
+    """By case and way what came of so many races, each in that share of the time of the case's sweep."""
+    return {
+        (case.case, name): [play(case, way, share * case.seconds_sweep, rng, noise) for _ in range(draws)]
+        for case in cases
+        for name, way in WAYS.items()
+        for rng in [np.random.default_rng([seed, *case.case.encode()])]
+    }
+
+
+# The cases that advice is judged by: synthetic and built-in data, from very sparse to dense, and models of each kind.
+#
+# Always the same answer must lose: some cases are won by sparse, some by dense (40 to 100 % density, 64 to 512
+# columns), and in some the two are close.
+
+
+VARIED = ("format", "engine", "gradient", "update", "launch")
+"""Settings of which a full sweep has all values that go together."""
+HOLDS = ("format", "csr")
+"""What dense data is held as: smaller types hold few data sets exactly, and none of the synthetic ones."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A data set, a model and how it is trained: settings of a cell."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+DATA: dict[str, dict[str, Any]] = {
+    "text": {"dataset": "stdlib", "features": 2048},
+    "clicks": {"dataset": "power_law", "rows": 16_384, "features": 1_000_000, "density": 2e-5},
+    "middling": {"dataset": "uniform", "rows": 8_192, "features": 2_048, "density": 0.03},
+    "thick": {"dataset": "uniform", "rows": 8_192, "features": 256, "density": 0.4},
+    "words": {"dataset": "power_law", "rows": 8_192, "features": 20_000, "density": 0.005},
+    "half": {"dataset": "uniform", "rows": 4_096, "features": 1_024, "density": 0.15},
+    "ratings": {"dataset": "low_rank"},
+    "narrow": {"dataset": "power_law", "rows": 16_384, "features": 512, "density": 0.06},
+    "full": {"dataset": "uniform", "rows": 8_192, "features": 128, "density": 1.0},
+    "wide": {"dataset": "uniform", "rows": 8_192, "features": 512, "density": 0.8},
+    "table": {"dataset": "mixed", "rows": 16_384, "features": 64, "density": 0.6},
+    "columns": {"dataset": "mixed", "rows": 8_192, "features": 512, "density": 0.45},
+    "level": {"dataset": "uniform", "rows": 8_192, "features": 256, "density": 0.14},
+    "joined": {"dataset": "stdlib", "features": 2048, "rows": 8_192, "density": 0.15},
+    "near": {"dataset": "uniform", "rows": 8_192, "features": 1_024, "density": 0.15},
+    "entries": {"dataset": "mixed", "rows": 8_192, "features": 1_024, "density": 0.15},
+}
+"""Settings of the data of the cases, by name."""
+
+CASES = (
+    Case("text softmax", {**DATA["text"], "model": "softmax", "optimizer": "sgd", "width": 16, "merge": True}),
+    Case("clicks logistic", {**DATA["clicks"], "model": "logistic", "optimizer": "adagrad"}),
+    Case("middling linear", {**DATA["middling"], "model": "linear", "optimizer": "adagrad", "width": 16}),
+    Case("thick logistic", {**DATA["thick"], "model": "logistic", "optimizer": "sgd"}),
+    Case("words softmax", {**DATA["words"], "model": "softmax", "optimizer": "adagrad", "width": 64}),
+    Case("words logistic adam", {**DATA["words"], "model": "logistic", "optimizer": "adam"}),
+    Case("half logistic", {**DATA["half"], "model": "logistic", "optimizer": "adagrad", "batch_rows": 64}),
+    Case("half linear", {**DATA["half"], "model": "linear", "optimizer": "momentum", "width": 64}),
+    Case("narrow softmax", {**DATA["narrow"], "model": "softmax", "optimizer": "adagrad", "width": 8}),
+    Case("narrow logistic", {**DATA["narrow"], "model": "logistic", "optimizer": "ftrl", "batch_rows": 1024}),
+    Case("ratings factors", {**DATA["ratings"], "model": "matrix_factorization", "optimizer": "adagrad", "width": 16}),
+    Case("clicks factors", {**DATA["clicks"], "model": "factorization_machine_logistic", "optimizer": "adagrad"}),
+    Case("full softmax", {**DATA["full"], "model": "softmax", "optimizer": "sgd", "width": 10}),
+    Case("wide logistic", {**DATA["wide"], "model": "logistic", "optimizer": "adagrad", "batch_rows": 64}),
+    Case("table logistic", {**DATA["table"], "model": "logistic", "optimizer": "adagrad", "batch_rows": 64}),
+    Case("columns linear", {**DATA["columns"], "model": "linear", "optimizer": "momentum", "width": 8}),
+    Case("level logistic", {**DATA["level"], "model": "logistic", "optimizer": "sgd"}),
+    Case("joined softmax", {**DATA["joined"], "model": "softmax", "optimizer": "sgd", "width": 4, "merge": True}),
+    Case("near softmax", {**DATA["near"], "model": "softmax", "optimizer": "sgd", "width": 16}),
+    Case("entries softmax", {**DATA["entries"], "model": "softmax", "optimizer": "adagrad", "width": 8}),
+)
+QUICK = (
+    *("clicks logistic", "middling linear", "narrow softmax", "words softmax"),
+    *("thick logistic", "full softmax", "table logistic", "columns linear"),
+    *("level logistic", "joined softmax", "near softmax", "entries softmax"),
+)
+"""Four that sparse wins, four that dense wins, four that are close."""
+
+
+def chosen(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
+    """The cases of these names, or all, or the quick ones; an unknown name is an error that lists the known ones."""
+    by_name = {case.name: case for case in CASES}
+    wanted = list(names) or (QUICK if is_quick else by_name)
+    if unknown := [name for name in wanted if name not in by_name]:
+        raise SpecError(f"There is no case {unknown[0]!r}; there is: {', '.join(by_name)}.")
+    return [by_name[name] for name in wanted]
+
+
+def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All settings that go together on the CPU; an exact update only if a lazy one trains another model."""
+    values = {**{name: allowed(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
+    named = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+    is_same = is_lazy_exact(Cell(**settings))
+    able = [one for one in named if one["launch"] != "graph" and not (is_same and one["update"] == "exact")]
+    return [one for one in able if not _is_no_cell({**settings, **one})]
+
+
+def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
+    """Reason why a cell means nothing; dense data is that of BLAS and a dense gradient alone."""
+    is_baseline = settings["engine"] == "dense" and settings["gradient"] == "dense"
+    return grid.why_dropped(Cell(**settings)) or (settings["format"] == "dense" and not is_baseline)
+
 
 Follow = Callable[[str, Path, float, float], None]
 SWEEP = "sweep"
 """The run folder of the full sweep of a case."""
-ADVISING = ("workbench.advise.advising", "workbench.sweep.supervising")
+ADVISING = ("workbench.advising.advising", "workbench.sweeps.supervising")
 """Modules that advise: a case is measured anew where their code has changed."""
+ROUNDS = 4
+"""Rounds of a full sweep at most."""
 MOST_DISTURBED = 0.25
 """Largest share of cells that may be disturbed in all rounds of a full sweep: the fastest may be among them."""
 
@@ -89,7 +298,7 @@ def full_sweep(case: Case) -> Spec:
             "name": case.name.replace(" ", "-"),
             "axes": dict(case.settings),
             "contenders": every_contender(case.settings),
-            "measure": {"rounds": LOOKS[0], "roofs": False},
+            "measure": {"rounds": ROUNDS, "roofs": False},
             "limits": {"seconds_cell": 30.0},
         }
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 from workbench.bench.fair.contract import Competitor, Trainer
 from workbench.bench.fair.problem import Problem, error_of
+from workbench.measure.clock import median_interval
 from workbench.measure.machine import OtherPrograms
 from workbench.measure.rounds import turned
-from workbench.measure.stats import median_interval
 
 Record = dict[str, Any]
 Clock = Callable[[], float]

@@ -22,8 +22,8 @@ from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
 from workbench.measure.stack import stack
-from workbench.sweep import sources
-from workbench.sweep.spec import Cell
+from workbench.sweeps import sources
+from workbench.sweeps.spec import Cell
 
 WORK = "workbench.bench.fair.child:answers"
 PRELOAD = "workbench.bench.fair.preload"
@@ -140,7 +140,7 @@ def done_keys(records: Sequence[Record]) -> set[str]:
 
 def source_hash() -> str:
     """Hash of the code that draws the rows, trains, and times, that of all candidates."""
-    roots = {"workbench.bench.fair.child", "workbench.measure.serve"} | {origin(one.name) for one in competitors()}
+    roots = {"workbench.bench.fair.child", "workbench.measure.child"} | {origin(one.name) for one in competitors()}
     for model in ("logistic", "softmax"):
         cells = [
             {"gradient": "fused"},

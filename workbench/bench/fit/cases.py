@@ -1,17 +1,17 @@
 """A case: a data set and a model, named as a sweep's cell names them, and the rows held out. How to add one: a line."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from workbench import data, models
-from workbench.bench.fit.contract import Rows
-from workbench.bench.fit.judge import Judge, some_users
+from workbench.bench.fit.choosing import Judge, some_users
+from workbench.bench.fit.contract import Contender, Rows
 from workbench.bench.shapes import BenchError
-from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import HELD_OUT, facts_of, make_problem, parts, targets, with_held_out
-from workbench.sweep.spec import Cell
+from workbench.sweeps.grid import setup_of
+from workbench.sweeps.problem import HELD_OUT, facts_of, make_problem, parts, targets, with_held_out
+from workbench.sweeps.spec import Cell
 
 
 @dataclass(frozen=True)
@@ -131,3 +131,22 @@ def chosen(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
             raise BenchError(f"There is no case {name!r}; there is: {'; '.join(known)}.")
     wanted = names or (QUICK if quick else tuple(known))
     return [case for case in CASES if case.name in wanted]
+
+
+# Requests to the processes of a case: settings of a contender.
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Request to a process: a contender of a case, settings by number, and where there is one the target.
+
+    `before` are the points that are known of a setting, by number, where a training is begun anew for each.
+    """
+
+    case: Case
+    contender: Contender
+    values: Sequence[tuple[int, dict[str, float]]]
+    seconds: float
+    target: float | None = None
+    ladder: Sequence[int] = ()
+    before: Mapping[int, Sequence[Sequence[float]]] = field(default_factory=dict)

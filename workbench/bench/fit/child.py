@@ -2,21 +2,174 @@
 
 Answers are `{"facts": ...}` once, then of each setting `{"setting": number}`, `{"point": [...]}` as they are reached,
 and `{"done": {...}}`.
+
+>>> ticks = iter(range(100))
+>>> judged = iter([3.0, 2.0, 1.0, 0.5])
+>>> leave = Leave(seconds=100, target=1.0)
+>>> points = of_steps(iter([None] * 4), lambda scorer: next(judged), leave, lambda: next(ticks))
+>>> [(point.seconds, point.value) for point in points]
+[(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from workbench.bench.child import set_threads
 from workbench.bench.fit.cases import Case, judge_of
+from workbench.bench.fit.choosing import TOLERANCES, Judge, is_reached
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, get
-from workbench.bench.fit.course import LADDER, Leave, Point, course
-from workbench.bench.fit.judge import Judge
 from workbench.measure.machine import OtherPrograms
+
+# The course of one training: the seconds it took to each point, what was reached there, and when it is left.
+
+
+APART, APART_TRIED, APART_ORDER = 1.05, 1.1, 1.2
+"""Seconds of a point by those of the point judged before it, at least: the time to a target is known to this factor.
+
+The second is where there is no target yet, the third of an order, of which judging takes longer."""
+EVERY = 64
+"""First points of a training to a target that are judged each: one that goes up and down on its way is else at the
+target in one round, and past it unseen in the next."""
+LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
+"""Most iterations of a training that is begun anew for each point."""
+SPENT = 2.0
+"""Seconds of all fits of a training that is begun anew for each point, by those of `Leave`, at most: with the fits
+before it one of so many seconds takes about four times as long."""
+WITHOUT_GAIN, LEAST = 0.6, 6
+"""A training is left where the best point lies before this share of its seconds, and so many points back."""
+GAIN, SECONDS_FAST = TOLERANCES[0] / 10, 0.5
+"""After so many seconds a point is better by this share at least: at a lesser pace a training of 20 s does not come as
+much further as the tightest target allows for. Before, when many trainings are slow, any gain counts."""
+
+Clock = Callable[[], float]
+Measured = Callable[[Scorer], float]
+
+
+class Point(NamedTuple):
+    """Seconds from the start of the training, the measure there, and the number of the point or of iterations."""
+
+    seconds: float
+    value: float
+    number: int
+
+
+@dataclass
+class Leave:
+    """Conditions to leave a training: after `seconds`, at a target, where nothing is gained any more."""
+
+    seconds: float
+    target: float | None = None
+    larger_is_better: bool = False
+    best: Point | None = None
+    seen: int = 0
+    of_best: int = 0
+    why: str = "done"
+    """target, lost (no number), limit (of the seconds) or no gain; done where the training came to its own end."""
+
+    @property
+    def apart(self) -> float:
+        """Seconds of a point by those of the point judged before it, at least."""
+        if self.larger_is_better:
+            return APART_ORDER
+        if self.target is None:
+            return APART_TRIED
+        return APART if self.seen >= EVERY else 1.0
+
+    def at(self, point: Point) -> bool:
+        """Whether this point, the next one, is the last."""
+        self.seen += 1
+        if self.best is None or self._is_better(point, self.best):
+            self.best, self.of_best = point, self.seen
+        is_old = self.best.seconds < WITHOUT_GAIN * point.seconds and self.seen - self.of_best >= LEAST
+        is_stale = is_old and self.target is None  # to a target only those go that have come there before
+        ends = {
+            "target": self.target is not None and is_reached(point.value, self.target, self.larger_is_better),
+            "lost": not math.isfinite(point.value),
+            "no gain": is_stale,
+            "limit": point.seconds >= self.seconds,
+        }
+        self.why = next((why for why, is_so in ends.items() if is_so), self.why)
+        return any(ends.values())
+
+    def _is_better(self, point: Point, best: Point) -> bool:
+        sign = -1.0 if self.larger_is_better else 1.0
+        least = GAIN * abs(best.value) if point.seconds > SECONDS_FAST else 0.0
+        return sign * point.value < sign * best.value - least
+
+
+def of_steps(
+    points: Iterator[Scorer], measured: Measured, leave: Leave, clock: Clock = perf_counter
+) -> Iterator[Point]:
+    """The points of a training that goes on from one to the next; judging is beside the clock."""
+    seconds, judged = 0.0, 0.0
+    for number in range(1, 1 << 62):
+        start = clock()
+        scorer = next(points)
+        seconds += clock() - start
+        if seconds < leave.apart * judged and seconds < leave.seconds:
+            continue
+        judged = seconds
+        point = Point(float(seconds), measured(scorer), number)
+        yield point
+        if leave.at(point):
+            return
+
+
+def of_refits(
+    refit: Callable[[int], tuple[Scorer, bool]],
+    measured: Measured,
+    leave: Leave,
+    clock: Clock = perf_counter,
+    ladder: Iterable[int] = LADDER,
+    before: Sequence[Point] = (),
+) -> Iterator[Point]:
+    """The points of a training that is begun anew for each: its seconds are those of that one fit alone.
+
+    Those that are known from `before` come first, and are not trained again. It is left, too, where all fits together
+    took `SPENT` times the seconds.
+    """
+    for point in before:
+        yield point
+        leave.at(point)
+    most, spent = max((point.number for point in before), default=0), sum(point.seconds for point in before)
+    for iterations in (each for each in ladder if each > most):
+        start = clock()
+        scorer, is_done = refit(iterations)
+        point = Point(float(clock() - start), measured(scorer), iterations)
+        spent += point.seconds
+        yield point
+        is_left = leave.at(point)
+        if is_done or is_left or spent >= SPENT * leave.seconds:
+            leave.why = "done" if is_done else leave.why if is_left else "limit"
+            return
+
+
+def course(
+    contender: Contender,
+    rows: Rows,
+    value: Value,
+    measured: Measured,
+    leave: Leave,
+    ladder: Iterable[int] = LADDER,
+    before: Sequence[Point] = (),
+) -> Iterator[Point]:
+    """The points of a contender with one setting; `before` are those known of a training begun anew for each.
+
+    What it prepares is made here, before any clock starts.
+    """
+    contender.prepare(rows)
+    if contender.steps is not None:
+        return of_steps(contender.steps(rows, value), measured, leave)
+    refit = contender.refit
+    assert refit is not None
+    return of_refits(lambda iterations: refit(rows, value, iterations), measured, leave, ladder=ladder, before=before)
+
 
 ROWS_WARM = 2048
 POINTS_WARM = 3

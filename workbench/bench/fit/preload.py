@@ -13,7 +13,7 @@ import sklearn.linear_model
 import sklearn.multioutput  # noqa: F401
 
 import workbench.bench.fit.child
-import workbench.sweep.preload  # noqa: F401
+import workbench.sweeps.preload  # noqa: F401
 from workbench.bench.fit import contract
 
 contract.names()

@@ -1,7 +1,7 @@
 """The part in which training on all threads meets training on one, on a quiet machine and beside a busy core.
 
 Beside a program that holds one of the cores, threads that wait for each other would take many times as long as one.
-Calls that yield to it (`kernels.yielding`) take at most `MOST` times as long. Trials count whatever ran beside them.
+Calls that yield to it (`kernels.choosing`) take at most `MOST` times as long. Trials count whatever ran beside them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.groups import CONTENDERS, key_of, split_key
-from workbench.bench.self_trial.outcomes import compared, counted
 from workbench.bench.self_trial.threads import NAMES
+from workbench.bench.self_trial.trials import CONTENDERS, compared, counted, key_of, split_key
 from workbench.measure import loads
 from workbench.measure.rounds import LOOKS, ratio_of, turned
-from workbench.sweep import grid
-from workbench.sweep.spec import Cell
+from workbench.sweeps import grid
+from workbench.sweeps.spec import Cell
 
 FILE = "self-busy.jsonl"
 CONDITIONS = (loads.QUIET, "busy core")

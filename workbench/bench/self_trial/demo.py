@@ -14,12 +14,13 @@ import numpy as np
 
 from workbench import store
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.outcomes import counted, outcome
+from workbench.bench.self_trial.trials import counted, outcome
 from workbench.measure import loads
-from workbench.measure.rounds import Decision, Ratio
-from workbench.sweep import spec
-from workbench.sweep.schedule import Schedule
-from workbench.sweep.spec import Spec
+from workbench.measure.posterior import Ratio
+from workbench.measure.rounds import Decision
+from workbench.sweeps import spec
+from workbench.sweeps.schedule import Schedule
+from workbench.sweeps.spec import Spec
 
 FILE = "self-demo.jsonl"
 SPEC = Path(__file__).parents[2] / "specs" / "demo_density.toml"

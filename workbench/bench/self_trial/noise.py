@@ -1,74 +1,137 @@
-"""Recorded noise: what the trials of contenders next to each other do while nothing changes.
+"""Recorded noise: what the trials of candidates next to each other do while nothing but the machine changes.
 
 A recording is rows of trials in rounds: the contenders of a group there and back, so that each has two trials a round,
-its halves. The `key` of a row ends with the name of its half.
+its halves, quiet or beside a load. The `key` of a row ends with the name of its half.
 """
 
 import math
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from workbench.bench.self_trial.groups import CONTENDERS, contender_of, group_of, split_key
-from workbench.bench.self_trial.outcomes import SelfTrialError
-from workbench.measure import rounds
+from workbench.bench.self_trial import trials
+from workbench.bench.self_trial.trials import CONTENDERS, SelfTrialError, contender_of, group_of, groups, split_key
+from workbench.measure import loads, machine, rounds
+from workbench.measure.loads import QUIET
+from workbench.measure.rounds import turned
+from workbench.sweeps.schedule import Task
+from workbench.sweeps.spec import Cell
 
 Row = Mapping[str, Any]
 
 HALVES = ("there", "back")
-LEAST = rounds.LOOKS[-1]
+LEAST = rounds.MOST
 """Whole rounds of a group below which a recording of it is no base for a simulation."""
 
 
 @dataclass(frozen=True)
-class Noise:
-    """Residuals of a recording: for each group log seconds [rounds, contenders, halves] less the contender's mean.
+class Group:
+    """Recorded rounds of a group beside one load, arrays [rounds, contenders, halves] in the order of the recording.
 
-    Rounds are in the order of the recording; one in which a trial is missing or was disturbed is left out. Residuals
-    are sqrt(n / (n - 1)) times as large as they were found, since their own mean was taken from n rounds.
+    `logs` are log seconds less the mean of the contender's undisturbed trials without a load, so what a load does to
+    all trials of a contender is in them. `disturbed` tells beside which trials other programs ran.
     """
 
-    groups: tuple[np.ndarray, ...]
+    logs: np.ndarray
+    disturbed: np.ndarray
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The groups of a recording, by load; rounds in which a trial is missing are left out."""
+
+    groups: Mapping[str, tuple[Group, ...]]
 
     def pair_sd(self, first: int, second: int) -> float:
-        """Standard deviation of the log ratio of two contenders in one half of a round, over all groups."""
-        logs = [(residuals[:, first] - residuals[:, second]).ravel() for residuals in self.groups]
+        """Standard deviation of the log ratio of two contenders in one half of a round, quiet, over all groups."""
+        logs = [(group.logs[:, first] - group.logs[:, second]).ravel() for group in self.groups[QUIET]]
         return math.sqrt(float(np.mean([log.var() for log in logs])))
 
     def scaled(self, factor: float) -> "Noise":
-        """The same noise, `factor` times as large."""
-        return Noise(tuple(factor * residuals for residuals in self.groups))
+        """The quiet noise, `factor` times as large."""
+        return Noise({QUIET: tuple(Group(factor * one.logs, one.disturbed) for one in self.groups[QUIET])})
 
 
 def noise_of(rows: Iterable[Row]) -> Noise:
-    """The noise of recorded rows; `SelfTrialError` where no group has `LEAST` whole rounds. O(rows)."""
-    trials: dict[tuple, dict[tuple, dict[tuple, float]]] = {}
+    """The noise of recorded rows; `SelfTrialError` if no group has `LEAST` whole quiet rounds. O(rows)."""
+    found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool]]]] = {}
     for row in rows:
-        if row["status"] == "ok" and row["seconds_step"]:
+        if row["status"] in ("ok", "disturbed") and row["seconds_step"]:
             name = contender_of(row), HALVES.index(split_key(row["key"])[1])
-            found = trials.setdefault(group_of(row), {}).setdefault((row["run"], row["round"]), {})
-            found[name] = math.log(row["seconds_step"])
-    kept = [_whole(by_round) for by_round in trials.values()]
-    kept = [logs for logs in kept if len(logs) >= LEAST]
-    if not kept:
-        most = max((len(_whole(by_round)) for by_round in trials.values()), default=0)
+            which = group_of(row), trials.load_of(row["experiment"])
+            of_round = found.setdefault(which, {}).setdefault((row["run"], row["round"]), {})
+            of_round[name] = math.log(row["seconds_step"]), is_disturbed(row)
+    whole = {which: _whole(by_round) for which, by_round in found.items()}
+    middles = {group: _middle(one) for (group, load), one in whole.items() if load == QUIET}
+    kept: dict[str, list[Group]] = {}
+    for (group, load), one in whole.items():
+        middle = middles.get(group)
+        if middle is not None and len(one.logs) >= LEAST:
+            kept.setdefault(load, []).append(Group(one.logs - middle, one.disturbed))
+    if QUIET not in kept:
+        most = max((len(one.logs) for which, one in whole.items() if which[1] == QUIET), default=0)
         raise SelfTrialError(
-            f"Simulations need noise of this machine: a group with {LEAST} recorded rounds, all trials of which were "
-            f"left alone; there is one with {most}. Record more first: workbench bench self record"
+            f"Simulations need noise of this machine: a group with {LEAST} recorded rounds without a load; there is "
+            f"one with {most}. Record more first: workbench bench self record"
         )
-    return Noise(tuple(residuals_of(logs) for logs in kept))
+    return Noise({load: tuple(groups) for load, groups in kept.items()})
 
 
-def residuals_of(logs: np.ndarray) -> np.ndarray:
-    """Residuals of log seconds [rounds, contenders, halves] of one group, as large as those of an unknown mean."""
-    n = len(logs)
-    return (logs - logs.mean((0, 2), keepdims=True)) * math.sqrt(n / (n - 1))
+def is_disturbed(row: Row) -> bool:
+    """Whether other programs ran beside a recorded trial."""
+    return (row["busy_others"] or 0.0) > machine.disturbance_limit(row["threads"] or 1)
 
 
-def _whole(by_round: Mapping[tuple, Mapping[tuple, float]]) -> np.ndarray:
-    """Log seconds [rounds, contenders, halves] of the rounds that have all trials."""
+def _middle(group: Group) -> np.ndarray | None:
+    """Mean log seconds of each contender [contenders, 1] in undisturbed trials; None if one has none."""
+    counts = (~group.disturbed).sum((0, 2), keepdims=True)[0]
+    if not counts.all():
+        return None
+    return np.asarray(np.where(group.disturbed, 0.0, group.logs).sum((0, 2), keepdims=True)[0] / counts)
+
+
+def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool]]]) -> Group:
+    """The rounds that have all trials, in the order of the recording."""
     places = [(name, half) for name in CONTENDERS for half in range(len(HALVES))]
-    logs = [[found[place] for place in places] for _, found in sorted(by_round.items()) if len(found) == len(places)]
-    return np.array(logs).reshape(len(logs), len(CONTENDERS), len(HALVES))
+    every = [[found[place] for place in places] for _, found in sorted(by_round.items()) if len(found) == len(places)]
+    values = np.array(every, float).reshape(len(every), len(CONTENDERS), len(HALVES), 2)
+    return Group(values[..., 0], values[..., 1].astype(bool))
+
+
+# The part that records noise: rounds of all groups, each contender there and back, as a sweep measures them.
+#
+# Quiet, and beside each load in turn, so that each condition has its share of the budget.
+
+
+FILE = "self-noise.jsonl"
+CONDITIONS = (loads.QUIET, loads.QUIET, *loads.LOADS)
+"""Conditions that are recorded; without a load twice as long."""
+
+
+def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
+    """Record rounds until the budget is over; the first of each condition is always finished.
+
+    No outcome: simulations read the rows.
+    """
+    every = groups()
+    for share, load in enumerate(CONDITIONS, 1):
+        number, part = 0, trials.Budget(share / len(CONDITIONS) * budget.seconds, started=budget.started)
+        with loads.running(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
+            while not number or not part.is_over:
+                for group in random.Random(number).sample(every, len(every)):
+                    for task in there_and_back(group, number):
+                        budget.tell(f"recording noise, {load}, round {number + 1}")
+                        measured.measure_once(task)
+                number += 1
+    return []
+
+
+def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
+    """The trials of a group in a round: all contenders in the order of the round, then all in the opposite order."""
+    order = turned(list(CONTENDERS), number)
+    there = [trials.task_of(group[name], HALVES[0], number) for name in order]
+    return there + [trials.task_of(group[name], HALVES[1], number) for name in reversed(order)]

@@ -18,12 +18,21 @@ import numpy as np
 
 from workbench import store
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.groups import CONTENDERS, DATA, cell_of, split_key
-from workbench.bench.self_trial.outcomes import SelfTrialError, compared, counted, outcome
+from workbench.bench.self_trial.trials import (
+    CONTENDERS,
+    DATA,
+    SelfTrialError,
+    cell_of,
+    compared,
+    counted,
+    outcome,
+    split_key,
+)
 from workbench.measure.machine import disturbance_limit
-from workbench.measure.rounds import LOOKS, Ratio, ratio_of, turned
-from workbench.sweep import grid, run_folder, trial
-from workbench.sweep.spec import Cell, Spec, dump
+from workbench.measure.posterior import Ratio
+from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.sweeps import grid, run_folder, trial
+from workbench.sweeps.spec import Cell, Spec, dump
 
 FILE = "self-panel.jsonl"
 ALONE, SEEN = NAMES = ("alone", "seen")
@@ -131,7 +140,7 @@ def outcomes(rows: list[Row]) -> Iterator[dict[str, Any]]:
     names = {grid.key(cell): name for name, cell in cells().items()}
     for key, own in by_cell.items():
         sides = {way: _seconds(own, way) for way in NAMES}
-        yield _outcome(names.get(key, key), ratio_of(sides[SEEN], sides[ALONE], len(by_cell)))
+        yield _outcome(names.get(key, key), ratio_of(sides[SEEN], sides[ALONE]))
     means = {way: _means(list(by_cell.values()), way) for way in NAMES}
     yield _outcome(TOGETHER, ratio_of(means[SEEN], means[ALONE]))
     for way in NAMES:

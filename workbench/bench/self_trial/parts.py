@@ -13,15 +13,14 @@ from workbench.bench.self_trial import (
     busy,
     demo,
     noise,
-    outcomes,
     panel,
-    record,
     same,
     simulations,
     slow,
     threads,
     threshold,
     trials,
+    turns,
 )
 
 Rows = list[dict[str, Any]]
@@ -38,7 +37,7 @@ class Part:
 
 def recorded(folder: Path) -> noise.Noise:
     """The noise that was recorded on this machine; `SelfTrialError` where it is not enough."""
-    return noise.noise_of(trials.of_this_machine(trials.read(folder / record.FILE)))
+    return noise.noise_of(trials.of_this_machine(trials.read(folder / noise.FILE)))
 
 
 def _simulated(simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str) -> Part:
@@ -51,13 +50,17 @@ def _simulated(simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], wh
 
 
 PARTS = {
-    "record": Part("records noise of this machine, which the simulations need", 0.25, record.record),
+    "record": Part("records noise of this machine, which the simulations need", 0.25, noise.record),
     "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
+    "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
     "power": _simulated(simulations.power, "simulates how often differences are decided"),
     "slow": Part("makes one kernel slower and looks which cells move", 0.07, slow.slow),
     "threshold": Part("runs loads beside trials and looks which suffer", 0.07, threshold.threshold),
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
     "busy": Part("lets training on all threads meet itself on one, quiet and beside a busy core", 0.05, busy.busy),
+    "turns": Part(
+        "measures two contenders by fresh processes and in turns, quiet and beside a busy core", 0.07, turns.turns
+    ),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
     "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
     "same": Part("lets contenders meet themselves, quiet and beside loads", 0.6, same.same),
@@ -68,7 +71,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """The parts of these names in their order, all where none is given; `SelfTrialError` lists the known ones."""
     for name in names:
         if name not in PARTS:
-            raise outcomes.SelfTrialError(f"There is no part {name!r} of the self-trial; there is: {', '.join(PARTS)}.")
+            raise trials.SelfTrialError(f"There is no part {name!r} of the self-trial; there is: {', '.join(PARTS)}.")
     return [name for name in PARTS if name in names or not names]
 
 
@@ -86,5 +89,5 @@ def run(
         recorded(folder)  # before anything is measured for minutes
     for name, part in parts.items():
         rows = part.run(folder, trials.Budget(seconds_budget * part.share / shares, told))
-        outcomes.append(folder, rows)
+        trials.append(folder, rows)
         yield name, rows

@@ -1,6 +1,6 @@
 """The part in which a contender meets itself: a winner would be a false one.
 
-Both names of a cell are a comparison of a sweep's own schedule, with its rounds, looks, tries and decisions; several
+Both names of a cell are a comparison of a sweep's own schedule, with its rounds, tries and decisions; several
 comparisons have their rounds in turns, as in a sweep. In a recording of noise each contender meets itself, too, on the
 way there and back.
 """
@@ -11,14 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.bench.self_trial import record, trials
-from workbench.bench.self_trial.groups import groups, key_of, split_key
+import numpy as np
+
+from workbench.bench.self_trial import noise, trials
 from workbench.bench.self_trial.noise import HALVES
-from workbench.bench.self_trial.outcomes import counted
+from workbench.bench.self_trial.trials import counted, groups, key_of, split_key
 from workbench.measure import loads
-from workbench.measure.rounds import LOOKS, Decision, decide, rounds_due
-from workbench.sweep.schedule import Comparison, Course, Schedule
-from workbench.sweep.spec import Cell
+from workbench.measure.posterior import ANYWHERE, FREEDOM, Scatter, Trial, residuals
+from workbench.measure.rounds import MOST as ROUNDS
+from workbench.measure.rounds import Decision, decide, rounds_due
+from workbench.sweeps.schedule import TIMED, Comparison, Course, Schedule
+from workbench.sweeps.spec import Cell
 
 FILE = "self-same.jsonl"
 NAMES = ("first", "second")
@@ -66,44 +69,53 @@ def comparison_of(cell: Cell) -> Comparison:
 
 def judged(folder: Path) -> dict[str, list[Decision]]:
     """Decisions of all comparisons of this machine that came to their end, by load, and of those in the recording."""
-    met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, record.FILE))
-    return decisions(met) | {RECORDED: in_recording(recorded)}
+    met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, noise.FILE))
+    quiet = [row for row in recorded if trials.load_of(row["experiment"]) == loads.QUIET]
+    return decisions(met) | {RECORDED: in_recording(quiet)}
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
     """Decisions by load of the comparisons among the rows that came to their end. O(rows)."""
-    by_comparison: dict[tuple, list[Mapping[str, Any]]] = {}
+    runs: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
-        by_comparison.setdefault((row["experiment"], row["run"], split_key(row["key"])[0]), []).append(row)
+        of_run = runs.setdefault((row["experiment"], row["run"]), {})
+        of_run.setdefault(split_key(row["key"])[0], []).append(row)
     found: dict[str, list[Decision]] = {}
-    for (experiment, *_), own in by_comparison.items():
-        if decision := _decision(own):
-            found.setdefault(trials.load_of(experiment), []).append(decision)
+    for (experiment, _), by_comparison in runs.items():
+        squares, freedom = np.sum([residuals(_trials(own)) for own in by_comparison.values()], axis=0)
+        usual = ANYWHERE.shrunk(float(squares), float(freedom))._replace(freedom=FREEDOM)
+        for own in by_comparison.values():
+            if decision := _decision(own, usual):
+                found.setdefault(trials.load_of(experiment), []).append(decision)
     return found
 
 
-def _decision(rows: list[Mapping[str, Any]]) -> Decision | None:
-    """The decision of one comparison; None where it was cut off."""
-    decision, trials_done = _decided(rows, NAMES), Counter(row["round"] for row in rows)
+def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
+    """The decision of one comparison in whose run rounds scatter as usual; None if it was cut off."""
+    decision, trials_done = _decided(rows, NAMES, usual), Counter(row["round"] for row in rows)
     measured = sum(count == len(NAMES) for count in trials_done.values())
-    return None if rounds_due(decision, measured, LOOKS[-1]) else decision
+    return None if rounds_due(decision, measured, ROUNDS) else decision
 
 
-def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> Decision:
-    sides: dict[str, dict] = {name: {} for name in names}
-    for row in rows:
-        if row["status"] == "ok" and row["seconds_step"]:
-            sides[split_key(row["key"])[1]][row["run"], row["round"]] = row["seconds_step"]
-    first, second = ({name: sides[name]} for name in names)
-    return decide(first, second)
+def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
+    own = _trials(rows)
+    return decide(own, {names[1]}, scatter=(usual or Scatter()).shrunk(*residuals(own)))
+
+
+def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
+    return [
+        Trial(split_key(row["key"])[1], row["seconds_step"], row["run"], row["round"], row["status"] == "disturbed")
+        for row in rows
+        if row["status"] in TIMED and row["seconds_step"]
+    ]
 
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
-    """Decisions of each contender against itself in each twelve rounds of a recording, as a sweep looks at them."""
+    """Decisions of each contender against itself in each twelve rounds of a recording, as a sweep decides them."""
     by_cell: dict[tuple, dict[int, list[Mapping[str, Any]]]] = {}
     for row in rows:
         by_cell.setdefault((row["run"], split_key(row["key"])[0]), {}).setdefault(row["round"], []).append(row)
-    found, most = [], LOOKS[-1]
+    found, most = [], ROUNDS
     for by_round in by_cell.values():
         whole = [by_round[number] for number in sorted(by_round) if len(by_round[number]) == len(HALVES)]
         found += [_played(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
@@ -112,7 +124,7 @@ def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
 
 def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
     """The decision that comes of these rounds where they are added until none is due."""
-    measured, due, decision = 0, LOOKS[0], Decision()
+    measured, due, decision = 0, 1, Decision()
     while due:
         measured += due
         decision = _decided((row for round in rounds[:measured] for row in round), HALVES)

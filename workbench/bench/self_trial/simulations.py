@@ -1,103 +1,205 @@
-"""The parts that simulate: how often intervals hold the truth, and how often a difference is decided.
+"""The parts that simulate: how often intervals hold the truth, stated probabilities are right, differences are seen.
 
-The interval is the one that a verdict comes with: that of the last look, at which the comparison was decided or had all
-its rounds. It is held to more than 95 % at each look since there are several; how often it holds the truth at the end
-is found here.
+True ratios are those of a mixed practice: most within a factor of ten of 1, some large; other sparse candidates lie
+within 30 % of the first.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from workbench.bench.self_trial.noise import Noise
-from workbench.bench.self_trial.outcomes import counted
-from workbench.bench.self_trial.simulate import Added, Ends, draw, ends
-from workbench.measure import rounds
+from workbench.bench.self_trial.noise import Group, Noise
+from workbench.bench.self_trial.trials import counted
+from workbench.measure.loads import LOADS, QUIET
+from workbench.measure.posterior import Trial
+from workbench.measure.rounds import MOST, Decision, decide
 
-SWEEPS = 10_000
-TRUTHS = (1.0, 1.1, 1.2, 1.5, 2.0, 4.0)
+# Simulated comparisons: their noise is taken from recorded rounds, their truth is known, their answer is the design's.
+#
+# A comparison takes consecutive recorded rounds from a random one on, so neighbours in time stay neighbours, and spells
+# and two-peaked rounds stay as they were. Its answer is that of `rounds.decide`, as in a sweep.
+
+
 CSR, VENDOR, DENSE = range(3)
 """Places of the contenders in a recording."""
-PAIRS = ((CSR, 0),), ((VENDOR, 0),)
-"""The sparse side of comparisons of two."""
-RIVALS = {
-    1: PAIRS[0],
-    2: ((CSR, 0), (VENDOR, 0)),
-    4: ((CSR, 0), (VENDOR, 0), (CSR, 1), (VENDOR, 1)),
-}
-"""Sparse contenders as (contender, half), by how many the best is chosen of."""
-COVERED = (0.93, 0.97)
-QUIET_SD = 0.1
-CONDITIONS = {
-    "recorded noise": Added(),
-    "and what all rounds of a run share": Added(run=math.sqrt(1 / rounds.SHARED)),
-    "and drift": Added(drift=0.02, slope=0.1),
-    "and bursts": Added(bursts=0.05),
-}
-"""Noise that simulations are made with: that of the recording, alone or with what is added."""
+SLOTS = ((CSR, 0), (VENDOR, 0), (CSR, 1), (VENDOR, 1))
+"""Noise of sparse candidates as (contender, half); more of them have these again, with `OWN` of their own."""
+OWN = 0.1
+"""Standard deviation of the logarithm that a candidate has for itself which shares a slot with another one."""
+BASELINE = "dense"
 
 
-def simulated(
-    noise: Noise, truth: float, sparse: tuple[tuple[int, int], ...], added: Added, seed: int, sweeps: int
-) -> Ends:
-    """The ends of sweeps in which every contender of `sparse`, (contender, half), is `truth` times as fast as dense."""
-    slots = (*sparse, (DENSE, 0))
-    logs = draw(noise, slots, sweeps, seed, added)
-    return ends(logs[:, :-1] - math.log(truth), logs[:, -1:])
+@dataclass(frozen=True)
+class Answer:
+    """Answer of one simulated comparison, and the logarithm of the true ratio of the two sides that it names."""
+
+    decision: Decision
+    truth: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval holds the true ratio."""
+        ratio = self.decision.ratio
+        return ratio is not None and ratio.low <= math.exp(self.truth) <= ratio.high
+
+    @property
+    def stated(self) -> float:
+        """Probability stated for the likelier side."""
+        ratio = self.decision.ratio
+        return max(ratio.probability, 1 - ratio.probability) if ratio else 0.5
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the likelier side is the faster one."""
+        ratio = self.decision.ratio
+        return ratio is not None and (ratio.probability > 0.5) == (self.truth > 0)
+
+    @property
+    def width(self) -> float:
+        """Logarithm of upper / lower end of the interval."""
+        ratio = self.decision.ratio
+        return math.log(ratio.high / ratio.low) if ratio else math.inf
 
 
-def coverage(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]]:
-    """Outcomes: of each condition and number of rivals, all truths together, then each truth alone."""
-    what, sweeps = "the interval at the end holds the true ratio", sweeps or SWEEPS
-    for condition, added in CONDITIONS.items():
-        for rivals in RIVALS:
-            total = 0
-            for seed, truth in enumerate(TRUTHS):
-                found = simulated(noise, truth, RIVALS[rivals], added, seed, sweeps // len(TRUTHS))
-                hits = int(found.covers(truth).sum())
-                total += hits
-                alone = {"truth": truth, "rivals": rivals, "rounds": float(found.rounds.mean())}
-                yield counted(
-                    "coverage",
-                    f"{what}, {truth:g} x of {rivals}",
-                    condition,
-                    hits,
-                    len(found.low),
-                    (None, None),
-                    **alone,
-                )
-            count = sweeps // len(TRUTHS) * len(TRUTHS)
-            yield counted("coverage", f"{what}, best of {rivals}", condition, total, count, COVERED, rivals=rivals)
+def answers(
+    noise: Noise, load: str, rounds: int, truths: Sequence[Sequence[float]], random: np.random.Generator
+) -> list[Answer]:
+    """An answer for each of `truths`, the logarithms of dense / sparse of each sparse candidate. O(rounds^3) each."""
+    groups = [group for group in noise.groups.get(load, ()) if len(group.logs) >= rounds]
+    if not groups:
+        return []
+    return [_answer(groups[random.integers(len(groups))], rounds, truth, random) for truth in truths]
 
 
-def power(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]]:
-    """Outcomes: how often a true difference is decided rightly, and equals are decided at all."""
-    sweeps = sweeps or SWEEPS
-    quiet = noise.scaled(QUIET_SD / _sd(noise))
-    wanted: Sequence[tuple[Noise, str, float, tuple[float | None, float | None]]] = (
-        (noise, "recorded noise", 1.0, (None, 0.05)),
-        (noise, "recorded noise", 1.1, (None, None)),
-        (noise, "recorded noise", 1.2, (None, None)),
-        (noise, "recorded noise", 1.5, (0.75, None)),
-        (noise, "recorded noise", 2.0, (0.98, None)),
-        (noise, "recorded noise", 4.0, (None, None)),
-        (quiet, f"scaled to {QUIET_SD:g}", 1.0, (None, 0.05)),
-        (quiet, f"scaled to {QUIET_SD:g}", 1.1, (None, None)),
-        (quiet, f"scaled to {QUIET_SD:g}", 1.2, (0.95, None)),
-        (quiet, f"scaled to {QUIET_SD:g}", 1.5, (None, None)),
-    )
-    for one, condition, truth, limits in wanted:
-        found = [simulated(one, truth, pair, Added(), 100, sweeps // len(PAIRS)) for pair in PAIRS]
-        decided = ("sparse", "dense") if truth == 1.0 else ("sparse",)
-        hits = sum(int(ended.decided(verdict).sum()) for ended in found for verdict in decided)
-        what = "equals get a winner" if truth == 1.0 else f"{truth:g} x is decided for sparse"
-        more = {"truth": truth, "rivals": 1, "rounds": float(np.mean([ended.rounds.mean() for ended in found]))}
-        condition = f"{condition}, sd of a ratio {_sd(one):.2f}"
-        yield counted("power", what, condition, hits, sweeps // len(PAIRS) * len(PAIRS), limits, **more)
+def _answer(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> Answer:
+    start = int(random.integers(len(group.logs) - rounds + 1))
+    decision = decide(_trials(group, start, rounds, truth, random), {BASELINE})
+    named = int(decision.sparse) if isinstance(decision.sparse, int) else 0
+    return Answer(decision, truth[named])
 
 
-def _sd(noise: Noise) -> float:
-    """Standard deviation of a log ratio sparse / dense of the recording."""
-    return float(np.mean([noise.pair_sd(contender, DENSE) for ((contender, _),) in PAIRS]))
+def _trials(group: Group, start: int, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
+    """Trials of dense, whose true time is 1, and of each sparse candidate; halves change places for all at once."""
+    first, swapped = int(random.integers(len(SLOTS))), random.integers(2, size=rounds)
+    found = []
+    for number in range(rounds):
+        places: list[tuple[int | str, int, int, float]] = [(BASELINE, DENSE, 0, 0.0)]
+        for place, faster in enumerate(truth):
+            contender, half = SLOTS[(first + place) % len(SLOTS)]
+            own = OWN * random.standard_normal() if place >= len(SLOTS) else 0.0
+            places.append((place, contender, half, own - faster))
+        for name, contender, half, more in places:
+            at = start + number, contender, half ^ int(swapped[number])
+            seconds = math.exp(group.logs[at] + more)
+            found.append(Trial(name, seconds, "simulated", number, bool(group.disturbed[at])))
+    return found
+
+
+ANSWERS = 1_000
+"""Simulated comparisons of each kind."""
+TRUTHS = (1.0, 1.2, 2.0, 4.0, 30.0, 300.0)
+CANDIDATES = (1, 2, 4, 8)
+ROUNDS = (1, 2, 4, 8, MOST)
+FEW_AND_MANY = (2, 8)
+"""Rounds of the comparisons at one true ratio."""
+COVERED, COVERED_EACH = (0.93, 0.97), (0.90, None)
+BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
+NEAR = 0.03
+"""How far the share of right statements may be from the mean probability that was stated."""
+SURE = 0.99
+ROUND_SD = 0.2
+APART = 0.3
+"""Standard deviation of the logarithms of other sparse candidates' times around the first."""
+
+
+def truths(count: int, candidates: int, random: np.random.Generator, ratio: float | None = None) -> np.ndarray:
+    """Logarithms of dense / sparse [count, candidates]; that of the first is of a mixed practice, or as given."""
+    usual, large = random.normal(0, 1.2, count), random.normal(3, 1, count)
+    first = np.where(random.random(count) < 0.7, usual, large) if ratio is None else np.full(count, math.log(ratio))
+    others = first[:, None] - np.abs(random.normal(0, APART, (count, candidates - 1)))
+    return np.hstack([first[:, None], others])
+
+
+def conditions(noise: Noise) -> list[str]:
+    """The loads that were recorded, quiet first."""
+    return [load for load in (QUIET, *LOADS) if load in noise.groups]
+
+
+def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
+    """Outcomes: how often 95 % intervals hold the true ratio, over all true ratios, then at each alone."""
+    what, count = "the 95 % interval holds the true ratio", count or ANSWERS
+    for load in conditions(noise):
+        random, every = np.random.default_rng(1), list[Answer]()
+        for candidates in CANDIDATES:
+            for rounds in ROUNDS:
+                drawn = truths(count // 10, candidates, random).tolist()
+                every += answers(noise, load, rounds, drawn, random)
+        yield _share("coverage", f"{what}, all ratios", load, [one.holds for one in every], COVERED)
+        for ratio in TRUTHS:
+            drawn = truths(count // 4, 1, random, ratio).tolist()
+            found = [one for rounds in FEW_AND_MANY for one in answers(noise, load, rounds, drawn, random)]
+            yield _share(
+                "coverage",
+                f"{what}, {ratio:g} x",
+                load,
+                [one.holds for one in found],
+                COVERED_EACH,
+                **_of_one(ratio, np.mean(FEW_AND_MANY)),
+            )
+
+
+def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
+    """Outcomes: the share of right statements in each bin of stated probability, beside the mean that was stated."""
+    random, count = np.random.default_rng(2), count or ANSWERS
+    by_load = {
+        load: [
+            one
+            for candidates in CANDIDATES
+            for rounds in ROUNDS
+            for one in answers(noise, load, rounds, truths(count // 5, candidates, random).tolist(), random)
+        ]
+        for load in conditions(noise)
+    }
+    every = [one for found in by_load.values() for one in found]
+    for low, high in pairwise(BINS):
+        of_bin = [one for one in every if low <= one.stated < high or (high == 1.0 == one.stated)]
+        stated = float(np.mean([one.stated for one in of_bin])) if of_bin else math.nan
+        limits = (0.99, None) if low == SURE else (stated - NEAR, min(stated + NEAR, 1.0))
+        what = f"statements of {100 * low:g} to {100 * high:g} % are right"
+        yield _share("calibration", what, "all", [one.is_right for one in of_bin], limits if of_bin else (None, None))
+    clear = [one.stated > SURE for one in by_load[QUIET] if one.truth >= math.log(2)]
+    yield _share("calibration", "a true ratio of 2 or more is said at over 99 %", QUIET, clear, (0.6, None))
+
+
+def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
+    """Outcomes: how often 1.2 x is said at 90 % with usual noise, and how often equals are called different."""
+    random, count = np.random.default_rng(3), count or ANSWERS
+    usual = noise.scaled(ROUND_SD / noise.pair_sd(CSR, DENSE))
+    found = answers(usual, QUIET, MOST, truths(count, 1, random, 1.2).tolist(), random)
+    said = [one.stated >= 0.9 and one.is_right for one in found]
+    condition = f"12 rounds, sd of a ratio {ROUND_SD:g}"
+    yield _share("power", "1.2 x is said at 90 % or more", condition, said, (0.75, None), **_of_one(1.2, MOST))
+    for load in conditions(noise):
+        found = answers(noise, load, MOST, truths(count, 1, random, 1.0).tolist(), random)
+        told = [one.stated > SURE for one in found]
+        yield _share("power", "equals are told apart at 99 %", load, told, (None, 0.02), **_of_one(1.0, MOST))
+
+
+def _share(
+    part: str,
+    what: str,
+    condition: str,
+    hits: Sequence[bool],
+    wanted: tuple[float | None, float | None],
+    **known: Any,
+) -> dict[str, Any]:
+    return counted(part, what, condition, sum(hits), len(hits), wanted, **known)
+
+
+def _of_one(ratio: float, rounds: float) -> dict[str, Any]:
+    """Columns that the chart needs of comparisons of one sparse candidate at one true ratio."""
+    return {"truth": ratio, "rivals": 1, "rounds": float(rounds)}

@@ -14,11 +14,11 @@ import numpy as np
 
 import kernels
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.groups import CONTENDERS, cell_of, contender_of, split_key
-from workbench.bench.self_trial.outcomes import compared, counted
-from workbench.measure.rounds import LOOKS, Ratio, ratio_of, turned
-from workbench.sweep import grid, trial
-from workbench.sweep.spec import Cell
+from workbench.bench.self_trial.trials import CONTENDERS, cell_of, compared, contender_of, counted, split_key
+from workbench.measure.posterior import Ratio
+from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.sweeps import grid, trial
+from workbench.sweeps.spec import Cell
 
 FILE = "self-slow.jsonl"
 KERNEL = "adagrad_fused"
@@ -94,7 +94,7 @@ def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         by_cell.setdefault(split_key(row["key"])[0], []).append(row)
     for key, own in by_cell.items():
         name = names.get(key, key)
-        ratio, expected = _ratio(own, len(by_cell)), _expected(own)
+        ratio, expected = _ratio(own), _expected(own)
         is_right = ratio is not None and _is_right(ratio, expected)
         right, wrong = right + is_right, wrong + (not is_right)
         yield compared("slow", f"{name}: slowed / plain", "quiet", ratio, truth=expected, met=bool(is_right))
@@ -102,10 +102,10 @@ def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     yield counted("slow", what, "quiet", right, right + wrong, (1.0, None))
 
 
-def _ratio(rows: list[Mapping[str, Any]], cells: int) -> Ratio | None:
-    """Slowed / plain; the tails are divided among the cells, since all of them are to be right."""
+def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
+    """Slowed / plain."""
     plain, changed = (_seconds(rows, name) for name in NAMES)
-    return ratio_of(changed, plain, cells)
+    return ratio_of(changed, plain)
 
 
 def _is_right(ratio: Ratio, expected: float) -> bool:

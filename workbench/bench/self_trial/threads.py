@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.groups import BATCH_ROWS, DENSITIES, cell_of, key_of
-from workbench.bench.self_trial.outcomes import compared, counted
+from workbench.bench.self_trial.trials import BATCH_ROWS, DENSITIES, cell_of, compared, counted, key_of
 from workbench.measure.rounds import Decision
-from workbench.sweep.schedule import Comparison, Course, Schedule
-from workbench.sweep.spec import Cell
+from workbench.sweeps.schedule import Comparison, Course, Schedule
+from workbench.sweeps.spec import Cell
 
 FILE = "self-threads.jsonl"
 NAMES = ("all threads", "one thread")

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.bench.self_trial import trials
-from workbench.bench.self_trial.groups import cell_of, split_key
-from workbench.bench.self_trial.outcomes import compared
+from workbench.bench.self_trial.trials import cell_of, compared, split_key
 from workbench.measure import loads
 from workbench.measure.machine import disturbance_limit
 from workbench.measure.rounds import LOOKS, ratio_of, turned
-from workbench.sweep.spec import Cell
+from workbench.sweeps.spec import Cell
 
 FILE = "self-threshold.jsonl"
 BESIDE = (loads.QUIET, *loads.LOADS)

@@ -6,22 +6,126 @@ them, and beside which load. Versions of libraries are in the rows of outcomes.
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench import store
-from workbench.bench.self_trial.groups import key_of
+from workbench import settings, store
 from workbench.measure import machine
+from workbench.measure.clock import share_interval
 from workbench.measure.loads import QUIET
-from workbench.sweep.runner import TRIAL, Supervisor
-from workbench.sweep.schedule import Task
-from workbench.sweep.spec import Cell, Measure, Spec
+from workbench.measure.posterior import Ratio
+from workbench.sweeps import grid
+from workbench.sweeps.runner import TRIAL, Supervisor
+from workbench.sweeps.schedule import Task
+from workbench.sweeps.spec import Cell, Measure, Spec
+
+# Outcomes: what a part of the self-trial found, as rows of the table `store.SELF`.
+
+
+class SelfTrialError(ValueError):
+    """A part of the self-trial cannot be done; the message says what to do first."""
+
+
+def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any]:
+    """A row of an outcome, other columns as given."""
+    own = {"key": f"{part}: {what}; {condition}", "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "status": "ok"}
+    own |= {"part": part, "what": what, "condition": condition, "machine": machine.machine_id()}
+    return store.SELF.new_row(**own | {"versions": machine.versions()} | known)
+
+
+def counted(
+    part: str, what: str, condition: str, hits: int, count: int, wanted: tuple[float | None, float | None], **known: Any
+) -> dict[str, Any]:
+    """The outcome of a share: `hits` of `count`, of which at least and at most `wanted` (shares, or None) should be."""
+    low, high = wanted
+    columns = {"hits": int(hits), "count": int(count), "wanted_low": low, "wanted_high": high}
+    if not count:
+        reason = "There was none that could be counted."
+        return outcome(part, what, condition, status="failed", reason=reason, **columns, **known)
+    share, least, most = share_interval(int(hits), int(count))
+    is_met = None if low is None and high is None else (low or 0.0) <= share <= (1.0 if high is None else high)
+    columns |= {"share": share, "low": least, "high": most, "met": is_met}
+    return outcome(part, what, condition, **columns, **known)
+
+
+def compared(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
+    """The outcome of a ratio with its interval; failed where there is none."""
+    if ratio is None:
+        reason = "No round has both sides."
+        return outcome(part, what, condition, status="failed", reason=reason, **known)
+    columns = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "rounds": ratio.rounds}
+    return outcome(part, what, condition, **columns, **known)
+
+
+def append(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Add outcomes to the file of a folder of results."""
+    for row in rows:
+        store.SELF.append(folder / store.SELF.file, row)
+
+
+# Groups of cells that the self-trial measures, alike but for the contender, and how its rows name their contenders.
+#
+# A row's `key` is the key of its cell, then a blank and the name under which the cell took part: "there", "first", ...
+
+
+CONTENDERS: dict[str, dict[str, str]] = {
+    "csr": {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"},
+    "vendor": {"format": "csr", "engine": "vendor", "gradient": "dense", "update": "standard"},
+    "dense": {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
+}
+"""Settings of a line, by the name of the contender."""
+DATA = {"dataset": "uniform", "rows": 2048, "features": 2048, "width": 16, "optimizer": "adagrad"}
+BATCH_ROWS = (64, 512)
+DENSITIES = (0.003, 0.03, 0.1)
+
+
+def cell_of(contender: str, batch_rows: int, density: float, **more: Any) -> Cell:
+    """The cell of a contender at this point, other settings as given."""
+    return Cell(**DATA | CONTENDERS[contender] | {"batch_rows": batch_rows, "density": density} | more)
+
+
+def groups() -> list[dict[str, Cell]]:
+    """All groups: cells by contender."""
+    return [
+        {name: cell_of(name, batch_rows, density) for name in CONTENDERS}
+        for batch_rows in BATCH_ROWS
+        for density in DENSITIES
+    ]
+
+
+def key_of(cell: Cell, name: str) -> str:
+    """The key of a row of a cell that takes part under a name."""
+    return f"{grid.key(cell)} {name}"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The cell's key and the name of what `key_of` gave.
+
+    >>> split_key("1f00 second")
+    ('1f00', 'second')
+    """
+    start, _, name = key.partition(" ")
+    return start, name
+
+
+def contender_of(row: Mapping[str, Any]) -> str:
+    """The name of the contender whose settings a row has; "other" where it is none of them."""
+    for name, line in CONTENDERS.items():
+        if all(row[setting] == value for setting, value in line.items()):
+            return name
+    return "other"
+
+
+def group_of(row: Mapping[str, Any]) -> tuple:
+    """Settings that the rows of one group agree in, and no others."""
+    return tuple(row[column] for column in (*settings.columns("group"), *settings.columns("axis"), "machine"))
+
 
 KEPT = (
     *store.SETTINGS,
-    *("schema", "key", "run", "experiment", "time", "round", "tries", "status", "reason", "not_finite"),
+    *("schema", "key", "run", "experiment", "time", "round", "process", "tries", "status", "reason", "not_finite"),
     *("machine", "source", "busy_others", "seconds_step", "seconds_update"),
 )
 """Columns of a trial that are appended: what was measured, where, and what the parts read."""
@@ -85,6 +189,7 @@ class Trials:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.supervisor.in_turns.close()
         self.home.cleanup()
 
     def measure(self, task: Task) -> dict[str, Any]:
@@ -94,6 +199,10 @@ class Trials:
     def measure_once(self, task: Task) -> dict[str, Any]:
         """The row of one try, whatever ran beside it, appended."""
         return self._keep(self.supervisor.try_once(task))
+
+    def measure_in_turns(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+        """The rows of a round in turns, whatever ran beside it, appended; processes live as long as in a sweep."""
+        return [self._keep(row) for row in self.supervisor.in_turns.measure(tasks)]
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
         store.append(self.file, store.new_row(**{name: row[name] for name in KEPT}))

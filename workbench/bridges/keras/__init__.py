@@ -22,8 +22,7 @@ would make its sparse rows dense, before it is trained.
 
 from typing import Any
 
-from workbench.bridges.keras.layers import SparseDense
-from workbench.bridges.keras.models import check_model
+from workbench.bridges.keras.layers import SparseDense, check_model
 from workbench.bridges.keras.optimizers import CLASSES, LazyOptimizer
 
 __all__ = ["LazyOptimizer", "SparseDense", "check_model"]

@@ -41,14 +41,11 @@ from typing import Any
 
 from workbench.bridges.lazy_rules import class_names
 from workbench.bridges.pytorch import optimizers
-from workbench.bridges.pytorch.bags import to_bags
 from workbench.bridges.pytorch.feeds import FeedDataset, RowDataset, collate
 from workbench.bridges.pytorch.functions import sparse_product
-from workbench.bridges.pytorch.gradients import require_row_sparse
-from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear
+from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, to_bags
 from workbench.bridges.pytorch.optimizers import LazyOptimizer
-from workbench.bridges.pytorch.rows import SparseRows, from_tensor, rows_of, to_tensor
-from workbench.bridges.pytorch.saved import check_saved
+from workbench.bridges.pytorch.rows import SparseRows, check_saved, from_tensor, require_row_sparse, rows_of, to_tensor
 from workbench.bridges.pytorch.workers import check_loader, init_worker
 
 __all__ = [

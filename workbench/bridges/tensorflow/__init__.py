@@ -25,9 +25,14 @@ A loop of logistic regression on sparse rows; `workbench.bridges.keras` has the 
 """
 
 from workbench.bridges.tensorflow.feeds import batches, examples
-from workbench.bridges.tensorflow.gradients import require_row_sparse, summed
 from workbench.bridges.tensorflow.products import sparse_product
-from workbench.bridges.tensorflow.tensors import from_sparse_tensor, hashed, to_sparse_tensor
+from workbench.bridges.tensorflow.tensors import (
+    from_sparse_tensor,
+    hashed,
+    require_row_sparse,
+    summed,
+    to_sparse_tensor,
+)
 
 __all__ = [
     "batches",

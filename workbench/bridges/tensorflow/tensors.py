@@ -1,14 +1,56 @@
 """Sparse matrices as SparseTensor and back, in the order and the types that all of TensorFlow takes."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from workbench import formats
-from workbench.bridges.contracts import require, require_sound
+from workbench.bridges.contracts import Breach, ContractError, require, require_sound
+from workbench.bridges.gradients import Framework, became_dense, row_breaches
 from workbench.bridges.tensorflow.library import tf
 from workbench.formats.parts import Parts
+
+# Gradients on their way to an optimizer of Keras: still row-sparse, and each row once.
+
+
+def summed(gradient: Any) -> Any:
+    """IndexedSlices with each row once, repeated ones summed; any other gradient as it is. O(rows * N).
+
+    Optimizers of Keras step repeated rows wrongly, without a word: they take the sum of squares for the square of the
+    sum. `keras.layers.Embedding` has such a gradient wherever an id comes twice in a batch.
+    """
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, number = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, number, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def require_row_sparse(gradients: Iterable[Any], names: Iterable[str]) -> None:
+    """`ContractError` for gradients that are dense, that repeat a row, or name one that there is not; eager only.
+
+    A regularizer of a layer's weight, for one, makes its gradient dense.
+    """
+    found: list[Breach] = []
+    for gradient, name in zip(gradients, names, strict=True):
+        if isinstance(gradient, tf.IndexedSlices):
+            count = None if gradient.dense_shape is None else int(gradient.dense_shape[0])
+            found += row_breaches(name, gradient.indices.numpy(), count, TENSORFLOW)
+        else:
+            found.append(became_dense(name, TENSORFLOW))
+    if found:
+        raise ContractError(found)
+
+
+TENSORFLOW = Framework(
+    "IndexedSlices",
+    "Call summed(gradient)",
+    "Adagrad, Adam, Ftrl and RMSprop of Keras step wrongly, without a word",
+    "Adam drops such rows without a word",
+)
+
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15).astype(np.int64).item()
 """2**64 / golden ratio, odd: consecutive columns land far apart (Knuth 1973, multiplicative hashing)."""

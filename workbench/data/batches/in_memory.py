@@ -10,8 +10,8 @@ from numpy.typing import DTypeLike
 from kernels.shuffled import permutation
 from workbench import formats
 from workbench.data.batches import cut
+from workbench.data.batches.cut import MadeDense, is_made
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
-from workbench.data.batches.made_dense import MadeDense, is_made
 from workbench.data.batches.stretches import Stretch, together
 from workbench.data.errors import DataError
 

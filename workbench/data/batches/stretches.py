@@ -14,8 +14,8 @@ from kernels import plan
 from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.data.batches import cut
+from workbench.data.batches.cut import MadeDense
 from workbench.data.batches.feed import Batch
-from workbench.data.batches.made_dense import MadeDense
 
 if TYPE_CHECKING:
     from workbench.data.batches.in_memory import Batches

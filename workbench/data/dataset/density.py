@@ -15,8 +15,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import DataError
 from workbench.formats import moves
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype, kept_or_widened
+from workbench.formats.compressed import assemble, index_dtype, kept_or_widened
 
 PARTS_OF_NUMBERS = 8
 """Parts, equal in rows, that numbers are ranked into where rows of like labels are joined."""

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench import formats
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import index_dtype
 
 
 def graph_of(

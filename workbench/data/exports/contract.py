@@ -10,9 +10,8 @@ import numpy as np
 
 from kernels.registry import Registry
 from workbench.data import contract
-from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.record import Dataset, StoredRows
 from workbench.data.dataset.row_blocks import RowBlock
-from workbench.data.dataset.stored import StoredRows
 from workbench.data.errors import DataError
 from workbench.data.files.optional import required
 from workbench.data.shards.converting import blocks_of

@@ -4,8 +4,10 @@ What holds no numbers or text, structures, cells, objects, functions, is never r
 """
 
 import os
+import struct
 import warnings
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
@@ -16,7 +18,125 @@ from scipy.io.matlab import MatReadError, MatReadWarning, matfile_version
 
 from workbench.data.errors import DataError
 from workbench.data.files.types import looks_like, starts_with
-from workbench.formats.members import MOST_PACKED, bytes_memory
+from workbench.formats.files import MOST_PACKED, bytes_memory
+
+# Data elements of a MATLAB file of version 5, checked before SciPy reads them.
+#
+# SciPy looks the type of an element up in an array without a check of its bounds, so that a type which the format does
+# not have ends the process. The layout is that of "MAT-File Format" (MathWorks, MAT-File Level 5).
+
+
+FIRST = 128
+"""Byte at which the elements begin, behind the header of the file."""
+MATRIX, PACKED = 14, 15
+TYPES = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18})
+"""Types of elements that hold numbers or text."""
+LEADING = (6, 5, 1)
+"""Types of the elements before the values of every variable: flags, lengths of its sides, name."""
+BYTES_FLAGS = 8
+"""Bytes of the flags, which SciPy takes for granted whatever their element says."""
+SPARSE = 5
+CLASSES = frozenset(range(4, 16))
+"""Classes of arrays that are read: text, sparse, numbers; cells, structures and objects are not."""
+BLOCK = 1 << 16
+
+Read = Callable[[int], bytes]
+"""Reads that many bytes of an element; `ValueError` if it ends before."""
+
+
+def check_elements(file: BinaryIO, names: Collection[str]) -> None:
+    """Raise `ValueError` if a variable of those names has an element of an unknown type, or of more bytes than it has.
+
+    O(bytes) for packed variables, which are unpacked a block at a time; else O(variables).
+    """
+    file.seek(0, os.SEEK_END)
+    size, place = file.tell(), FIRST
+    file.seek(FIRST - 2)
+    order = "<" if file.read(2) == b"IM" else ">"
+    while place + 8 <= size:
+        file.seek(place)
+        kind, count = struct.unpack(f"{order}II", file.read(8))
+        place += 8 + count
+        if place > size:
+            raise ValueError(f"a variable claims {count:,} bytes, and the file ends {place - size:,} bytes before")
+        if kind == MATRIX:
+            _check_variable(_plain_of_elements(file, count), count, order, names)
+        elif kind == PACKED:
+            read = _unpacked(file, count)
+            kind, count = struct.unpack(f"{order}II", read(8))
+            if kind == MATRIX:
+                _check_variable(read, count, order, names)
+
+
+def _check_variable(read: Read, left: int, order: str, names: Collection[str]) -> None:
+    """Check the elements of one variable: flags, lengths of its sides, name, and then what it holds."""
+    number, needed = 0, len(LEADING)
+    while number < needed:
+        if left < 8:
+            raise ValueError(f"a variable has {number} elements and needs {needed}")
+        kind, content, taken = _element(read, left, order, is_kept=number < len(LEADING))
+        if kind not in ((LEADING[number],) if number < len(LEADING) else TYPES):
+            raise ValueError(f"element {number} of a variable has the type {kind}, which it never has")
+        left, number = left - taken, number + 1
+        if number == 1:
+            if len(content) != BYTES_FLAGS:
+                raise ValueError(f"the flags of a variable have {len(content)} bytes, not {BYTES_FLAGS}")
+            flags = struct.unpack(f"{order}II", content)[0]
+            if flags & 0xFF not in CLASSES:
+                return
+            needed += (3 if flags & 0xFF == SPARSE else 1) + (flags >> 11 & 1)
+        elif number == len(LEADING) and content.decode("latin-1") not in names:
+            return
+
+
+def _element(read: Read, left: int, order: str, is_kept: bool) -> tuple[int, bytes, int]:
+    """Type of the next element, its content if it is kept, and the bytes that it takes with its tag."""
+    tag = read(8)
+    kind, count = struct.unpack(f"{order}II", tag)
+    if kind >> 16:  # a small element has its bytes in its tag
+        if (count := kind >> 16) > 4:
+            raise ValueError(f"an element claims {count:,} bytes in a tag that has 4")
+        return kind & 0xFFFF, tag[4 : 4 + count], 8
+    if count > left - 8:
+        raise ValueError(f"an element claims {count:,} bytes, and its variable has {left - 8:,} left")
+    padded = min(-(-count // 8) * 8, left - 8)
+    if is_kept:
+        return kind, read(padded)[:count], 8 + padded
+    for start in range(0, padded, BLOCK):
+        read(min(BLOCK, padded - start))
+    return kind, b"", 8 + padded
+
+
+def _plain_of_elements(file: BinaryIO, left: int) -> Read:
+    def read(count: int) -> bytes:
+        nonlocal left
+        if count > left:
+            raise ValueError(f"a variable ends {count - left:,} bytes before its elements")
+        left -= count
+        return file.read(count)
+
+    return read
+
+
+def _unpacked(file: BinaryIO, left: int) -> Read:
+    unpacker, ready = zlib.decompressobj(), b""
+
+    def read(count: int) -> bytes:
+        nonlocal left, ready
+        parts, missing = [], count
+        while missing:
+            if not ready:
+                packed = unpacker.unconsumed_tail or file.read(min(BLOCK, left))
+                left -= 0 if unpacker.unconsumed_tail else len(packed)
+                ready = unpacker.decompress(packed, BLOCK)
+                if not ready and not packed:
+                    raise ValueError("a packed variable ends before its elements")
+            parts.append(ready[:missing])
+            ready, missing = ready[missing:], missing - len(parts[-1])
+        return b"".join(parts)
+
+    return read
+
 
 WHAT = "a MATLAB file of version 5"
 HDF5 = b"\x89HDF"
@@ -79,8 +199,10 @@ def variables(file: BinaryIO) -> list[Variable]:
 
 def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
     """Values of the variables of those names: arrays of numbers, text [rows], or csc arrays of floats."""
+    names = list(names)
+    check_elements(file, names)
     file.seek(0)
-    read = scipy.io.loadmat(file, variable_names=list(names), verify_compressed_data_integrity=True)
+    read = scipy.io.loadmat(file, variable_names=names, verify_compressed_data_integrity=True)
     return {name: _plain(name, value) for name, value in read.items() if not name.startswith("__")}
 
 

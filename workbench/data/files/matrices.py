@@ -13,10 +13,12 @@ from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import reading
 from workbench.data.files.types import looks_like, starts_with
 from workbench.data.labels.meaning import listed
-from workbench.formats.members import check_members
+from workbench.formats.files import check_members
 
 ZIP = b"PK\x03\x04"
 SAVED = "a SciPy matrix"
+INDICES = ("indices", "indptr", "row", "col", "coords", "offsets")
+"""Members of an archive of a SciPy matrix that hold whole numbers."""
 WHAT = "a matrix (.npz by scipy.sparse.save_npz, or Matrix Market .mtx)"
 
 
@@ -37,8 +39,11 @@ def read_matrix(path: str | os.PathLike) -> Any:
 
 def read_saved(path: str | os.PathLike) -> Any:
     """The matrix in an archive of `scipy.sparse.save_npz` (`DataError`); no pickles."""
-    with saved(path):
-        pass
+    with saved(path), open(path, "rb") as file:
+        for name, header in check_members(file).items():
+            if name.removesuffix(".npy") in INDICES and header.dtype.kind not in "iu":  # which SciPy would cut
+                advice = "indices are whole numbers. Save the matrix again by scipy.sparse.save_npz"
+                raise ValueError(f"its member {name!r} holds {header.dtype}; {advice}")
     return scipy.sparse.load_npz(path)
 
 
@@ -48,6 +53,10 @@ def saved(path: str | os.PathLike) -> Iterator[Any]:
     with arrays(path) as archive:
         if "format" not in archive.files:
             held = f"it holds the arrays {listed(archive.files)}"
+            raise DataError(f"{path} cannot be read as {SAVED}: {held}. Save one by scipy.sparse.save_npz.")
+        format = archive["format"]
+        if format.ndim or format.dtype.kind not in "SU":
+            held = f"its format is {format.dtype} {list(format.shape)}, and is the name of one"
             raise DataError(f"{path} cannot be read as {SAVED}: {held}. Save one by scipy.sparse.save_npz.")
         yield archive
 

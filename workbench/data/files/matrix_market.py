@@ -15,8 +15,8 @@ import scipy.sparse
 
 from workbench.data.errors import DataError
 from workbench.data.files.opened import NotTextError, head, opened
-from workbench.formats.indices import index_dtype
-from workbench.formats.members import bytes_memory
+from workbench.formats.compressed import index_dtype
+from workbench.formats.files import bytes_memory
 
 BANNER = b"%%MatrixMarket"
 LONGEST_LINE = 2**20

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, final
 
+from workbench.data.content import HashedFile
 from workbench.data.errors import DataError
 
 BLOCK = 1 << 16
@@ -90,7 +91,7 @@ def opened(
     above `LONGEST_LINE`; at an archive that is cut short, damaged, or unpacks to more than `MOST_RATIO` times its size;
     and at the end of a file that changed since it was opened. O(bytes read).
     """
-    return io.BufferedReader(CheckedText(path, encoding, noticing or {}, advice), BLOCK)  # type: ignore[return-value]
+    return io.BufferedReader(CheckedText(path, encoding, noticing or {}, advice), BLOCK)
 
 
 def place_in(
@@ -148,7 +149,7 @@ class CheckedText(io.RawIOBase):
         self._is_entered = False
         self._files = contextlib.ExitStack()  # there to be closed, whatever fails
         with contextlib.ExitStack() as files:
-            self._source = files.enter_context(open(path, "rb"))
+            self._source = files.enter_context(io.BufferedReader(HashedFile(path)))
             self._packing, unpack = _found(self._source.read(16))
             self._source.seek(0)
             self._state = self._state_now()

@@ -17,6 +17,7 @@ from workbench.data.files.opened import NotTextError, refuse_endless
 from workbench.data.files.types import refuse_binary
 from workbench.data.labels.meaning import Wanted
 from workbench.data.labels.reading import Place, read_labels
+from workbench.formats.compressed import assemble
 
 UNREADABLE = (
     *(OSError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError),
@@ -90,3 +91,33 @@ def dataset_of(
     meaning, y = read_labels(labels, wanted, place)
     facts = {"duplicate_entries": 0 if stored is None else stored - x.nnz}
     return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence, groups, facts)
+
+
+# Rows of a CSR matrix whose arrays are in an HDF5 file.
+
+
+@contextmanager
+def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
+    """Turn errors into `DataError` as `files.reading` does, those of types that only HDF5's libraries have, too."""
+    with reading(path, what):
+        try:
+            yield
+        except DataError as error:
+            if str(path) in str(error):
+                raise
+            raise DataError(f"{path}: {error}") from error
+        except UNREADABLE:
+            raise
+        except Exception as error:
+            raise DataError(f"{path} cannot be read as {what}: {error}") from error
+
+
+def read_rows(indptr: Any, indices: Any, values: Any, start: int, stop: int, features: int) -> Any:
+    """Rows `start` to `stop`, as a data set holds them; a single value stands for all of them.
+
+    What does not fit is refused (`FormatError`, `DataError`, `ValueError`).
+    """
+    starts = indptr[start : stop + 1].astype(np.int64)
+    columns = indices[starts[0] : starts[-1]].astype(np.int64)
+    data = np.full(len(columns), values[0]) if values.shape == (1,) else values[starts[0] : starts[-1]]
+    return canonical(assemble("csr", starts - starts[0], columns, data, (stop - start, features)))

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench.data.batches.block_order import BlockOrder
-from workbench.data.batches.cut import gathered
+from workbench.data.batches.cut import Buffers, gathered
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
-from workbench.data.batches.made_dense import Buffers
-from workbench.data.dataset.stored import StoredRows
+from workbench.data.dataset.record import StoredRows
 from workbench.data.errors import DataError
 from workbench.data.shards.shuffling import stacked
 

@@ -10,13 +10,11 @@ import numpy as np
 
 from kernels import structure
 from workbench import formats
-from workbench.data.dataset.stored import StoredRows
+from workbench.data.dataset.record import StoredRows
 from workbench.data.errors import DataError
 from workbench.data.shards import manifest as manifests
-from workbench.data.shards.arrays import ArrayFile, sha256_of
-from workbench.data.shards.manifest import AGAIN, Manifest, Shard, folder_of
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.data.shards.manifest import AGAIN, ArrayFile, Manifest, Shard, folder_of, sha256_of
+from workbench.formats.compressed import assemble, index_dtype
 
 MOST_OPEN = 64
 """Shards whose files are open at a time: each takes a handle for every one of its files."""

@@ -16,8 +16,7 @@ from numpy.typing import DTypeLike
 from workbench.data.batches.cut import gathered
 from workbench.data.errors import DataError
 from workbench.data.shards.writing import Rows
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 BITS = 6
 FILES = 1 << BITS

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from workbench.data.batches.cut import ranged
-from workbench.data.shards.arrays import FileEntry, write_array
-from workbench.data.shards.manifest import INDICES, Shard, folder_of
+from workbench.data.shards.manifest import INDICES, FileEntry, Shard, folder_of, write_array
 
 RAW = "raw.npy"
 """The labels of a shard as they came, until all are known and what they mean is decided."""

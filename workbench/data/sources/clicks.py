@@ -12,8 +12,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Labels
 from workbench.data.synthetic import LICENCE, ORIGIN, Popularity
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 FEWEST = 10
 """Values of the column that has the fewest."""

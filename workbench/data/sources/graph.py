@@ -19,11 +19,10 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.edges import graph_of
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.files.ids import is_whole, places_of
-from workbench.data.files.labels import of_text, read_label_file
+from workbench.data.files.labels import is_whole, of_text, places_of, read_label_file
 from workbench.data.files.matrices import ZIP, arrays, read_matrix
 from workbench.data.files.matrix_market import is_market
-from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import refuse_binary, starts_with
 from workbench.data.labels.meaning import Wanted, listed
 from workbench.data.labels.reading import Place
@@ -228,6 +227,6 @@ def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, pla
 register(
     Source(
         NAME, make, "a file of yours", LICENCE,
-        lambda path, labels=None, node_features=None, **rest: fingerprint(path, labels, node_features), ("graph",),
+        lambda path, labels=None, node_features=None, **rest: (path, labels, node_features), gives=("graph",),
     )
 )  # fmt: skip

@@ -13,7 +13,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrix_market import is_market, read_market
-from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like
 from workbench.data.labels.meaning import Wanted
 
@@ -80,4 +80,4 @@ def _parted(
     return scipy.sparse.coo_array((x.data[~is_label], (row_of[~is_label], kept)), shape=(rows, columns - 1)), y, column
 
 
-register(Source(NAME, make, "a file of yours", LICENCE, lambda path, labels=None, **rest: fingerprint(path, labels)))
+register(Source(NAME, make, "a file of yours", LICENCE, lambda path, labels=None, **rest: (path, labels)))

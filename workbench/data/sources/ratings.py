@@ -20,8 +20,8 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.files.ids import Numbers, places_of, sorted_ids
-from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.labels import Numbers, places_of, sorted_ids
+from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import refuse_binary
 from workbench.data.labels.meaning import Wanted, listed, number_named
 from workbench.data.labels.reading import Place
@@ -234,4 +234,4 @@ def _one_hot(users: Block, items: Block) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((ones, columns[is_known], indptr), shape=(len(columns), width + len(items.ids)))
 
 
-register(Source(NAME, make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path), gives=("fields",)))
+register(Source(NAME, make, "a file of yours", LICENCE, lambda path, **rest: (path,), gives=("fields",)))

@@ -25,11 +25,10 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import ROW_NORM, Dataset
 from workbench.data.errors import DataError
-from workbench.data.files.ids import Numbers
+from workbench.data.files.labels import Numbers
 from workbench.data.labels.meaning import Labels
 from workbench.data.labels.reading import class_numbers
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 INSTALLED = frozenset({"site-packages", "dist-packages", "__pycache__"})
 TESTS = frozenset({"test", "tests", "idle_test"})

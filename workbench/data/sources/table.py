@@ -10,7 +10,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels.meaning import Wanted, listed
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import together
@@ -106,8 +106,8 @@ def _learned(
     return learned, {"reread": {"columns": columns_read.mapping()}}
 
 
-def _fingerprint(path: str | os.PathLike, columns: Any = None, **rest: Any) -> str:
-    return fingerprint(path, columns) if isinstance(columns, str | os.PathLike) else fingerprint(path)
+def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[str | os.PathLike, ...]:
+    return (path, columns) if isinstance(columns, str | os.PathLike) else (path,)
 
 
-register(Source("table", make, "a file of yours", LICENCE, _fingerprint, blocks=blocks))
+register(Source("table", make, "a file of yours", LICENCE, _files, blocks=blocks))

@@ -14,7 +14,7 @@ from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels.meaning import Wanted
-from workbench.data.text.documents import Documents, state_of
+from workbench.data.text.documents import Documents, files_read
 from workbench.data.text.words import Words
 
 LICENCE = "that of the files"
@@ -112,7 +112,7 @@ register(
         make,
         "files of yours",
         LICENCE,
-        lambda path, labels=None, **rest: state_of(path, labels),
+        lambda path, labels=None, **rest: files_read(path, labels),
         takes_folder=True,
         blocks=blocks,
     )

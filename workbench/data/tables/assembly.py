@@ -1,6 +1,7 @@
 """A table into a matrix and labels, block by block; what a block needs of all rows is learned in a pass before."""
 
-from collections.abc import Callable, Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -9,16 +10,407 @@ import scipy.sparse
 
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Wanted
-from workbench.data.tables.arrow import MISSING_WORDS, cleaned
+from workbench.data.tables.arrow import (
+    LARGEST_FLOAT32,
+    MISSING_WORDS,
+    Encoded,
+    Encoder,
+    Texts,
+    Vocabulary,
+    WrongValueError,
+    arrow,
+    cleaned,
+    first_row,
+    hashed,
+    numbers_of,
+    of_rows,
+)
 from workbench.data.tables.blocks import Block, Table
-from workbench.data.tables.categories import Hashed, OneHot
-from workbench.data.tables.encoding import Encoded, Encoder, WrongValueError
-from workbench.data.tables.label_column import LabelColumn
-from workbench.data.tables.numbers import Numbers
 from workbench.data.tables.schema import Column
-from workbench.data.tables.words import Words
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import INT32_LIMIT, index_dtype
+from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
+
+# Text into counts of its words, hashed into buckets.
+
+
+_BETWEEN = r"[^\p{L}\p{N}_]+"
+"""What separates words: RE2 for anything but letters, digits and underscores."""
+
+
+@final
+class Words:
+    """Encoder with one column of the matrix for each bucket, which count words, and a last one for missing texts."""
+
+    is_learned = True
+
+    def __init__(self, column: Column) -> None:
+        self.column, self.buckets = column, column.buckets or 0
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Nothing is learned."""
+
+    def learned(self) -> Column:
+        """The column as it is."""
+        return self.column
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """Encode each row as one entry for each different word of its text. O(entries + words of distinct texts)."""
+        lengths, buckets, counts = self._bags(texts.distinct)
+        starts = np.cumsum(lengths) - lengths
+        of_row, length = starts[texts.numbers], lengths[texts.numbers]
+        before = np.cumsum(length) - length
+        entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
+        return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
+
+    def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Entries of each text, their buckets, sorted in each, and counts; the last is for a missing text."""
+        compute = arrow().compute
+        split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
+        words = split.flatten().dictionary_encode()
+        is_word = (compute.binary_length(words.dictionary).to_numpy(zero_copy_only=False) > 0)[words.indices.to_numpy()]
+        text = compute.list_parent_indices(split).to_numpy()[is_word].astype(np.int64)
+        bucket = hashed(words.dictionary, self.buckets)[words.indices.to_numpy()][is_word]
+        keys, counts = np.unique(text * self.buckets + bucket, return_counts=True)
+        lengths = np.append(np.bincount(keys // self.buckets, minlength=len(distinct)), 1)
+        buckets = np.append(keys % self.buckets, self.buckets).astype(np.int32)
+        return lengths, buckets, np.append(counts, 1).astype(np.float32)
+
+
+# Numbers into columns of the matrix: ranges of equally many rows, the number itself, or its logarithm.
+
+
+# Quantiles and spread of numbers that come block by block, in memory that does not grow with them.
+#
+# Numbers are held with their counts. Where too many differ, a summary of some of them stands for all: two of one level
+# are merged, pruned to as many, and are one of the next level (Agarwal et al. 2012, Mergeable Summaries).
+
+
+EXACT = 1 << 15
+"""Different numbers of which all are held: up to so many, quantiles are exact."""
+KEPT = 1 << 13
+"""Numbers of a summary."""
+
+
+class Counted(NamedTuple):
+    """Different numbers, increasing, float64 [n], and how many rows each stands for, int64 [n]."""
+
+    numbers: np.ndarray
+    counts: np.ndarray
+
+
+@final
+class Quantiles:
+    """Collects counted numbers, and tells where they are cut into ranges of about equally many rows.
+
+    Ranks are exact up to `EXACT` different numbers, and off by at most levels / (2 * KEPT) of the rows beyond, with
+    levels = log2(rows / EXACT) + 1: a thousandth of 10**9 rows. Memory is a MB and 128 KB a level.
+    """
+
+    def __init__(self) -> None:
+        self._pending: list[Counted] = []
+        self._size = 0
+        self._levels: list[Counted | None] = []
+
+    def add(self, some: Counted) -> None:
+        """Take in numbers; they may be in any order, and come again. O(n log n)."""
+        self._pending.append(some)
+        self._size += len(some.numbers)
+        if self._size < 2 * EXACT:
+            return
+        joined = merged(self._pending)
+        self._pending, self._size = [joined], len(joined.numbers)
+        if self._size > EXACT:
+            self._pending, self._size = [], 0
+            self._carry(pruned(joined))
+
+    def _carry(self, summary: Counted) -> None:
+        """Put a summary among the levels: as adding 1 to a binary number does."""
+        for level, held in enumerate(self._levels):
+            if held is None:
+                self._levels[level] = summary
+                return
+            self._levels[level], summary = None, pruned(merged([held, summary]))
+        self._levels.append(summary)
+
+    def cuts(self, bins: int) -> np.ndarray:
+        """The numbers, at most bins - 1 and increasing, that cut the others into ranges of about equally many.
+
+        Each is a number that came, and above the smallest, so that no range is empty.
+
+        >>> quantiles = Quantiles()
+        >>> quantiles.add(Counted(np.array([0.0, 1, 2, 3, 4]), np.array([3, 1, 1, 1, 1])))
+        >>> quantiles.cuts(4)
+        array([1., 3.])
+        """
+        numbers, counts = merged([*self._pending, *(held for held in self._levels if held is not None)])
+        if not len(numbers):
+            return numbers
+        reached = np.cumsum(counts)
+        ranks = np.arange(1, bins) * reached[-1] // bins
+        cuts = np.unique(numbers[np.searchsorted(reached, ranks, side="right")])
+        return cuts[cuts > numbers[0]]
+
+
+def merged(parts: Sequence[Counted]) -> Counted:
+    """All of them together; what came twice counts twice."""
+    if not parts:
+        return Counted(np.empty(0), np.empty(0, np.int64))
+    counts = np.concatenate([part.counts for part in parts])
+    numbers, place = np.unique(np.concatenate([part.numbers for part in parts]), return_inverse=True)
+    totals = np.zeros(len(numbers), np.int64)
+    np.add.at(totals, place, counts)
+    return Counted(numbers, totals)
+
+
+def pruned(summary: Counted) -> Counted:
+    """Keep at most `KEPT` of the numbers: the middle one of each of as many ranges of equally many rows."""
+    reached = np.cumsum(summary.counts)
+    ends = np.arange(KEPT + 1) * int(reached[-1]) // KEPT
+    chosen = np.searchsorted(reached, (ends[:-1] + ends[1:]) // 2, side="right")
+    return merged([Counted(summary.numbers[chosen], np.diff(ends))])
+
+
+@final
+class Spread:
+    """Collects counted numbers: how many, the largest magnitude, and the deviation from their mean.
+
+    Sums are of numbers divided by the largest, so that no square is infinite, and are combined as those of two samples
+    are (Chan, Golub and LeVeque 1979).
+    """
+
+    def __init__(self) -> None:
+        self.count, self.largest = 0, 0.0
+        self._mean = self._squares = 0.0
+
+    def add(self, some: Counted) -> None:
+        """Take in numbers. O(n)."""
+        largest = float(np.abs(some.numbers).max(initial=self.largest))
+        if not largest:
+            self.count += int(some.counts.sum())
+            return
+        shrunk = self.largest / largest
+        self._mean, self._squares, self.largest = self._mean * shrunk, self._squares * shrunk**2, largest
+        count = int(some.counts.sum())
+        if not count:
+            return
+        scaled = some.numbers / largest
+        mean = float(scaled @ some.counts) / count
+        total, apart = self.count + count, mean - self._mean
+        self._squares += float((scaled - mean) ** 2 @ some.counts) + apart**2 * self.count * count / total
+        self._mean += apart * count / total
+        self.count = total
+
+    def deviation(self) -> float:
+        """The standard deviation, 0 where all are the same."""
+        return self.largest * float(np.sqrt(self._squares / max(self.count, 1)))
+
+
+@final
+class Numbers:
+    """Ranges by quantiles, or numbers by their spread, where edges or the divisor are not given."""
+
+    def __init__(self, column: Column) -> None:
+        self.column, self.is_binned = column, column.encoding == "binned"
+        is_scaled = column.divisor is not None or column.scaling == "none"
+        self.is_learned = column.edges is not None if self.is_binned else is_scaled
+        self._quantiles, self._spread = Quantiles(), Spread()
+        self._edges = np.array(column.edges or (), np.float64)
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Take in some rows; a text that is no finite number is refused (`WrongValueError`)."""
+        counts = np.bincount(texts.numbers[texts.numbers >= 0], minlength=len(texts.distinct))
+        some = Counted(self._numbers(texts, row)[counts > 0], counts[counts > 0])
+        if self.is_binned:
+            self._quantiles.add(some)
+        else:
+            self._spread.add(some)
+
+    def learned(self) -> Column:
+        """The column with its edges, or its divisor."""
+        if self.is_binned:
+            return dataclasses.replace(self.column, edges=tuple(self._quantiles.cuts(self.column.bins or 1).tolist()))
+        divisor = self._spread.largest if self.column.scaling == "largest" else self._spread.deviation()
+        return dataclasses.replace(self.column, divisor=divisor or 1.0)
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """One entry a row; none for a 0 that is kept."""
+        numbers = self._numbers(texts, row)
+        return self._binned(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
+
+    def _numbers(self, texts: Texts, row: int) -> np.ndarray:
+        """Number that each text stands for, float64 [texts], its logarithm where that is kept."""
+        numbers = numbers_of(texts.distinct)
+        wrong = ~np.isfinite(numbers)
+        if wrong.any():
+            wrong[np.setdiff1d(np.flatnonzero(wrong), texts.numbers)] = False  # texts that no row has
+            if wrong.any():
+                at, text = first_row(texts, wrong)
+                raise WrongValueError(row + at, self._refusal(text))
+        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.column.encoding == "log" else numbers
+
+    def _refusal(self, text: str) -> str:
+        shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
+        advice = f'In a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
+        return f"column {self.column.name!r} holds numbers, and {shown} is no finite one. {advice}."
+
+    def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
+        edges = self._edges
+        ranges = np.searchsorted(edges, numbers, side="right").astype(np.int32)  # edges[i - 1] <= number < edges[i]
+        return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
+
+    def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
+        with np.errstate(over="ignore"):  # refused below
+            values = numbers / (self.column.divisor or 1.0)
+        if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
+            at, _ = first_row(texts, beyond)
+            advice = 'take encoding = "log" or "binned"'
+            what = f"column {self.column.name!r} holds {values[beyond][0]:g}, which float32 does not"
+            raise WrongValueError(row + at, f"{what}; {advice}.")
+        values = of_rows(values.astype(np.float32), 1, texts.numbers)
+        indices = (texts.numbers < 0).astype(np.int32)
+        indices[values == 0] = -1  # zeros are not stored
+        return Encoded(2, indices, values)
+
+
+# The column of labels into what the meaning of labels is read from: numbers, texts, or several texts a row.
+
+
+LONGEST = 200
+"""Characters of a label, at most."""
+MOSTLY = 0.9
+"""Share of rows with numbers from which on other labels are taken to be mistakes."""
+
+
+@final
+class LabelColumn:
+    """Learns of all rows whether labels are numbers, whole ones, or text, and then gives those of each block.
+
+    A label that is missing is refused (`WrongValueError`) unless rows have several.
+    """
+
+    def __init__(self, column: Column, wanted: Wanted) -> None:
+        self.column, self.wanted = column, wanted
+        self.are_whole = True
+        self.rows = self.rows_of_text = 0
+        self.first_text: tuple[int, str] | None = None
+        self.are_words_for_missing = True
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Take in some rows; labels that are missing or too long are refused."""
+        if self.wanted.kind == "multilabel":
+            return
+        if (texts.numbers < 0).any():
+            missing = f"column {self.column.name!r} has no label here; each row needs one: take such rows out."
+            raise WrongValueError(row + int(np.argmin(texts.numbers)), missing)
+        self._refuse_long(texts, row)
+        is_text = np.isnan(numbers_of(texts.distinct))
+        row_is_text = of_rows(is_text, False, texts.numbers)
+        if row_is_text.any():
+            at, text = first_row(texts, is_text)
+            self.first_text = self.first_text or (row + at, text)
+            words = texts.distinct.filter(arrow().array(is_text)).to_pylist()
+            self.are_words_for_missing &= set(words) <= set(MISSING_WORDS)
+        self.rows += len(texts.numbers)
+        self.rows_of_text += int(row_is_text.sum())
+        self.are_whole = self.are_whole and _whole(texts.distinct) is not None
+
+    def check(self) -> None:
+        """Refuse text among numbers that looks like a mistake (`WrongValueError`), when all rows were learned of."""
+        if self.first_text is None or self.rows_of_text == self.rows:
+            return
+        is_said = self.wanted.kind is not None or self.wanted.classes is not None
+        if not is_said and (self.are_words_for_missing or self.rows_of_text <= (1 - MOSTLY) * self.rows):
+            row, text = self.first_text
+            advice = "Mend it, or say kind = 'classes' if labels are names"
+            what = f"the label in column {self.column.name!r} is {text!r}, and others are numbers"
+            raise WrongValueError(row, f"{what}. {advice}.")
+
+    def labels(self, texts: Texts) -> np.ndarray | list[tuple]:
+        """Labels of some rows: whole numbers, numbers, or text; of several a row, between commas, a tuple for each."""
+        if self.wanted.kind == "multilabel":
+            names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.distinct.to_pylist()]
+            return [() if number < 0 else names[number] for number in texts.numbers]
+        if self.first_text is not None:
+            return np.array(texts.distinct.to_pylist(), str)[texts.numbers]
+        numbers = _whole(texts.distinct) if self.are_whole else numbers_of(texts.distinct)
+        assert numbers is not None, "blocks came twice, and differ"
+        return numbers[texts.numbers]
+
+    def _refuse_long(self, texts: Texts, row: int) -> None:
+        lengths = arrow().compute.utf8_length(texts.distinct).to_numpy(zero_copy_only=False)
+        if (lengths > LONGEST).any():
+            at = int(np.argmax(lengths[texts.numbers] > LONGEST))
+            advice = "name the column of labels: label = ..."
+            raise WrongValueError(row + at, f"the label has {lengths.max():,} characters, at most {LONGEST}; {advice}.")
+
+
+def _whole(distinct: Any) -> np.ndarray | None:
+    """The numbers as int64; None where some are not whole, or written otherwise."""
+    pa = arrow()
+    try:
+        return distinct.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+
+
+# Categories into columns of 0 and 1: one for each value, or hashed into buckets.
+
+
+MOST_VALUES = 1 << 20
+"""Values of a column, at most, that have a column of the matrix each."""
+
+
+@final
+class OneHot:
+    """A column of the matrix for each value, in the order of code points, and a last one for values missing or unknown.
+
+    Values that are given stand in their order, and others are unknown.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.column, self.is_learned = column, column.values is not None
+        self.vocabulary = Vocabulary(column.values or ())
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Take in some rows. O(rows + values)."""
+        numbers = self.vocabulary.add(texts.distinct)
+        if len(self.vocabulary) > MOST_VALUES:
+            advice = 'say encoding = "hashed" in a file of column kinds, or hashed = 65536'
+            at, _ = first_row(texts, numbers >= MOST_VALUES)
+            raise WrongValueError(
+                row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values; {advice}."
+            )
+
+    def learned(self) -> Column:
+        """The column with its values."""
+        return dataclasses.replace(self.column, values=self.vocabulary.in_order())
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """One entry a row."""
+        numbers, count = self.vocabulary.find(texts.distinct), len(self.vocabulary)
+        numbers = np.where(numbers < 0, np.int32(count), numbers)
+        return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
+
+
+@final
+class Hashed:
+    """Encoder with one column of the matrix for each bucket, and a last one for missing values."""
+
+    is_learned = True
+
+    def __init__(self, column: Column) -> None:
+        self.column, self.buckets = column, column.buckets or 0
+
+    def learn(self, texts: Texts, row: int) -> None:
+        """Nothing is learned."""
+
+    def learned(self) -> Column:
+        """The column as it is."""
+        return self.column
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """One entry a row. O(rows + characters of distinct texts)."""
+        return Encoded(self.buckets + 1, of_rows(hashed(texts.distinct, self.buckets), self.buckets, texts.numbers))
+
 
 ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
     ("category", "one-hot"): OneHot,

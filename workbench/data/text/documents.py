@@ -11,7 +11,7 @@ import numpy as np
 from workbench.data.errors import DataError
 from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, opened, place_in
-from workbench.data.files.reading import fingerprint, reading
+from workbench.data.files.reading import reading
 
 LABELS = ("none", "first")
 DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE = 1 << 13, 1 << 23
@@ -136,12 +136,9 @@ def files_of(folder: Path) -> list[Path]:
     return entries
 
 
-def state_of(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> str:
-    """State of the files that a cached copy depends on: size and time of each."""
-    more = [] if labels is None else [labels]
-    if not Path(path).is_dir():
-        return fingerprint(path, *more)
-    return fingerprint(path, *more, *sorted(Path(path).glob("*/*")))
+def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> list[str | os.PathLike | None]:
+    """List the file or the folder with the files below it, and the file of labels."""
+    return [path, labels, *(sorted(Path(path).glob("*/*")) if Path(path).is_dir() else ())]
 
 
 def _is_hidden(entry: Path, folder: Path) -> bool:

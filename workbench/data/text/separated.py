@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.files.ids import is_whole
+from workbench.data.files.labels import is_whole
 from workbench.data.files.opened import opened
 from workbench.data.labels.meaning import number_named
 from workbench.data.labels.reading import Place

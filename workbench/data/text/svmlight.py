@@ -16,8 +16,7 @@ from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError
 from workbench.data.files.opened import opened
-from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype
+from workbench.formats.compressed import assemble, index_dtype
 
 Line = tuple[int, bytes]
 """A line: its number in the file, from 1, and its text."""

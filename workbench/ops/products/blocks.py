@@ -8,8 +8,8 @@ import kernels
 from kernels import blas
 from workbench import formats
 from workbench.formats import compressed, moves
+from workbench.formats.compressed import index_dtype
 from workbench.formats.contract import Coo
-from workbench.formats.indices import index_dtype
 
 Index = np.ndarray | None
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.advise import Answer as Advice
-from workbench.advise import advise, settings_of
+from workbench.advising import Answer as Advice
+from workbench.advising import advise, settings_of
 from workbench.analysis import words
 from workbench.panels.answers import Answer, Asked, fields_of, register
 from workbench.panels.form import LABELLED
@@ -16,7 +16,7 @@ from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results import Shown
 from workbench.study.choices import ChoiceError
-from workbench.sweep import homes, run_folder
+from workbench.sweeps import run_folder
 
 
 def page(advice: Advice) -> Shown:
@@ -57,7 +57,7 @@ class _Advise:
         except ValueError:
             raise ChoiceError(f"Seconds: {self.seconds.value!r} is not a number; 60 is usual.") from None
         settings = _settings(self.asked.source, self.asked.model)
-        homes.refuse_beside(run_folder.ROOT / "advise")
+        run_folder.refuse_beside(run_folder.ROOT / "advise")
         self.button.disabled, self.stop.disabled, self.is_stopping = True, False, False
         self.now, self.answer.value = "looking at the data", ""
         work = self.guard.apart("Advising", lambda: self._work(settings, seconds))

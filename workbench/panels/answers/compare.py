@@ -5,7 +5,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.analysis import changes_told
+from workbench.analysis import changes
 from workbench.analysis.changes import Changes, compared
 from workbench.panels import pages
 from workbench.panels.answers import Answer, Asked, grid_of, register
@@ -20,9 +20,9 @@ TWO = "Two runs are compared; there are fewer. Sweep or Advise makes them."
 
 def page(found: Changes) -> Shown:
     """The headline, the cells that are not the same, and the grounds."""
-    headline, grounds = changes_told.headline(found), list(changes_told.sentences(found))
-    rows = [row for row in changes_told.table(found.cells) if row[1] != "same"]
-    table = pages.table(changes_told.COLUMNS, rows, "Settings that are not the same") if rows else ""
+    headline, grounds = changes.headline(found), list(changes.sentences(found))
+    rows = [row for row in changes.table(found.cells) if row[1] != "same"]
+    table = pages.table(changes.COLUMNS, rows, "Settings that are not the same") if rows else ""
     said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in grounds)
     strong = f'<p class="verdict"><strong>{html.escape(headline)}</strong></p>'
     return Shown(f"{strong}{table}<ul>{said}</ul>", "\n".join([headline, *grounds]))

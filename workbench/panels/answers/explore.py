@@ -7,15 +7,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.analysis import words
-from workbench.panels import explored, points
+from workbench.panels import explored, picture
 from workbench.panels.answers import Answer, Asked, grid_of, register
 from workbench.panels.exploring import ALL, GAINS, Exploration, Filter
-from workbench.panels.form import LABELLED, tree
+from workbench.panels.form import LABELLED, Twins, tree
 from workbench.panels.guard import Guard
 from workbench.panels.results import Shown, said, verdict_of
 from workbench.panels.results_view import ResultsView
 from workbench.panels.run_picker import RunPicker, runs
-from workbench.panels.twins import Twins
 
 NONE = "There is no run in this folder yet. Sweep or Advise makes one."
 GAIN, BEHIND, OFF = "Gain at a density", "Rows behind a point", "Outliers"
@@ -31,7 +30,7 @@ class Explored:
         self.density = Twins("Density", "Stored entries / size, as 0.03 or 3 %", words.density, self._asks("density"))
         self.factor = Twins("Gain", "How many times better than dense at least", _times, self._asks("factor"))
         self.cell = widgets.Dropdown(description="Point", tooltip="The setting whose rows are shown", style=LABELLED)
-        self.cell.add_class(points.PICKER)
+        self.cell.add_class(picture.PICKER)
         self.cell.observe(guard("Showing rows", self._pick), names=["value"])
         self.pages = {name: widgets.HTML() for name in (GAIN, BEHIND, OFF)}
         asked = grid_of(self.density.slider, self.density.text, widgets.Box(), self.factor.slider, self.factor.text)
@@ -59,7 +58,7 @@ class Explored:
         self.results.view.value = BEHIND
 
     def _drawn(self, name: str, frame: Any, **controls: Any) -> str:
-        return points.drawn(name, frame, [one.pooled for one in self.state.cells.values()], **controls)
+        return picture.drawn(name, frame, [one.pooled for one in self.state.cells.values()], **controls)
 
     def fill(self) -> None:
         """Bring filters, cells and the page that is shown up to date."""

@@ -6,15 +6,15 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench import train
-from workbench.advise import settings_of, suggested_model
+from workbench import training
+from workbench.advising import settings_of, suggested_model
 from workbench.analysis import words
 from workbench.panels.answers import Answer, Asked, Still, fields_of, register
 from workbench.panels.guard import Guard
 from workbench.panels.results import Shown
-from workbench.sweep import grid
-from workbench.sweep.problem import facts_of, make_problem
-from workbench.sweep.spec import Cell
+from workbench.sweeps import grid
+from workbench.sweeps.problem import facts_of, make_problem
+from workbench.sweeps.spec import Cell
 
 ROWS = 256
 
@@ -27,7 +27,7 @@ def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
     cell = Cell(batch_rows=rows, shuffle=False, **_settings(source, model))  # batches that repeat are held for sizes
     problem = make_problem(cell)
     batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
-    run = train.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
+    run = training.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
     next(iter(run.events(1)))  # a step, so that sizes are those of its batch
     explained = run.executor.explain()
     entries = problem.x.nnz / max(1, problem.x.shape[0]) * batch

@@ -1,16 +1,15 @@
 """Sweep: sparse against dense over densities, on data and models that are chosen in the panel."""
 
-import json
 from typing import Any
 
-from workbench.advise import settings_of
-from workbench.panels import other
+from workbench.advising import settings_of
+from workbench.panels import state
 from workbench.panels.answers import Answer, Asked, register
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.study import suited
 from workbench.study.choices import ChoiceError
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 FOLLOWING = ("dataset", "path", "reading", "model", *suited.OF_FILES)
 """Choices that follow from what is asked about."""
@@ -51,12 +50,11 @@ def _study(asked: Asked) -> LabState:
 
 def _swept_last() -> dict[str, Any]:
     """The choices of the newest run that a panel started; none where there is none, or they are not known now."""
-    kept = (run / other.CHOSEN for run in run_folder.runs())
-    newest = next((path for path in kept if path.exists()), None)
+    newest = next(filter(None, map(state.chosen_of, run_folder.runs())), None)
     if newest is None:
         return {}
     try:
-        return suited.completed(json.loads(newest.read_text(encoding="utf-8"))["chosen"])
+        return suited.completed(newest.chosen)
     except ChoiceError:
         return {}
 

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench import train
+from workbench import training
 from workbench.bench.fair.contract import Competitor, Trainer, register, settings_of
 from workbench.bench.fair.problem import Problem, State
 
@@ -39,7 +39,7 @@ class ProjectTrainer(Trainer):
         super().__init__(problem)
         is_dense = settings["format"] == "dense" and settings.get("hold", "format") == "format"
         x = problem.dense if is_dense else problem.csr
-        self.training: Any = train.make_run(setup_of(problem, settings), x, problem.targets, problem.outputs)
+        self.training: Any = training.make_run(setup_of(problem, settings), x, problem.targets, problem.outputs)
         self.epoch = 0
         self.losses: list[float] = []
 
@@ -66,10 +66,10 @@ class ProjectTrainer(Trainer):
         return State(self.training.weights, self.training.intercept, np.array(self.losses))
 
 
-def setup_of(problem: Problem, settings: Mapping[str, Any]) -> train.Setup:
+def setup_of(problem: Problem, settings: Mapping[str, Any]) -> training.Setup:
     """The setup of a training with these settings."""
     configuration = problem.configuration
-    return train.Setup(
+    return training.Setup(
         model=configuration.model,
         optimizer="sgd",
         options={"learning_rate": problem.rate},
@@ -83,10 +83,10 @@ def setup_of(problem: Problem, settings: Mapping[str, Any]) -> train.Setup:
 
 def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
     """Reason why the project has no such training, or ""."""
-    known = {one.name for one in dataclasses.fields(train.Setup)}
+    known = {one.name for one in dataclasses.fields(training.Setup)}
     if unknown := sorted(set(settings) - known):
         return f"The project has no setting {', '.join(unknown)} yet."
-    return train.why_impossible(setup_of(problem, settings))
+    return training.why_impossible(setup_of(problem, settings))
 
 
 def name_of(kind: str, settings: Mapping[str, Any]) -> str:

@@ -22,10 +22,10 @@ from workbench.bench.fit.contract import (
     grid,
     register,
 )
-from workbench.sweep.grid import setup_of
-from workbench.sweep.spec import Cell
-from workbench.train import Run, Setup, Training, make_run, why_impossible
-from workbench.train.completion import complete
+from workbench.sweeps.grid import setup_of
+from workbench.sweeps.spec import Cell
+from workbench.training import Run, Setup, Training, make_run, why_impossible
+from workbench.training.completion import complete
 
 
 @functools.lru_cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.bench.fit.contenders.sklearn_sgd import log_probabilities
 from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Value, grid, register
-from workbench.bench.fit.dense_rows import of_dense_rows, register_both
+from workbench.bench.fit.torch_loop import of_dense_rows, register_both
 
 BYTES_NUMBER = 8
 DUAL = " dual"

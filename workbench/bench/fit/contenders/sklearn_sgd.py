@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, one_number
-from workbench.bench.fit.dense_rows import register_both
+from workbench.bench.fit.torch_loop import register_both
 
 SMALLEST = 1e-12
 """Probabilities count as this at least."""

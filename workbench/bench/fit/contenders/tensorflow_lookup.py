@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernels.rivals.tensorflow_sparse import INSTALL, tensorflow
-from workbench.bench import tensorflow_updates
+from workbench.bench import steps_tensorflow
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
 
 EPSILON = 1e-7
@@ -54,10 +54,10 @@ class Lookup:
         else:
             of_w, of_b = tape.gradient(loss, self.w), None
         if not self.history:
-            tensorflow_updates.sgd(self.w, of_w.values, of_w.indices, rate)
+            steps_tensorflow.sgd(self.w, of_w.values, of_w.indices, rate)
             self.b.assign_sub(rate * of_b) if of_b is not None else None
             return
-        tensorflow_updates.adagrad(self.w, self.history[0], of_w.values, of_w.indices, rate, EPSILON)
+        steps_tensorflow.adagrad(self.w, self.history[0], of_w.values, of_w.indices, rate, EPSILON)
         if of_b is not None:
             squares = self.history[1].assign_add(of_b**2)
             self.b.assign_sub(rate * of_b / (tf.sqrt(squares) + EPSILON))

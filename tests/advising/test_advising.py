@@ -1,0 +1,140 @@
+"""Advice end to end on a small file, its command run; which contenders; what is refused."""
+
+import json
+import re
+import shlex
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support.sweeps import supervised_here
+from workbench import advising as advice
+from workbench import data
+from workbench.advising import advising
+from workbench.advising.advising import folder_name_of, name_of, train_command
+from workbench.advising.contenders import contenders, is_faithful
+from workbench.command import cli
+from workbench.sweeps import run_folder
+from workbench.sweeps.spec import Cell, SpecError
+
+AT_ONCE = {
+    "seconds_warmup": 0.0,
+    "seconds_sample": 0.0,
+    "seconds_total": 0.0,
+    "samples_least": 3,
+    "rounds": 1,
+    "seconds_quiet": 0.0,
+    "busy_most": 1.0,
+}
+AMPLE = 1200.0
+"""Seconds that no machine is too slow for: what is measured within a budget depends on how fast the machine is."""
+
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def svmlight(path, rows=60) -> str:
+    lines = [f"{row % 2} {1 + row % 7}:1 {8 + row % 5}:{1 + row % 3}" for row in range(rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_path, monkeypatch):
+    monkeypatch.setattr(advising, "contenders", lambda *given: contenders(*given)[:3])
+    settings, why = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    assert "svmlight" in why
+    with supervised_here():
+        answer = advice.advise({**settings, "batch_rows": 16, "threads": 1}, AMPLE, measure=AT_ONCE)
+    told = answer.recommendation
+    assert answer.settings["model"] == "logistic"
+    assert re.fullmatch(r"advise-clicks-logistic-[0-9a-f]{8}", answer.folder.name)
+    assert run_folder.read(answer.folder).name == "advise-clicks-logistic"
+    assert answer.profile.rows == 60
+    assert answer.trials == 3 + 3  # a race of three, and another at another density
+    as_json = json.loads(json.dumps(answer.as_json(), allow_nan=False))
+    assert as_json["recommended"] == told.settings
+    time = as_json["dense_over_sparse"]["time"]
+    assert time["low"] < time["value"] < time["high"] < 10 * time["low"]  # that of the usual noise
+    came = CliRunner().invoke(cli.app, [*shlex.split(answer.command)[1:], "--epochs", "1"])
+    assert came.exit_code == 0, came.output
+    assert "held-out accuracy" in came.output
+
+
+def test_files_of_one_name_in_two_folders_have_a_run_folder_each_with_a_readable_name(tmp_path):
+    settings = [{"dataset": "svmlight", "model": "logistic", "path": str(tmp_path / one / "train.csv")} for one in "ab"]
+    assert {name_of(one) for one in settings} == {"advise-train-logistic"}
+    folders = {folder_name_of(one) for one in settings}
+    assert len(folders) == 2
+    assert all(folder.startswith("advise-train-logistic-") for folder in folders)
+    assert folder_name_of({"dataset": "uniform", "model": "linear"}) == "advise-uniform-linear"
+
+
+def test_exact_contenders_come_where_lazy_ones_train_another_model_which_come_last():
+    adam = [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "adam"})]
+    sgd = [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "sgd"})]
+    assert set(adam) == {"lazy", "exact", "standard"}
+    assert adam.index("lazy") > max(place for place, update in enumerate(adam) if update != "lazy")
+    assert set(sgd) == {"lazy", "standard"}
+    allowed = contenders({"dataset": "uniform", "optimizer": "adam"}, lazy=True)
+    assert {one["update"] for one in allowed} == {"lazy", "standard"}
+    assert is_faithful(Cell(optimizer="sgd"))
+    assert not is_faithful(Cell(optimizer="adam"))
+    assert not is_faithful(Cell(optimizer="sgd", decay=0.1))
+
+
+def test_epochs_in_one_call_are_no_contender_of_a_model_that_has_none():
+    found = contenders({"dataset": "low_rank", "model": "matrix_factorization"})
+    assert found
+    assert not any(one.get("launch") == "epoch" for one in found)
+
+
+def test_the_command_trains_a_serial_cell_on_one_thread():
+    words = train_command(Cell(format="dense", engine="dense", gradient="dense", update="standard", serial=True))
+    assert words == "workbench train --threads 1 --format dense --engine dense --gradient dense --update standard"
+
+
+def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(advising.run_folder, "start", lambda spec, folder: begun.append(spec))
+    monkeypatch.setattr(advising.run_folder, "read", lambda folder: advising.Progress("x", state="finished"))
+    with pytest.raises(FileNotFoundError, match="no results"):  # nothing was measured, and there is nothing to read
+        advising.store.read(tmp_path)
+    monkeypatch.setattr(advising.run_folder, "rows", lambda folder: [])
+    settings = {"dataset": "uniform", "rows": 60, "features": 30, "shuffle": False, "model": ""}
+    answer = advice.advise(settings, AMPLE, follow=lambda *_: None)
+    [spec] = begun
+    assert spec.measure.race
+    assert spec.axes["shuffle"] == (False,)  # what is no is no gap
+    assert 0.2 * AMPLE < spec.limits.seconds_sweep < 0.6 * AMPLE
+    assert spec.contenders[0]["launch"] == "epoch"  # the likeliest first, and one of each side in two
+    assert spec.contenders[1]["format"] == "dense"
+    assert answer.recommendation.verdict == "none"
+    assert answer.command == ""
+
+
+def test_another_density_is_looked_at_with_all_contenders_where_there_is_time_else_with_the_best_two():
+    place = advising._Place
+    places = [place("batch", {"batch_rows": 4}, [{}, {}]), place("density", {"density": 0.5}, [{}] * 8)]
+    places.append(place("density", {"density": 0.5}, [{}, {}]))
+    counts = [len(advising._Advising._affordable(places, trials)) for trials in (100, 20, 10, 5)]
+    assert counts == [2 + 8, 2 + 2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds", "told"),
+    [
+        ({"dataset": "uniform", "model": "softmx"}, 60, "Did you mean 'softmax'"),
+        ({"dataset": "uniform", "model": "softmax"}, 1, "seconds is 1; advice takes 5 or more"),
+        ({"dataset": "uniform", "model": "softmax"}, float("nan"), "seconds is nan; advice takes 5 or more"),
+        ({"dataset": "uniform", "model": "softmax"}, float("inf"), "seconds is inf; advice takes 5 or more"),
+        ({"dataset": "uniform", "model": "bpr"}, 60, "needs data with columns in two fields"),
+    ],
+)
+def test_what_cannot_be_advised_on_is_refused_before_anything_runs(settings, seconds, told):
+    with pytest.raises(SpecError, match=told):
+        advice.advise(settings, seconds)
+
+
+def test_a_source_that_is_neither_file_nor_data_set_lists_the_data_sets():
+    with pytest.raises(data.DataError, match=r"There is no file and no data set 'nowhere'. Data sets: .*uniform"):
+        advice.settings_of("nowhere")

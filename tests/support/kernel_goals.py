@@ -1,0 +1,55 @@
+"""What the cases of kernels must show together, for tests marked `covering` of a kernel `name` and a `case`.
+
+Kernels of one family have the same loops, as updates have that differ in their formula: an adversarial input is given
+to one of them. Each kernel computes the core cases, every class of widths and every combination of types; a width is
+computed by one kernel of each folder.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import kernels
+from kernels import Case
+
+WIDTHS = (1, 4, 16, 64)
+"""Upper bounds of the classes of widths, which are compiled differently; one more class is above."""
+CORE = ("plain", "duplicates", "width 33", "64 bits")
+CORE_CUDA = ("plain", "width 64", "64 bits", "hot columns", "long rows, vectors")
+
+
+def family_of(name: str) -> str:
+    """Kernels with the same loops: updates by what they update, competitors by library; any other has its own."""
+    if "." in name:
+        return name.partition(".")[0]
+    return f"updates {name.rpartition('_')[2]}" if folder_of(name) == "updates" else name
+
+
+def folder_of(name: str) -> str:
+    """The folder of a kernel in `kernels`."""
+    return kernels.get(name).reference.__module__.split(".")[1]
+
+
+def goals_of(cases: Mapping[str, Case], core: tuple[str, ...] = CORE) -> Callable[[Mapping[str, Any]], set[Hashable]]:
+    """Make the goals for a test that is given cases of this table."""
+    names = {id(case): title for title, case in cases.items()}
+
+    def goals(params: Mapping[str, Any]) -> set[Hashable]:
+        name, case = params["name"], params["case"]
+        title, types = names[id(case)], f"{case.dtype} {case.indices.dtype}"
+        width = sum(bound < case.N for bound in WIDTHS)
+        like = folder_of(name) if "width" in title else family_of(name)
+        found: set[Hashable] = {(like, title), (name, "width", width), (name, types)}
+        return found | {(name, title)} if title in core else found
+
+    return goals
+
+
+def goals_in_parts(cases: Mapping[str, Case]) -> Callable[[Mapping[str, Any]], set[Hashable]]:
+    """Make the goals for a test of work that is shared out: cases of which there is only one part show nothing."""
+    whole = goals_of(cases, ("many rows", "64 bits, wide"))
+
+    def goals(params: Mapping[str, Any]) -> set[Hashable]:
+        case = params["case"]
+        return whole(params) if case.R > 1 and case.D > 1 and case.indices.size > 1 else set()
+
+    return goals

@@ -1,0 +1,43 @@
+"""The axis `launch` with epochs in one call: trials that say where time goes, and cells that mean nothing dropped."""
+
+from tests.support.tiny_sweeps import DENSE, spec_of, trial_row
+from workbench import store
+from workbench.analysis import words
+from workbench.plots import style
+from workbench.sweeps import grid, sources
+from workbench.sweeps.spec import Cell
+
+
+def test_a_trial_of_epochs_in_one_call_fills_its_row():
+    came = trial_row(launch="epoch", epochs=2, density=0.1, rows=100)
+    assert came.pop("seconds_measured") > 0
+    row = store.new_row(**came, key="k")
+    assert (row["status"], row["reason"], row["launch"]) == ("ok", "", "epoch")
+    assert row["seconds_batches"] > 0
+    assert row["seconds_forward"] == row["seconds_plan"] == row["seconds_update"] == 0
+    assert 0 < row["error"] < row["error_allowed"]
+    assert row["steps_timed"] % row["steps_epoch"] == 0
+    assert [step for _, _, step in row["curve"]] == list(range(1, 2 * row["steps_epoch"] + 1))
+    assert row["loss_last"] < row["loss_first"]
+
+
+def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
+    ways = ({}, DENSE, {"update": "standard"}, {"gradient": "fused"})
+    found = grid.expand(spec_of(contenders=ways, launch=["kernels", "epoch"], device=["cpu", "cuda"]))
+    in_calls = [cell for cell in found.cells if cell.launch == "epoch"]
+    assert [(cell.format, cell.update, cell.device) for cell in in_calls] == [
+        ("csr", "lazy", "cpu"),
+        ("dense", "standard", "cpu"),
+        ("csr", "standard", "cpu"),
+    ]
+    assert any("with gradient fused launch is kernels" in reason for reason in found.dropped)
+
+
+def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():
+    here, there = Cell(), Cell(launch="epoch")
+    assert grid.key(here) != grid.key(there)
+    assert {"kernels.epochs.loops", "kernels.losses.softmax"} <= set(sources.modules_of(there))
+    row = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
+    assert words.line(row) == "CSR ours (row_sparse gradient, lazy update, epochs in one call)"
+    assert words.short_line(row) == "CSR ours · row_sparse gradient · lazy · epoch"
+    assert style.look(row)["linestyle"] == style.EPOCH

@@ -1,0 +1,139 @@
+"""The axis `launch` of a sweep: trials whose step is one graph, rows that say why there is none, charts and words."""
+
+import json
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.support import rows as made
+from tests.support.sweeps import swept
+from tests.support.tiny_sweeps import DENSE, FUSED, spec_of, trial_row
+from tests.sweeps.test_device_sweep import gpu  # noqa: F401 - the fixture is used by being named
+from workbench import plots, store
+from workbench.analysis import breakeven, cells, words
+from workbench.analysis.compare import trained_worse
+from workbench.command import training
+from workbench.plots import style
+from workbench.sweeps import grid, run_folder, sources, spec
+from workbench.sweeps.spec import Cell
+
+GRAPH = {**FUSED, "launch": "graph"}
+
+
+@pytest.mark.parametrize("format", ["csr", "dense"])
+@pytest.mark.parametrize("setting", [{}, {"shuffle": False}, {"ahead": True, "optimizer": "adagrad"}], ids=str)
+def test_a_trial_in_one_graph_fills_its_row(gpu, setting, format):  # noqa: F811
+    way = {"csr": FUSED, "dense": DENSE}[format] | {"launch": "graph"}
+    came = trial_row(device="cuda", epochs=1, density=0.1, **way, **setting)
+    assert came.pop("seconds_measured") > 0
+    row = store.new_row(**came, key="k")
+    assert (row["status"], row["reason"]) == ("ok", "")
+    assert row["launch"] == "graph"
+    assert row["seconds_graph"] > 0
+    assert row["seconds_forward"] == row["seconds_loss"] == row["seconds_update"] == 0
+    assert row["seconds_transfer"] > 0
+    assert 0 < row["error"] < row["error_allowed"]
+    assert row["bytes_device_held"] >= 2 * row["features"] * row["width"] * 4
+    assert row["bytes_device_peak"] > 0
+
+
+def test_kernel_by_kernel_no_phase_is_a_graph():
+    row = trial_row(density=0.1)
+    assert (row["launch"], row["seconds_graph"]) == ("kernels", 0.0)
+
+
+def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_path):
+    both = spec_of(contenders=(FUSED,), density=0.1, launch=["graph", "kernels"])
+    folder = tmp_path / "run"
+    assert swept(both, folder).counts == {"ok": 1, "unsupported": 1}
+    rows = {row["launch"]: row for row in run_folder.rows(folder)}
+    assert rows["kernels"]["status"] == "ok"
+    assert rows["graph"]["status"] == "unsupported"
+    assert rows["graph"]["reason"] == "A step in one graph runs on a CUDA device; on cpu launch is kernels."
+
+
+def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
+    contenders = FUSED, DENSE, {**FUSED, "format": "coo"}
+    found = grid.expand(spec_of(contenders=contenders, launch=["kernels", "graph"], device=["cpu", "cuda"]))
+    assert len(found.cells) == 4 + 4 + 2
+    assert {cell.format for cell in found.cells if cell.launch == "graph"} == {"csr", "dense"}
+    assert found.dropped == {"A step in one graph has format csr or dense; with format coo launch is kernels.": 2}
+
+
+def test_the_axis_is_validated_and_is_part_of_key_and_name():
+    with pytest.raises(spec.SpecError, match="axis launch = 'magic': 'magic' is not known; there is: kernels, graph"):
+        spec_of(launch="magic")
+    here, there = Cell(device="cuda", **FUSED), Cell(device="cuda", **GRAPH)
+    assert grid.key(here) != grid.key(there)
+    assert {"kernels.gpu.step", "kernels.gpu.slots"} <= set(sources.modules_of(there))
+    assert grid.setup_of(there).launch == "graph"
+    assert grid.describe(there) == f"{grid.describe(here)} launch=graph"
+
+
+def test_the_command_line_refuses_a_graph_on_the_cpu():
+    with pytest.raises(spec.SpecError, match="A step in one graph runs on a CUDA device"):
+        training.cell_of({"launch": "graph"})
+    assert training.cell_of({"launch": "graph", "device": "cuda"}).gradient == "fused"
+
+
+def with_graphs() -> list[dict]:
+    """Rows of a sweep on a device: dense, kernel by kernel, and the same in one graph, a little faster."""
+    law = made.Law(gradient="fused", update="lazy")
+    shared = {"device": "cuda", "gpu": "NVIDIA H200"}
+    graph = made.sweep(laws=(made.Law(gradient="fused", update="lazy", fixed=5e-5),), seed=1, **shared, launch="graph")
+    phases = {f"seconds_{name}": 0.0 for name in ("forward", "loss", "gradient", "update")}
+    graph = [row | phases | {"seconds_graph": 0.8 * row["seconds_step"]} for row in graph]
+    return [*made.sweep(laws=(made.DENSE, law), **shared), *graph]
+
+
+def test_words_and_lines_tell_a_graph_from_kernels():
+    row = with_graphs()[-1]
+    assert words.line(row) == "CSR ours on cuda (fused gradient, lazy update, one graph)"
+    assert words.short_line(row) == "CSR ours on cuda · fused gradient · lazy · graph"
+    assert words.line(row | {"launch": None}) == words.line(row | {"launch": "kernels"})
+    assert style.look(row)["linestyle"] == style.GRAPH != style.look(row | {"launch": "kernels"})["linestyle"]
+
+
+def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
+    frame = store.frame(with_graphs())
+    (group,) = cells.groups(frame)
+    assert len(cells.sparse_lines(group.rows)) == 2
+    evens = breakeven(frame)
+    assert [even.line["launch"] for even in evens] == ["kernels", "graph"]
+    assert len({words.line(even.settings) for even in evens}) == 2
+    assert evens[1].density != evens[0].density
+
+
+def test_a_lazy_graph_is_compared_with_the_standard_update_of_the_same_kernels():
+    shared = {"densities": (0.1,), "device": "cuda", "rounds": 1}
+    standard = made.sweep(laws=(made.DENSE, made.Law(gradient="fused")), **shared)
+    worse = made.sweep(laws=(made.Law(gradient="fused", update="lazy", quality=0.5),), **shared, launch="graph")
+    ((lazy, fair),) = trained_worse([*standard, *worse])
+    assert (lazy["launch"], fair["format"], fair["update"]) == ("graph", "csr", "standard")
+
+
+@pytest.mark.parametrize("name", ["time_density", "phases", "memory_density", "loss_seconds"])
+def test_charts_name_the_graph(name):
+    chart, frame = plots.get(name), store.frame(with_graphs())
+    values = {control.name: control.initial(frame) if callable(control.initial) else control.initial
+              for control in chart.controls}  # fmt: skip
+    figure = Figure(figsize=(8, 5))
+    chart.draw(frame, figure, **values)
+    text = " ".join(item.get_text() for item in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+    assert "graph" in text
+    if name == "phases":
+        assert "graph" in chart.table(frame, **values).columns
+
+
+def test_rows_of_older_files_without_the_columns_are_of_kernels(tmp_path):
+    file = tmp_path / "trials.jsonl"
+    with file.open("w") as out:
+        for row in made.sweep():
+            old = {name: value for name, value in row.items() if name not in ("launch", "seconds_graph")}
+            out.write(json.dumps(old) + "\n")
+    rows = store.read(file)
+    assert {row["launch"] for row in rows} == {None}
+    frame = store.frame(rows)
+    assert {row["launch"] for group in cells.groups(frame) for row in group.rows} == {"kernels"}
+    (one,), (other,) = breakeven(frame), breakeven(store.frame(made.sweep()))
+    assert one.density == other.density

@@ -1,0 +1,57 @@
+"""A sweep that is asked to adds densities around its break-even by itself, and finds them done when it is resumed."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from tests.support import rows as made
+from tests.support.tiny_sweeps import QUICK, spec_of
+from workbench import store
+from workbench.analysis.breakeven import breakeven
+from workbench.sweeps import run_folder
+from workbench.sweeps.runner import Supervisor
+
+LAWS = {"csr": replace(made.SPARSE, bytes_slope=0.0), "dense": made.DENSE}
+
+
+class Measured(Supervisor):
+    """A supervisor whose trials come from a law."""
+
+    def do(self, task):
+        drawn = np.random.default_rng(int(task.key[:8], 16) + task.round)
+        known = {"key": task.key, "round": task.round, "run": self.run_name}
+        return made.row(LAWS[task.cell.format], task.cell.density, drawn, noise=0.004, **known)
+
+
+def worked(folder, until=0.1) -> list[dict]:
+    measure = {**QUICK, "rounds": 12, **({"until": until} if until else {})}
+    folder.mkdir(exist_ok=True)
+    Measured(spec_of(measure=measure, density=[0.003, 0.03, 0.3]), folder, work="a law").run()
+    assert run_folder.read(folder).state == "finished"
+    return store.read(folder)
+
+
+def test_densities_are_added_until_the_break_even_is_as_narrow_as_asked(tmp_path):
+    coarse, fine = worked(tmp_path / "coarse", until=None), worked(tmp_path / "fine")
+    assert {row["density"] for row in coarse} == {0.003, 0.03, 0.3}
+    new = {row["density"] for row in fine} - {0.003, 0.03, 0.3}
+    assert len(new) >= 2
+    assert all(0.03 < density < 0.3 for density in new)
+    [even] = breakeven(store.frame(fine))
+    assert even.high <= 1.15 * even.low  # where densities are near enough, noise alone keeps it wider than asked
+    planned = json.loads((tmp_path / "fine" / run_folder.PLAN).read_text())["keys"]
+    assert set(planned) == {row["key"] for row in fine}
+
+
+def test_what_was_added_is_not_measured_again_by_a_resume(tmp_path):
+    first = worked(tmp_path / "run")
+    assert len(worked(tmp_path / "run")) == len(first)
+    state = run_folder.read(tmp_path / "run")
+    assert state.done == state.reused == len(first)
+
+
+def test_no_density_is_added_after_the_budget_is_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(Measured, "is_budget_out", lambda self: bool(self.state.done >= 12 and self.say()))
+    monkeypatch.setattr(Measured, "say", lambda self: setattr(self.state, "message", "out") or True, raising=False)
+    assert {row["density"] for row in worked(tmp_path / "run")} <= {0.003, 0.03, 0.3}

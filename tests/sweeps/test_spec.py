@@ -1,0 +1,118 @@
+"""Specs and grids: what is refused and how, contenders, keys."""
+
+import pytest
+
+from workbench.sweeps import grid
+from workbench.sweeps.spec import Cell, SpecError, dump, load, parse, parse_json, validate
+
+MINIMAL = {"name": "x", "axes": {"format": ["csr"]}}
+
+
+def error_of(**changes) -> str:
+    with pytest.raises(SpecError) as error:
+        validate({**MINIMAL, **changes})
+    return str(error.value)
+
+
+def test_unknown_keys_list_the_known_and_the_nearest():
+    assert "unknown key 'axis'. Did you mean 'axes'? Known: name, description, axes" in error_of(axis={})
+    assert "unknown axis 'densty'. Did you mean 'density'? Known: dataset, path" in error_of(axes={"densty": 1})
+    assert "unknown key 'round'. Did you mean 'rounds'?" in error_of(measure={"round": 2})
+    assert "unknown axis 'gradent'. Did you mean 'gradient'" in error_of(contenders=[{"gradent": "dense"}])
+
+
+@pytest.mark.parametrize(
+    ("axes", "text"),
+    [
+        ({"format": "cssr"}, "'cssr' is not known; there is: dense, csr"),
+        ({"density": [0.1, 1.5]}, "axis density = 1.5: Input should be less than or equal to 1"),
+        ({"width": 0}, "axis width = 0"),
+        ({"engine": "theirs"}, "axis engine = 'theirs'"),
+        ({"density": []}, "axis density has no values"),
+        ({"density": [0.1, 0.1]}, "axis density names a value twice"),
+        ({"dataset": "stdlb"}, "Did you mean 'stdlib'?"),
+    ],
+)
+def test_values_are_checked_axis_by_axis(axes, text):
+    said = error_of(axes=axes)
+    assert text in said
+    assert said.startswith("axis ")
+
+
+def test_an_axis_that_is_also_a_contenders_setting_is_refused():
+    assert "['format'] is an axis and a setting of a contender" in error_of(contenders=[{"format": "csr"}])
+
+
+def test_names_that_are_no_folder_names_are_refused():
+    assert (
+        error_of(name="../x") == "name: '../x' cannot name a run folder; take letters, digits, dots, hyphens and "
+        "underscores, a letter or digit first"
+    )
+
+
+def test_text_that_is_not_toml_is_refused():
+    with pytest.raises(SpecError, match="This is not TOML"):
+        parse("name = ")
+
+
+def test_a_file_names_itself_in_errors_and_its_data_paths_are_beside_it(tmp_path):
+    file = tmp_path / "s.toml"
+    with pytest.raises(SpecError, match=r"There is no spec .*s\.toml; give the path"):
+        load(file)
+    file.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
+    assert load(file).axes["path"] == (str(tmp_path / "d.txt"),)
+    file.write_text('name = "s"\n[[contenders]]\npath = "x.npz"\nlabels = "y.npy"\nformat = "csr"', encoding="utf-8")
+    beside = {"path": str(tmp_path / "x.npz"), "labels": str(tmp_path / "y.npy"), "format": "csr"}
+    assert load(file).contenders == (beside,)
+
+
+def test_a_dumped_spec_is_read_back_the_same():
+    spec = parse('name = "a"\n[axes]\ndensity = ["natural", 0.1]\n[[contenders]]\nformat = "csr"\n')
+    assert spec.axes["density"] == (None, 0.1)
+    assert parse_json(dump(spec)) == spec
+
+
+def test_the_spec_that_a_run_keeps_is_a_file_to_sweep_from(tmp_path):
+    made, kept = tmp_path / "s.toml", tmp_path / "runs" / "spec.json"
+    made.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
+    kept.parent.mkdir()
+    kept.write_text(dump(load(made)), encoding="utf-8")
+    assert load(kept) == load(made)
+    for text, words in (("{", r"spec\.json: This is not JSON"), ('{"name": "s", "axis": 1}', "axis")):
+        kept.write_text(text, encoding="utf-8")
+        with pytest.raises(SpecError, match=words):
+            load(kept)
+
+
+def test_impossible_combinations_are_dropped_with_their_reasons():
+    axes = {
+        "format": ["csr", "dense"],
+        "engine": ["ours", "dense"],
+        "gradient": ["row_sparse", "dense"],
+        "update": ["lazy", "standard"],
+    }
+    made = grid.expand(validate({"name": "x", "axes": axes}))
+    kept = {(cell.format, cell.engine, cell.gradient, cell.update) for cell in made.cells}
+    assert kept == {
+        ("csr", "ours", "row_sparse", "lazy"),
+        ("csr", "ours", "row_sparse", "standard"),
+        ("csr", "ours", "dense", "standard"),
+        ("dense", "dense", "dense", "standard"),
+    }
+    assert sum(made.dropped.values()) == 16 - 4
+    assert any("a dense gradient names none" in reason for reason in made.dropped)
+
+
+def test_contenders_are_run_at_every_combination_of_the_axes():
+    contenders = [{"format": "csr"}, {"format": "coo", "optimizer": "adam"}]
+    made = grid.expand(validate({"name": "x", "axes": {"density": [0.1, 0.2]}, "contenders": contenders}))
+    assert [(c.density, c.format, c.optimizer) for c in made.cells] == [
+        (0.1, "csr", "adagrad"), (0.1, "coo", "adam"), (0.2, "csr", "adagrad"), (0.2, "coo", "adam"),
+    ]  # fmt: skip
+
+
+def test_a_key_follows_every_setting():
+    cell = Cell()
+    keys = {grid.key(cell), grid.key(Cell(seed=1)), grid.key(Cell(format="coo")), grid.key(Cell(width=3))}
+    assert len(keys) == 4
+    assert grid.key(Cell()) == grid.key(cell)

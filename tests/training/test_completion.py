@@ -1,0 +1,61 @@
+"""Engine, gradient and update that are not given: what suits is taken, and told where it is not the usual."""
+
+import itertools
+
+import pytest
+
+from workbench import formats, settings
+from workbench.ops.products import ENGINES
+from workbench.sweeps import grid
+from workbench.sweeps.spec import Cell, validate
+from workbench.training import completion
+from workbench.training.completion import complete
+
+
+@pytest.mark.parametrize("fastest", [False, True])
+@pytest.mark.parametrize("format", formats.names())
+def test_every_format_alone_is_a_cell(format, fastest):
+    completed, _ = complete({"format": format}, fastest)
+    assert grid.why_dropped(Cell(**completed)) == ""
+
+
+def test_the_usual_is_taken_where_it_means_something_and_not_told():
+    assert complete({}) == ({"engine": "ours", "gradient": "row_sparse", "update": "lazy"}, ())
+    assert complete({"format": "csr", "update": "standard"})[0]["gradient"] == "row_sparse"
+    assert complete({"format": "csr"}, fastest=True)[0]["gradient"] == "fused"
+
+
+def test_what_is_completed_is_told():
+    completed, notes = complete({"format": "dense"})
+    assert completed == {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+    assert notes == ("format = dense: engine dense, gradient dense, update standard completed",)
+    assert complete({"format": "dense", "gradient": "row_sparse"})[0]["engine"] == "dense", "which the refusal is about"
+    assert complete({"launch": "graph", "device": "cuda"})[0]["gradient"] == "fused"
+    assert complete({"format": "csr", "engine": "vendor"})[0]["gradient"] == "dense"
+
+
+def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
+    """Over all of what may be given: a completion means something wherever any does."""
+    known = [ENGINES, *(settings.BY_NAME[name].allowed for name in ("gradient", "update"))]
+    for format, *values in itertools.product(formats.names(), *((None, *each) for each in known)):
+        named = zip(completion.COMPLETED, values, strict=True)
+        given = {"format": format} | {name: value for name, value in named if value is not None}
+        completed, _ = complete(given)
+        assert given.items() <= completed.items()
+        open_choices = [[value] if value else each for value, each in zip(values, known, strict=True)]
+        any_suits = any(
+            not grid.why_dropped(Cell(format=format, **dict(zip(completion.COMPLETED, chosen, strict=True))))
+            for chosen in itertools.product(*open_choices)
+        )
+        assert any_suits == (set(completion.COMPLETED) <= set(completed) and not grid.why_dropped(Cell(**completed)))
+
+
+def test_a_sweep_of_formats_alone_has_a_cell_of_each_and_says_what_was_completed():
+    cells = grid.expand(
+        validate({"name": "x", "axes": {"format": list(formats.names()), "density": [0.1, 0.2], "threads": 1}})
+    )
+    assert not cells.dropped
+    assert {cell.format for cell in cells.cells} == set(formats.names())
+    assert len(cells.cells) == 2 * len(formats.names())
+    assert "format = row_sparse: engine ours, gradient dense, update standard completed" in cells.notes
+    assert not any("csr" in note for note in cells.notes)

@@ -1,0 +1,188 @@
+"""Epochs in few calls: the same training as step by step, in other hands; and a clear no where there is none."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.support.wrong_steps import with_wrong_weights
+from tests.training.test_train import targets
+from workbench import data, optimizers, training
+from workbench.optimizers import many_steps, missed, schedules
+from workbench.sweeps.check import check_step
+from workbench.training import epoch_calls
+from workbench.training.completion import complete, in_calls
+
+MODELS = ("linear", "logistic", "softmax", "multilabel")
+
+
+@pytest.fixture(scope="module")
+def made() -> data.Dataset:
+    return data.load("power_law", rows=90, features=40, density=0.15, classes=3, seed=1, cache=False)
+
+
+def both(made: data.Dataset, model: str = "softmax", epochs: int = 2, **settings) -> list[training.Run]:
+    """The run step by step and the one in calls, after some epochs, with their losses as `seen`."""
+    y, width = targets(made, model, "float32")
+    runs = []
+    for launch in ("kernels", "epoch"):
+        shared = {"batch_rows": 20, "optimizer": "adagrad", "options": {"decay": 0.01}} | settings
+        run = training.Run(training.Setup(model=model, launch=launch, **shared), made.x.astype("float32"), y, width)
+        events = list(run.events(epochs))
+        run.seen = np.concatenate([[], *([e.loss] if e.losses is None else e.losses for e in events)])
+        runs.append(run)
+    return runs
+
+
+def assert_same(step_by_step: training.Run, in_calls: training.Run) -> None:
+    np.testing.assert_allclose(in_calls.seen, step_by_step.seen, rtol=2e-5)
+    for run in (step_by_step, in_calls):
+        run.catch_up()
+    assert in_calls.step == step_by_step.step
+    for name, array in step_by_step.arrays.items():
+        np.testing.assert_allclose(in_calls.arrays[name], array, rtol=1e-4, atol=1e-5)
+        states = zip(step_by_step.updater.states[name], in_calls.updater.states[name], strict=True)
+        for one, other in states:
+            np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
+    assert in_calls.updater.steps == step_by_step.updater.steps
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_training_in_calls_is_that_of_the_kernels(made, model):
+    assert_same(*both(made, model))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"optimizer": "adam"}, {"shuffle": False}, {"last": "pad"}, {"last": "roll_over"}, {"last": "discard"},
+     {"intercept": False}, {"batch_rows": 1}, {"batch_rows": 500}],
+    ids=str,
+)  # fmt: skip
+def test_batches_steps_and_options_are_those_of_the_kernels(made, settings):
+    assert_same(*both(made, "logistic", epochs=3, **settings))
+
+
+def test_the_weights_of_rows_count_as_step_by_step(made):
+    runs, weights = both(made, epochs=1), np.random.default_rng(0).uniform(0, 3, 90).astype(np.float32)
+    y, _ = targets(made, "softmax", "float32")
+    for run in runs:
+        run.take(made.x.astype("float32"), y, weights)
+        run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.epoch(1)])
+    assert_same(*runs)
+
+
+def test_a_schedule_is_asked_for_every_step(made):
+    y, width = targets(made, "softmax", "float32")
+    runs = []
+    for launch in ("kernels", "epoch"):
+        run = training.Run(training.Setup(batch_rows=20, launch=launch), made.x.astype("float32"), y, width)
+        run.updater.schedule = schedules.StepDecay(every=2, factor=0.5)
+        run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.events(2)])
+        runs.append(run)
+    assert_same(*runs)
+
+
+def test_calls_end_soon_at_whole_batches_and_tell_what_they_did(made, monkeypatch):
+    monkeypatch.setattr(epoch_calls, "SECONDS_CALL", 8e-6)
+    short = both(made, epochs=1)[1]
+    events = list(short.epoch(1))
+    assert [(event.step, event.rows, event.steps) for event in events] == [(7, 40, 2), (9, 40, 2), (10, 10, 1)]
+    assert all(event.loss == pytest.approx(event.losses.mean()) for event in events)
+    assert {phase for phase in training.PHASES if events[0].seconds[phase]} == {"slice", "batches"}
+    monkeypatch.undo()
+    short.calls.rows_most = 50
+    assert [event.rows for event in short.epoch(2)] == [40, 40, 10]
+    long = both(made, epochs=2)[1]
+    list(long.epoch(2))
+    np.testing.assert_array_equal(long.weights, short.weights)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch):
+    run = both(made, model, epochs=0)[1]
+    assert check_step(run).reason == ""
+    with_wrong_weights(monkeypatch, epoch_calls.EpochCalls, "call")
+    assert "update by" in check_step(run).reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"format": "coo"}, "with format coo launch is kernels"),
+        ({"gradient": "fused"}, "with gradient fused launch is kernels"),
+        ({"ahead": True}, "nothing ahead; with ahead launch is kernels"),
+        ({"device": "cuda", "intercept": False}, "with device cuda launch is kernels"),
+        ({"update": "standard", "gradient": "dense"}, "with gradient dense launch is kernels"),
+        (
+            {"model": "factorization_machine"},
+            "are for linear, logistic, multilabel, softmax; for factor",
+        ),
+    ],
+    ids=str,
+)
+def test_what_goes_into_no_call_is_refused_with_what_does(settings, told):
+    reason = training.why_impossible(training.Setup(launch="epoch", **settings))
+    assert reason.startswith("Epochs in one call ")
+    assert re.search(told, reason)
+
+
+def test_an_exact_update_that_misses_nothing_goes_into_calls(made):
+    assert_same(*both(made, update="exact", optimizer="sgd", options={}))
+
+
+UNTOUCHED = (
+    ("exact", "sgd", {"decay": 0.1}),
+    ("exact", "momentum", {"decay": 0.1}),
+    ("exact", "ftrl", {"decay": 0.1}),
+    ("exact", "adam", {}),
+    ("standard", "adagrad", {"decay": 0.1}),
+    ("standard", "group_adagrad", {"decay": 0.1}),
+)
+"""Each way in which rows that a batch does not touch are treated, by an optimizer that has it."""
+
+
+@pytest.mark.parametrize(("update", "optimizer", "options"), UNTOUCHED)
+def test_rows_that_a_batch_leaves_become_what_they_become_step_by_step(made, update, optimizer, options):
+    assert_same(*both(made, epochs=3, batch_rows=4, update=update, optimizer=optimizer, options=options))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "ftrl"])
+def test_rows_catch_up_by_the_schedule_and_across_calls_and_full_records(made, optimizer, monkeypatch):
+    for module in (missed, many_steps, epoch_calls):
+        monkeypatch.setattr(module, "STEPS", 32)
+    y, width = targets(made, "softmax", "float32")
+    runs = []
+    for launch in ("kernels", "epoch"):
+        setup = training.Setup(batch_rows=4, launch=launch, optimizer=optimizer, update="exact", options={"decay": 0.1})
+        run = training.Run(setup, made.x.astype("float32"), y, width)
+        run.updater.schedule = schedules.StepDecay(every=3, factor=0.9)
+        if run.calls:
+            run.calls.rows_most = 28
+        run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.events(3)])
+        runs.append(run)
+    assert_same(*runs)
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_a_saved_state_with_rows_behind_goes_on_under_either_launch(made, optimizer):
+    runs = both(made, epochs=1, batch_rows=4, update="exact", optimizer=optimizer, options={"decay": 0.1})
+    states = [run.state_dict() for run in runs]
+    for run, state in zip(runs, reversed(states), strict=True):
+        run.load_state_dict(state)
+        run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.epoch(1)])
+    assert_same(*runs)
+
+
+def test_a_norm_over_all_gradients_is_refused(made):
+    run = both(made, epochs=1)[1]
+    run.updater.clip_global_norm = 1.0
+    with pytest.raises(optimizers.OptimizerError, match="no clip_global_norm"):
+        list(run.epoch(1))
+
+
+def test_what_is_not_said_is_completed_by_what_goes_into_calls():
+    chosen, _ = complete({"launch": "epoch"}, fastest=True)
+    assert (chosen["gradient"], chosen["update"]) == ("row_sparse", "lazy")
+    assert in_calls(training.Setup(gradient="fused")).launch == "epoch"
+    kept = training.Setup(shuffle=False)
+    assert in_calls(kept) is kept

@@ -1,0 +1,360 @@
+"""Advice on data: look at it, measure a few well-chosen cells within a budget of seconds, recommend.
+
+Two stages in one run folder. First a race on the data as it is, of the contenders for which there is time, likeliest
+first: who is far behind has one round. Then the best of each side meet with larger batches, and at another density all
+that there is time for, which says what would change the answer. Rows stay, and asking again goes on from them.
+"""
+
+import hashlib
+import math
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernels import devices
+from workbench import data, store
+from workbench.advising.answer import Answer
+from workbench.advising.contenders import contenders, is_faithful
+from workbench.advising.source import suggested_model
+from workbench.analysis import cells
+from workbench.analysis.recommendation import Recommendation, recommend
+from workbench.data import Profile, profile
+from workbench.measure.rounds import ALONE
+from workbench.settings import SETTINGS, Setting
+from workbench.sweeps import estimate, grid, run_folder
+from workbench.sweeps.budget import LEAST_OF_RACE
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.problem import is_synthetic, make_problem, parameters_of_file
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate
+
+# Names of the runs of advice, and of their folders.
+
+
+HASH_BYTES = 4
+
+
+def name_of(settings: Mapping[str, Any]) -> str:
+    """Readable name of the run: what data, which model.
+
+    >>> name_of({"dataset": "svmlight", "path": "/tmp/my data.txt", "model": "logistic"})
+    'advise-my-data-logistic'
+    """
+    origin = Path(settings["path"]).stem if settings.get("path") else settings["dataset"]
+    words = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in origin).strip("-")
+    return f"advise-{words or settings['dataset']}-{settings['model']}"
+
+
+def folder_name_of(settings: Mapping[str, Any]) -> str:
+    """Name of the run folder: that of the run, and for a file a short hash of its full path.
+
+    Files of one name in several folders have a run folder each.
+
+    >>> folder_name_of({"dataset": "svmlight", "path": "/tmp/my data.txt", "model": "logistic"})
+    'advise-my-data-logistic-247f503c'
+    >>> folder_name_of({"dataset": "uniform", "model": "logistic"})
+    'advise-uniform-logistic'
+    """
+    if not settings.get("path"):
+        return name_of(settings)
+    full = str(Path(settings["path"]).resolve()).encode("utf-8", "surrogateescape")
+    return f"{name_of(settings)}-{hashlib.blake2b(full, digest_size=HASH_BYTES).hexdigest()}"
+
+
+# The command that trains a cell, as it is typed.
+
+
+def train_command(cell: Cell) -> str:
+    """`workbench train` with the settings of the cell, those that are its defaults left out.
+
+    >>> train_command(Cell(dataset="uniform", batch_rows=64, serial=True, format="coo", shuffle=False))
+    'workbench train --dataset uniform --batch-rows 64 --threads 1 --no-shuffle --format coo --engine ours \
+--gradient row_sparse --update lazy'
+    """
+    words = ["workbench", "train"]
+    if cell.serial:
+        cell = cell.model_copy(update={"serial": False, "threads": 1})
+    for setting in SETTINGS:
+        words += _option(setting, getattr(cell, setting.name))
+    return shlex.join(words)
+
+
+SAID = ("engine", "gradient", "update")
+"""Settings that a training without them would choose by itself."""
+
+
+def _option(setting: Setting, value: Any) -> list[str]:
+    is_usual = value is None or (value == setting.default and setting.name not in SAID)
+    if is_usual or setting.name == "epochs":
+        return []
+    name = setting.name.replace("_", "-")
+    if setting.type is bool:
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", str(value)]
+
+
+SECONDS = 60.0
+SECONDS_LEAST = 5.0
+SECONDS_BOTH = 30.0
+"""A budget from which on there are two stages."""
+SECONDS_START = 3.0
+"""About what a run takes until its first trial is at work: libraries, and which cells there are."""
+RESERVE, SECONDS_RESERVE = 0.06, 2.0
+"""Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
+FIRST_SHARE = 0.6
+"""Share of the budget that the race of all may take where a second stage follows."""
+SECONDS_TRIAL = 0.6
+"""Seconds of a trial of small data."""
+FIRST_ROUND = 0.5
+"""Largest share of a race that its first round takes: those that may win are to meet again."""
+SECONDS_CELL = 10.0
+"""Seconds that a trial may take at least, beside compiling."""
+LARGER_BATCH = 4
+"""A larger batch has so many times the rows."""
+DENSER = 8.0
+"""Another density is so many times that of the data where sparse wins, and so many times less where dense does."""
+
+Follow = Callable[[str, Path, float, float], None]
+"""Shows a run until it is over: heading, folder, seconds spent before it, seconds of the whole budget."""
+
+
+def wait(heading: str, folder: Path, spent: float, budget: float) -> None:
+    """Show nothing; an interrupt stops the run."""
+    try:
+        for _ in run_folder.watch(folder):
+            pass
+    except KeyboardInterrupt:
+        run_folder.stop(folder)
+        wait(heading, folder, spent, budget)
+
+
+def advise(
+    settings: Mapping[str, Any],
+    seconds: float = SECONDS,
+    *,
+    lazy: bool = False,
+    folder: str | Path | None = None,
+    follow: Follow = wait,
+    measure: Mapping[str, Any] | None = None,
+) -> Answer:
+    """Advice on the data and the model that these settings of a cell name; the rest of the cell is what is chosen.
+
+    Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
+    batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
+    trains another model than dense. `seconds` are for everything; `measure` says how each trial is measured, as in a
+    spec. `SpecError` and `data.DataError` for what cannot be
+    trained on.
+    """
+    if not SECONDS_LEAST <= seconds < math.inf:
+        raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
+    clock = _Clock(seconds)
+    fixed, profiled = _looked_at(_absolute(settings))
+    folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(fixed)
+    able = contenders(fixed, _devices(settings.get("device")), lazy)
+    advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}))
+    advising.race()
+    if not advising.is_stopped:
+        advising.look_around()
+    return advising.answer(profiled)
+
+
+def affordable(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
+    """Number of contenders that a race of so many seconds may begin with: two at least, however short it is.
+
+    >>> [affordable(seconds) for seconds in (5, 12, 36)]
+    [2, 6, 26]
+    """
+    trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
+    return max(int(trials) - 1, 2)  # dense steps have two trials: on all threads and on one
+
+
+def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in settings.items() if value not in (None, "")}
+    return {name: str(Path(value).resolve()) if name in FILES else value for name, value in given.items()}
+
+
+def _devices(asked: str | None) -> tuple[str, ...]:
+    if asked:
+        return (asked,)
+    return ("cpu", "cuda") if devices.probe().present else ("cpu",)
+
+
+def _looked_at(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile]:
+    """The settings with the model, and the profile of the data; what cannot be trained on is told here."""
+    validate({"name": "advise", "axes": settings})
+    dataset = settings["dataset"]
+    loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _loaded(settings)
+    settings = {"model": suggested_model(loaded), **settings}
+    if reason := grid.why_dropped(Cell(**settings)):
+        raise SpecError(reason)
+    make_problem(Cell(**settings))
+    return settings, profile(loaded)
+
+
+def _loaded(settings: Mapping[str, Any]) -> data.Dataset:
+    return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
+
+
+class _Clock:
+    """Clock of what is left of the budget."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget, self.start = budget, time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.start
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.budget - self.spent
+
+
+class _Place(NamedTuple):
+    """Settings that are changed, of which kind, and the contenders that meet there."""
+
+    what: str
+    changed: dict[str, Any]
+    contenders: list[dict[str, Any]]
+
+
+class _Advising:
+    """The stages of one advice, in one run folder."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        able: list[dict[str, Any]],
+        folder: Path,
+        clock: _Clock,
+        follow: Follow,
+        lazy: bool,
+        measure: dict[str, Any],
+    ) -> None:
+        self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
+        self.measure = {"race": True, "roofs": False, **measure}
+        self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
+        self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
+        here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
+        self.contenders = [{**one, **here} for one in able[: affordable(self.first_share * clock.left)]]
+        self.seconds_reserve = min(RESERVE * clock.budget, SECONDS_RESERVE)
+        self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
+        self.spec = self._spec(self.contenders, 0.0)
+        self.by_key: dict[str, Cell] = {}
+        self.is_stopped, self.seconds_compiled = False, 0.0
+
+    def race(self) -> None:
+        """All contenders on the data as it is."""
+        self._run("Racing", self.contenders, self.first_share * self.clock.left)
+
+    @property
+    def first_share(self) -> float:
+        """The share of what is left that the race may take: all of a small budget."""
+        return FIRST_SHARE if self.clock.budget >= SECONDS_BOTH else 1.0
+
+    def look_around(self) -> None:
+        """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
+        if self.clock.left < self.seconds_reserve + SECONDS_START:
+            return
+        known = self.recommended()
+        if known.time is None:
+            return
+        both = [
+            row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] in cells.NUMBERED
+        ]
+        named = [_contender(self.by_key[row["key"]]) for row in both if row["key"] in self.by_key]
+        each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
+        seconds = self.clock.left - self.seconds_reserve - SECONDS_START
+        around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
+        if around:
+            self._run("Looking around", [*self.contenders, *around], self.clock.left)
+
+    @staticmethod
+    def _affordable(places: list[_Place], trials: float) -> list[dict[str, Any]]:
+        """The contenders of the places for which there is time, each in the first way of its own that fits."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for place in places:
+            needed = len(place.contenders) + (ALONE - 1) * LEAST_OF_RACE
+            if needed <= trials and place.what not in found:
+                trials -= needed
+                found[place.what] = [{**one, **place.changed} for one in place.contenders]
+        return [one for able in found.values() for one in able]
+
+    def _places(
+        self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
+    ) -> list[_Place]:
+        """Changes to try: the batch, where it may be chosen; then the density, with all contenders or the best two."""
+        batch = self.contenders[0]["batch_rows"]
+        rows = max((row["rows_trained"] or 0 for row in both), default=0)
+        larger = {"batch_rows": LARGER_BATCH * batch}
+        density = self._density(known, both)
+        return [
+            *([_Place("batch", larger, named)] if not self.batch_rows and rows >= LARGER_BATCH * batch else []),
+            *([_Place("density", density, able) for able in (self.contenders, named)] if density else []),
+        ]
+
+    def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
+        natural = next((row["density_measured"] for row in both if row["density_measured"]), None)
+        if natural is None:
+            return {}
+        other = natural / DENSER if known.verdict == "dense" else min(natural * DENSER, 0.5)
+        return {"density": float(f"{other:.2g}")} if other != natural else {}
+
+    def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
+        self.spec = self._spec(able, seconds - self.seconds_reserve)
+        run_folder.start(self.spec, self.folder)
+        contents = Contents()
+        cells = grid.expand(self.spec).cells
+        self.by_key = {grid.key(cell, contents): cell for cell in cells}  # while the run loads libraries
+        self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
+        state: Progress = run_folder.read(self.folder)
+        if state.state == "failed":
+            raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
+        self.is_stopped = state.state == "stopped"
+        self.seconds_compiled += state.seconds_compiled
+
+    def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
+        seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
+        return validate(
+            {
+                "name": name_of(self.settings),
+                "axes": self.fixed,
+                "contenders": able,
+                "measure": self.measure,
+                "limits": {
+                    "seconds_sweep": max(seconds, 1.0),
+                    "seconds_cell": seconds_cell,
+                },
+            }
+        )
+
+    def recommended(self) -> Recommendation:
+        """Recommendation from the rows so far."""
+        accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
+        return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted, self.density)
+
+    def answer(self, profiled: Profile) -> Answer:
+        """The answer that the rows give."""
+        known = self.recommended()
+        return Answer(
+            known,
+            train_command(self.by_key[known.key]) if known.key in self.by_key else "",
+            profiled,
+            self.settings,
+            self.folder,
+            self.clock.spent,
+            self.clock.budget,
+            len(run_folder.rows(self.folder)) - self.before,
+            self.is_stopped,
+            self.seconds_compiled,
+        )
+
+
+def _contender(cell: Cell) -> dict[str, Any]:
+    """The settings of a cell that make it a contender."""
+    names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
+    return {name: getattr(cell, name) for name in names}

@@ -1,0 +1,267 @@
+"""Cost model of a step, fitted on rows: fixed + bytes / bandwidth + gathered bytes / bandwidth + operations.
+
+Bytes and operations are those of the kernels' own `cost` for the step of a cell: its slice, both products, its update.
+The four coefficients are fitted for each configuration on each machine, none negative, by least squares of relative
+errors (Lawson and Hanson 1974, non-negative least squares): a step of 10 us counts as much as one of 10 ms.
+
+Only rows are looked at. What the model says outside of the sizes that it was fitted on is marked as extrapolated, and
+`predictions` predicts each data set by a model of the others.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, nnls
+
+import kernels
+from kernels.contract import Sizes
+from workbench.ops import products
+from workbench.settings import columns
+from workbench.training import Setup
+
+Row = Mapping[str, Any]
+LINE = columns("line")
+ALIKE = (*LINE, "device", "optimizer", "model", "dtype", "threads", "shuffle", "machine")
+"""Columns in which the rows agree that one configuration is fitted on."""
+KERNELS = tuple(name for name in ALIKE if name not in ("optimizer", "model"))
+"""Columns in which rows agree that run the same products on one machine, whatever is trained with them."""
+LEAST = 3
+"""Rows that a fit takes at least."""
+DENSITIES = np.geomspace(1e-6, 0.9, 80)
+SPAN = ("R", "z", "D", "N")
+"""Sizes whose range in the rows is where a fit is no extrapolation."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One configuration on one machine: seconds of each term, the range of each size, how many rows."""
+
+    settings: dict[str, Any]
+    coefficients: tuple[float, ...]
+    spans: dict[str, tuple[float, float]]
+    rows: int
+
+    def seconds(self, sizes: Sizes) -> float:
+        """Predicted seconds of a step."""
+        return float(np.dot(self.coefficients, terms(self.settings, sizes)))
+
+    def is_inside(self, sizes: Sizes) -> bool:
+        """Whether the sizes lie within those of the rows, to a tenth."""
+        return all(low / 1.1 <= getattr(sizes, name) <= 1.1 * high for name, (low, high) in self.spans.items())
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes a second that its steps move, None where bytes make no difference in these rows."""
+        return 1 / self.coefficients[1] if self.coefficients[1] > 0 else None
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The density from which dense is predicted to be faster, None for none; `what` was changed, times `factor`."""
+
+    what: str
+    factor: float
+    density: float | None
+    is_extrapolated: bool
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The seconds of a step of a row, predicted without it; `is_extrapolated` beyond the sizes of what was fitted."""
+
+    row: Row
+    seconds: float
+    is_extrapolated: bool
+
+    @property
+    def error(self) -> float:
+        """|log(predicted / measured)|: 0.1 is a tenth off, one way or the other."""
+        return abs(math.log(self.seconds / self.row["seconds_step"]))
+
+
+def terms(settings: Row, sizes: Sizes) -> np.ndarray:
+    """1, bytes, gathered bytes and operations of a step of that configuration."""
+    costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
+    moved = sum(cost.bytes_compulsory for cost in costs)
+    if settings["format"] == "dense":
+        moved += _bytes_of_cut(settings, sizes)
+    return np.array([1.0, moved, sum(cost.bytes_gather for cost in costs), sum(cost.flops for cost in costs)], float)
+
+
+def _bytes_of_cut(settings: Row, sizes: Sizes) -> int:
+    """Bytes moved to make a dense batch of an array or of rows held otherwise; none for rows that are read in place."""
+    batch, hold = sizes.R * sizes.D * sizes.value, settings.get("hold") or "format"
+    if hold == "csr":
+        return batch + sizes.z * (sizes.value + sizes.index)
+    if hold == "format":
+        return 0 if settings.get("launch") == "epoch" else 2 * batch
+    return batch + sizes.R * sizes.D * np.dtype(hold).itemsize
+
+
+def kernels_of(settings: Row) -> list[str]:
+    """Names of the kernels that a step runs: slice, both products, update."""
+    setup = Setup(**{name: settings[name] for name in ("format", "engine", "gradient", "update")})
+    optimizer = settings["optimizer"]
+    if settings["gradient"] == "fused":
+        last = [f"{optimizer}_fused"]
+    else:
+        is_dense = settings["gradient"] == "dense"
+        last = [setup.gradient_rule.kernel, f"{optimizer}_{'dense' if is_dense else 'lazy'}"]
+    cut = [] if settings["format"] == "dense" else ["slice_rows"]
+    return [*cut, setup.forward_rule.kernel, *last]
+
+
+def sizes_of(row: Row) -> Sizes:
+    """The sizes of a step of a row."""
+    value = 8 if row["dtype"] == "float64" else 4
+    rows = min(row["batch_rows"], row["rows_trained"] or row["batch_rows"])
+    return Sizes(rows, round(row["nnz_batch"]), row["features"], row["width"], round(row["touched"]), value, 4)
+
+
+def is_usable(row: Row) -> bool:
+    """Whether a row has a time and sizes, and a configuration whose kernels are known."""
+    numbers = ("seconds_step", "nnz_batch", "touched", "features", "width")
+    if row["status"] != "ok" or any(not row[name] for name in numbers):
+        return False
+    try:
+        kernels_of(row)
+    except products.NoRuleError:
+        return False
+    return row["device"] == "cpu"
+
+
+def fit(rows: Iterable[Row]) -> list[Fitted]:
+    """A model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
+    return list(_fits(rows, ALIKE).values())
+
+
+def _fits(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple, Fitted]:
+    """A fit for enough rows that agree in these columns, by their values."""
+    alike = (rows for rows in _alike(rows, names) if len(rows) >= LEAST)
+    return {tuple(rows[0][name] for name in names): _fitted(rows) for rows in alike}
+
+
+def _alike(rows: Iterable[Row], names: Sequence[str] = ALIKE) -> Iterator[list[Row]]:
+    found: dict[tuple, list[Row]] = {}
+    for row in filter(is_usable, rows):
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    yield from found.values()
+
+
+def _fitted(rows: Sequence[Row]) -> Fitted:
+    settings = {name: rows[0][name] for name in ALIKE}
+    sizes = [sizes_of(row) for row in rows]
+    matrix = np.array([terms(row, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
+    scale = np.maximum(matrix.max(axis=0), np.finfo(float).tiny)
+    found, _ = nnls(matrix / scale, np.ones(len(rows)))
+    of_name = {name: [getattr(one, name) for one in sizes] for name in SPAN}
+    spans = {name: (min(known), max(known)) for name, known in of_name.items()}
+    return Fitted(settings, tuple(map(float, found / scale)), spans, len(rows))
+
+
+def data_of(row: Row) -> tuple:
+    """Identity of the data of a row: its name, file, rows and columns."""
+    return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
+
+
+def predictions(rows: Iterable[Row]) -> list[Prediction]:
+    """Every row of each data set predicted by a fit of the other data sets, where there is one of its configuration.
+
+    Where the others were trained with other models or optimizers alone, the fit is of these. Empty where there is one
+    data set alone, or too little of the others. O(data sets * rows).
+    """
+    rows = [row for row in rows if is_usable(row)]
+    found = []
+    for left_out in dict.fromkeys(map(data_of, rows)):
+        others = [row for row in rows if data_of(row) != left_out]
+        fits, wider = _fits(others, ALIKE), _fits(others, KERNELS)
+        for row in (row for row in rows if data_of(row) == left_out):
+            same, kernels_alone = (tuple(row[name] for name in names) for names in (ALIKE, KERNELS))
+            if one := fits.get(same) or wider.get(kernels_alone):
+                found.append(_predicted(row, one))
+    return found
+
+
+def predictions_within(rows: Iterable[Row]) -> list[Prediction]:
+    """Every row predicted by a fit of the other rows of its configuration, of its own data set too."""
+    return [
+        _predicted(row, _fitted([*alike[:place], *alike[place + 1 :]]))
+        for alike in _alike(rows)
+        if len(alike) > LEAST
+        for place, row in enumerate(alike)
+    ]
+
+
+def _predicted(row: Row, one: Fitted) -> Prediction:
+    sizes, one = sizes_of(row), replace(one, settings={name: row[name] for name in ALIKE})
+    at = replace(sizes, z=_inside(one)) if row["format"] == "dense" else sizes
+    return Prediction(row, max(one.seconds(sizes), 1e-12), not one.is_inside(at))
+
+
+def error(found: Iterable[Prediction]) -> float | None:
+    """The median of |log(predicted / measured)|; None without a prediction."""
+    return float(np.median(missed)) if (missed := [one.error for one in found]) else None
+
+
+def errors(rows: Iterable[Row]) -> dict[tuple, float]:
+    """The error of each data set, predicted by a fit of the others; empty where `predictions` is."""
+    by_data: dict[tuple, list[Prediction]] = {}
+    for one in predictions(rows):
+        by_data.setdefault(data_of(one.row), []).append(one)
+    return {data: error(found) or 0.0 for data, found in by_data.items()}
+
+
+def columns_in_use(sizes: Sizes) -> float:
+    """Number of evenly used columns that would be touched as often as the data's, at most D: skew makes them few."""
+    missing = lambda used: used * -math.expm1(-sizes.z / used) - sizes.U  # noqa: E731
+    if sizes.z <= sizes.U or missing(sizes.D) <= 0:
+        return float(sizes.D)
+    return float(brentq(missing, max(sizes.U, 1), sizes.D)) if missing(max(sizes.U, 1)) < 0 else float(sizes.U)
+
+
+def at_density(sizes: Sizes, density: float, used: float) -> Sizes:
+    """The sizes of a batch at another density, its entries on so many evenly used columns."""
+    entries = density * sizes.R * sizes.D
+    touched = min(used * -math.expm1(-entries / used), entries, sizes.D)
+    return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
+
+
+def crossing(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, what: str = "", factor: float = 1.0) -> Crossing:
+    """Crossing where the best of some dense ones becomes faster, at these sizes with `what` changed.
+
+    `what` is width, batch, features or skew, "" for nothing.
+    """
+    used = columns_in_use(sizes)
+    changed = {"width": "N", "batch": "R", "features": "D"}.get(what)
+    if changed:
+        sizes = replace(sizes, **{changed: max(round(getattr(sizes, changed) * factor), 1)})
+    used = used * factor if what in ("features", "skew") else used
+    used = min(max(used, 1.0), float(sizes.D))
+
+    def advantage(density: float) -> float:
+        at = at_density(sizes, density, used)
+        least = min(one.seconds(at) for one in dense)
+        return math.log(max(sparse.seconds(at), 1e-12) / max(least, 1e-12))
+
+    signs = [advantage(density) for density in DENSITIES]
+    place = next((k for k in range(1, len(signs)) if signs[k - 1] < 0 <= signs[k]), None)
+    if place is None:
+        return Crossing(what, factor, None, True)
+    found = float(brentq(advantage, DENSITIES[place - 1], DENSITIES[place]))
+    at = at_density(sizes, found, used)
+    best = min(dense, key=lambda one: one.seconds(at))
+    return Crossing(what, factor, found, not (sparse.is_inside(at) and best.is_inside(replace(at, z=_inside(best)))))
+
+
+def _inside(dense: Fitted) -> int:
+    """Entries within a dense fit's rows: a dense step takes the same whatever is stored."""
+    return round(dense.spans["z"][0])
+
+
+def moved(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, factor: float = 4.0) -> list[Crossing]:
+    """The crossing as it is, and with width, batch, features and evenly used columns less and more by a factor."""
+    changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
+    return [crossing(sparse, dense, sizes), *(crossing(sparse, dense, sizes, *change) for change in changes)]

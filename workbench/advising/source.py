@@ -1,0 +1,49 @@
+"""Source of data named by a word: a file or folder whose reader is guessed, or a data set by its name."""
+
+from pathlib import Path
+from typing import Any
+
+from workbench import data, models, option_text
+from workbench.data import reader_options
+from workbench.sweeps.spec import FILES
+
+
+def settings_of(source: str, dataset: str = "", reading: str = "", **given: str) -> tuple[dict[str, Any], str]:
+    """(settings of a cell that say which data is meant, why its reader was chosen); "" where it was named.
+
+    `given` are labels, columns and kind, empty where nothing is said. Only the beginning of a file is read.
+    `data.DataError` where there is no such file or data set, or where the data set takes no such setting.
+    """
+    path, why = Path(source).expanduser(), ""
+    if not dataset and source in data.names():
+        settings: dict[str, Any] = {"dataset": source}
+    elif path.exists():
+        if not dataset:
+            dataset, reading, why = reader_options.guessed(path, reading)
+        settings = {"dataset": dataset, "path": str(path)}
+    else:
+        names = ", ".join(data.names())
+        raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
+    settings |= {name: _told(name, value) for name, value in given.items() if value}
+    origin = data.get(settings["dataset"])
+    origin.refuse_unknown(settings.keys() - {"dataset"})
+    options = reader_options.of_source(origin, reading)
+    return settings | ({"reading": option_text.written(options)} if options else {}), why
+
+
+def _told(name: str, value: str) -> str:
+    return str(Path(value).expanduser()) if name in FILES else value
+
+
+def suggested_model(dataset: data.Dataset) -> str:
+    """The model that suits what the labels are, and what else the data has.
+
+    >>> suggested_model(data.load("uniform", rows=20, features=9, density=0.2, classes=3, cache=False))
+    'softmax'
+    """
+    if dataset.graph is not None:
+        return models.usual("graph")
+    for fact in ("implicit", "fields"):
+        if dataset.facts.get(fact):
+            return models.usual(fact)
+    return models.usual("binary" if len(dataset.classes) == 2 and dataset.kind == "classes" else dataset.kind)

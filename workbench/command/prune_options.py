@@ -1,0 +1,31 @@
+"""`workbench bench prune`: remove superseded records from a folder of results."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def bench_prune(
+    folder: Annotated[Path, typer.Argument(help="Folder of results, such as results/MACHINE; subfolders too.")],
+    runs: Annotated[int, typer.Option(min=1, help="Runs kept of each configuration, the newest first.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
+) -> None:
+    """Keep the newest records of each configuration, remove those of older code.
+
+    Example: workbench bench prune results --dry-run
+    """
+    from workbench.store.pruning import prune, table_of
+
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{folder} is not a folder; give the folder of the results.")
+    before = after = 0
+    for path in sorted(folder.rglob("*.jsonl")):
+        if table_of(path) is None:
+            continue
+        pruned = prune(path, runs, dry_run=dry_run)
+        before, after = before + pruned.bytes_before, after + pruned.bytes
+        if pruned.bytes < pruned.bytes_before:
+            records = f"{pruned.records} of {pruned.records_before} records"
+            typer.echo(f"{path}: {records}, {pruned.bytes_before / 1e6:.2f} -> {pruned.bytes / 1e6:.2f} MB")
+    typer.echo(f"Records: {before / 1e6:.1f} -> {after / 1e6:.1f} MB{' (nothing was changed)' if dry_run else ''}")

@@ -1,0 +1,32 @@
+"""Answers of rows for programs: of each group, measure and density the better side, as sure as it is."""
+
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis import cells, words
+from workbench.analysis.compare import contests
+from workbench.analysis.grades import facts
+
+MEASURES = {"time": "seconds_step", "memory": "bytes_peak"}
+
+
+def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One record for each group, measure and density, with the fields of `grades.facts` and both configurations.
+
+    `group` has the settings that its cells share; `sparse` and `dense` name the best configuration of each side, None
+    if a side has none. Values are those of JSON. O(rows * rounds).
+    """
+    return [
+        {
+            "group": group.settings,
+            "measure": name,
+            "density": one.density,
+            **facts(one),
+            "sparse": words.line(one.sparse) if one.sparse else None,
+            "dense": words.line(one.dense) if one.dense else None,
+        }
+        for group in cells.groups(frame)
+        for name, measure in MEASURES.items()
+        for one in contests(group.rows, measure)
+    ]

@@ -1,0 +1,150 @@
+"""Budget of a sweep: what it has taken, and whether a trial still ends in time."""
+
+import time
+from typing import Any, final
+
+from kernels import devices
+from kernels.sessions import bytes_asked
+from workbench.measure import child
+from workbench.sweeps.grid import setup_of
+from workbench.sweeps.spec import Cell, Spec
+from workbench.training import why_impossible
+
+# Ends of a trial before it has all that it needs: what its settings, its device and its memory do not allow.
+
+
+class TrialEnded(Exception):  # noqa: N818 - control flow, not an error
+    """The trial is over with this status and reason."""
+
+    def __init__(self, status: str, reason: str, **columns: object) -> None:
+        super().__init__(reason)
+        self.status, self.columns = status, columns
+
+
+class NoRoom(Exception):  # noqa: N818 - control flow, not an error
+    """The arrays of the trial do not fit in memory beside those of other processes that wait for their turns."""
+
+
+def require_possible(cell: Cell) -> None:
+    """End the trial where a setting asks for what its device does not have."""
+    if reason := why_impossible(setup_of(cell)):
+        raise TrialEnded("unsupported", reason)
+
+
+def require_device(device: str, found: devices.Gpu | None = None) -> dict:
+    """End the trial where it asks for a device that is not there; columns about the one that is."""
+    if device == "cpu":
+        return {}
+    found = found or devices.probe()
+    if not found.present:
+        raise TrialEnded("unsupported", no_device(found))
+    return {"gpu": found.name, "bytes_device_limit": found.bytes_memory, "versions": found.versions}
+
+
+def no_device(found: devices.Gpu) -> str:
+    """Reason why there is no CUDA device, as a sentence."""
+    return f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}."
+
+
+def out_of_memory(device: str, error: MemoryError) -> str:
+    """The reason of a trial that ended so: what of, and in the words of the allocator."""
+    where = "Out of device memory" if device == "cuda" and bytes_asked(error) else "Out of memory"
+    return f"{where}: {str(error).rstrip('.') or 'an allocation failed'}."
+
+
+COMPILING = "compiling"
+"""The stage of a trial in which its code is loaded, or compiled where this machine never ran it."""
+SECONDS_COMPILE = 900.0
+"""What compiling the code of a trial may take; it is kept when it is done, and would be lost if that were ended."""
+SECONDS_LEAST = 3.0
+"""What a trial may take however little is left: enough for arrays in memory and some steps."""
+LEAST_OF_RACE = 2
+"""Trials of a race that are done whatever they take: one of each side."""
+
+
+@final
+class Budget:
+    """Seconds of a sweep from the moment that it was asked for, some `seconds_before` its supervisor was there.
+
+    A round is never cut, since the half of one tells nothing; in a race it tells who is far behind, so there no trial
+    is begun that would end too late: one takes what that cell took last, and its first one the mean of all.
+    """
+
+    def __init__(self, spec: Spec, seconds_before: float = 0.0) -> None:
+        self.most, self.is_race = spec.limits.seconds_sweep, spec.measure.race
+        self.seconds_cell = spec.limits.seconds_cell
+        self._started = time.monotonic() - seconds_before
+        self._lasted: dict[str, float] = {}
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the sweep was asked for."""
+        return time.monotonic() - self._started
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the time that the sweep may take is over."""
+        return self.most is not None and self.spent >= self.most
+
+    @property
+    def seconds_trial(self) -> float:
+        """Seconds that the next trial may take: those of a trial, in a race no more than are left of its budget."""
+        if self.most is None or not self.is_race:
+            return self.seconds_cell
+        return min(self.seconds_cell, max(self.most - self.spent, SECONDS_LEAST))
+
+    def lasted(self, key: str, seconds: float) -> None:
+        """A trial of that cell took so long."""
+        self._lasted[key] = seconds
+
+    def is_too_little_for(self, *keys: str) -> bool:
+        """Whether a trial of each of these cells of a race would end too late."""
+        if self.most is None or not self.is_race or len(self._lasted) < LEAST_OF_RACE:
+            return False
+        later = list(self._lasted.values())[1:]  # the very first one waits for libraries
+        usual = sum(later) / len(later)
+        return self.spent + sum(self._lasted.get(key, usual) for key in keys) > self.most
+
+
+@final
+class TrialClock:
+    """The seconds of one trial against what it may take, `most`; those of compiling and of rests are apart."""
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin anew."""
+        self.started, self.compiling = time.monotonic(), 0.0
+        self._since: float | None = None
+        self._rests_since: float | None = None
+
+    def rest(self) -> None:
+        """Stand still until `resume`: the process waits while others compute."""
+        self._rests_since = time.monotonic()
+
+    def resume(self) -> None:
+        """Go on after a rest."""
+        if self._rests_since is not None:
+            self.started += time.monotonic() - self._rests_since
+        self._rests_since = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the trial has taken, rests apart."""
+        return (self._rests_since or time.monotonic()) - self.started
+
+    def enter(self, stage: str) -> None:
+        """Note that the trial has begun this stage."""
+        now = time.monotonic()
+        if self._since is not None:
+            self.compiling += now - self._since
+        self._since = now if stage == COMPILING else None
+
+    @property
+    def why_end(self) -> dict[str, Any]:
+        """The columns of an end for time, or nothing."""
+        if self._since is not None:
+            return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")
+        return child.why_too_long(self.started + self.compiling, self.most, "seconds_cell")

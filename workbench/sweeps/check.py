@@ -1,0 +1,235 @@
+"""Before a trial is timed: its own first step, checked stage by stage against float64 on sampled rows and columns.
+
+Each stage is checked with the input it really got: scores against the batch and the weights, the slope against the
+scores, the gradient against the slope, the new weights against the gradient and the optimizer's reference.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench import executor, formats, optimizers
+from workbench.models import Parameter
+from workbench.models.patterns import Pattern
+from workbench.training import Run, Training, dual_steps
+
+SAMPLED = 16
+"""Rows and columns that are checked; the references are plain loops."""
+
+ENTRIES = 2048
+"""Stored entries of the columns that are checked, at most: their rows make the reference of the gradient."""
+
+ROWS_AT_ONCE = 64
+"""Rows that a reference holds dense at once."""
+
+ALLOWED = {"float32": 2e-4, "float64": 1e-10}
+"""Largest error allowed, relative to the largest reference value of the stage."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The largest relative error of each stage, and what is allowed."""
+
+    errors: dict[str, float]
+    allowed: float
+
+    @property
+    def error(self) -> float:
+        """The largest of all stages; NaN when any is."""
+        return float(np.max(list(self.errors.values())))
+
+    @property
+    def reason(self) -> str:
+        """Reason why it is wrong, the stage and by how much, or ""."""
+        bad = {stage: error for stage, error in self.errors.items() if not error <= self.allowed}
+        listed = ", ".join(f"{stage} by {error:.2g}" for stage, error in bad.items())
+        return f"Wrong against the float64 reference: {listed}; allowed is {self.allowed:g}." if bad else ""
+
+
+DRAWS_AT_KINKS = 3
+"""Random parameters that a model with kinks is checked on, until its step is right: a fault is wrong on all."""
+
+
+def check_step(run: Training) -> Checked:
+    """Do the run's first step on random parameters and compare; the run is as new afterwards.
+
+    Where the slope jumps at a sum of zero, one that is rounded to the other side makes a step seem wrong: that is drawn
+    anew, and does not come again.
+    """
+    for seed in range(DRAWS_AT_KINKS if run.model.has_kinks else 1):
+        checked = _check_step(run, np.random.default_rng(seed))
+        if not checked.reason:
+            break
+    return checked
+
+
+def _check_step(run: Training, generator: np.random.Generator) -> Checked:
+    batch = next(iter(run.feed.epoch(0)))
+    prepared = run.prepare(batch)
+    x = formats.to_format(formats.astype(batch.x, np.float64), "csr")
+    touched = np.unique(x.indices)
+    _draw(run, touched, generator)
+    scores = run.scores_of(batch)
+    run.forward(prepared)
+    slope = run.slope()
+    others = {name: formats.astype(array, np.float64) for name, array in batch.others.items()}
+    forward = _forward(run, scores, x, others, generator)
+    errors = {"forward": forward, "loss": _loss(run, scores, slope, batch.y, generator)}
+    columns = _sampled_columns(x, touched, generator)
+    expected = expected_gradients(run, x, slope.astype(np.float64), columns, others)
+    gradients = run.backward()
+    rows = {one.name: run.rows_of(one, columns) for one in run.parameters}
+    for name, reference in expected.items():
+        if (part := run.gradient_rows(gradients[name], rows[name], name)) is not None:
+            expected[name] = part.astype(np.float64)
+            errors[_stage("gradient", name)] = _error(expected[name], reference)
+    before = {name: run.read_rows(rows[name], name).astype(np.float64) for name in expected}
+    ascended = {}
+    if isinstance(run, Run) and run.setup.launch == "dual":
+        ascended = dual_reference(run, x, touched, batch.y)
+    run.update(gradients)
+    for one in run.parameters:
+        stepped = _stepped(run, one, before[one.name], expected[one.name])
+        if one.name in ascended:
+            at = np.searchsorted(touched, rows[one.name]) if one.touched else slice(None)
+            stepped = ascended[one.name][at]
+        errors[_stage("update", one.name)] = _error(run.read_rows(rows[one.name], one.name), stepped)
+    run.reset()
+    return Checked(errors, ALLOWED[run.setup.dtype])
+
+
+def _stage(stage: str, parameter: str) -> str:
+    return stage if parameter == "w" else f"{stage} of {parameter}"
+
+
+def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
+    """Give the parameters random numbers, of those that belong to features the touched rows."""
+    for one in run.parameters:
+        rows = run.rows_of(one, touched)
+        deviation = one.deviation if one.matrix else 0.1  # of few entries the sums stay large enough only so
+        values = deviation * generator.standard_normal((rows.size, *one.shape[1:]))
+        run.write_rows(rows, values.astype(run.dtype), one.name)
+
+
+def _error(actual: np.ndarray, expected: np.ndarray) -> float:
+    scale = np.abs(expected).max(initial=0.0)
+    return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
+
+
+def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
+    return np.sort(generator.choice(size, min(SAMPLED, size), replace=False))
+
+
+def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Touched columns, sorted; of frequent ones so many that their gradient comes from few rows, but one at least."""
+    counts = np.bincount(x.indices, minlength=x.shape[1])
+    picked = generator.permutation(touched)[:SAMPLED]
+    return np.sort(picked[np.cumsum(counts[picked]) <= max(ENTRIES, counts[picked[:1]].sum())])
+
+
+def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], gradients: bool) -> executor.Executor:
+    """The model's scores in float64 on rows x [r, U] of the columns `used` alone: by BLAS, or of csr X by SciPy."""
+    apart = run.model.rows_apart
+    scores, _ = run.model.graph(run.given.on_columns(used), "dense" if apart else "vendor", run.setup.has_intercept)
+    args = {"x": x.toarray() if apart else x, **others}
+    for one in run.parameters:
+        values = np.ascontiguousarray(run.read_rows(run.rows_of(one, used), one.name), np.float64)
+        args[one.name] = _pattern(run, one, used).matrix(values).toarray() if one.matrix else values
+    grad_req = {one.name: "write" for one in run.parameters} if gradients else "null"
+    kinds = {name: formats.format_of(args[name]) for name in args}
+    grad_formats = dict.fromkeys(grad_req, "dense") if gradients else {}
+    return executor.bind(scores, args, formats=kinds, grad_req=grad_req, grad_formats=grad_formats)
+
+
+def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Pattern:
+    """The pattern of a parameter's matrix, which has the rows of these features alone where they are features."""
+    pattern = run.pattern(parameter.name)
+    return pattern.on_rows(features)[0] if parameter.touched else pattern
+
+
+def _forward(
+    run: Training, scores: np.ndarray, x: Any, others: Mapping[str, Any], generator: np.random.Generator
+) -> float:
+    rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
+    part = x[rows]
+    used = np.unique(part.indices)
+    return _error(scores[rows], _scorer(run, part[:, used], used, others, gradients=False).forward()[0])
+
+
+def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
+    """Slope of the loss on sampled rows; a batch of fewer rows has a slope larger by the ratio of the rows."""
+    rows = _sampled(len(y), generator)
+    part = scores[rows].astype(np.float64)
+    targets = y[rows] if y.dtype.kind == "i" else y[rows].astype(np.float64)
+    expected = np.empty_like(part)
+    kernels.get(run.model.loss).reference(part, targets, expected)
+    return _error(slope[rows], expected * (rows.size / len(y)))
+
+
+def expected_gradients(
+    run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any] | None = None
+) -> dict[str, np.ndarray]:
+    """Float64 gradients by parameter for the slope [R, outputs]: rows `columns` of touched ones, others whole.
+
+    They come from the graph of the scores on dense pieces of X, which have the columns of their rows alone; where all
+    parameters but the intercept are touched, from rows with an entry in `columns`. O(entries of these rows * N). Of a
+    model whose rows depend on each other, which reads `others` too, they come from all of X by SciPy.
+    """
+    if not run.model.rows_apart:
+        return _gradients_at(run, x, slope, columns, others or {})
+    whole = [one for one in run.parameters if not one.touched]
+    totals = {one.name: np.zeros((run.rows_of(one, columns).size, *one.shape[1:])) for one in run.parameters}
+    only_intercept = {one.name for one in whole} <= {"b"}
+    rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
+    for start in range(0, rows.size, ROWS_AT_ONCE):
+        here = rows[start : start + ROWS_AT_ONCE]
+        for name, gradient in _gradients_at(run, x[here], slope[here], columns, {}).items():
+            totals[name] += gradient
+    if only_intercept and whole:
+        totals["b"] = slope.sum(axis=0)
+    return totals
+
+
+def _gradients_at(
+    run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Gradients by parameter of these rows x, of touched ones at `columns`."""
+    used = np.union1d(x.indices, columns)
+    bound = _scorer(run, x[:, used], used, others, gradients=True)
+    bound.forward(training=True)
+    gradients = bound.backward(heads=np.ascontiguousarray(slope))
+    places = np.searchsorted(used, columns)
+    found = {one.name: gradients[one.name][places] if one.touched else gradients[one.name] for one in run.parameters}
+    patterns = {one.name: _pattern(run, one, columns) for one in run.parameters if one.matrix}
+    return found | {name: found[name][pattern.rows, pattern.indices] for name, pattern in patterns.items()}
+
+
+def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """The parameters after dual ascent on a batch by its reference, in float64: of w [U, N] the touched rows."""
+    x = x[:, touched]
+    w, rows = run.read_rows(touched).astype(np.float64), np.arange(x.shape[0])
+    outputs = np.arange(w.shape[1])
+    b = run.read_rows(outputs, "b").astype(np.float64) if run.setup.has_intercept else np.zeros(0)
+    steps, none = dual_steps.DualSteps(run), np.zeros(0)
+    steps.hold(x)
+    targets = y if y.dtype.kind == "i" else y.astype(np.float64)
+    variables = np.zeros((x.shape[0], w.shape[1]))
+    kernel, *arrays = steps.kernel_of(x)
+    kernel.reference(*arrays, targets, none, steps.squares, rows, w, variables, b, steps.square, steps.decay)
+    return {"w": w, "b": b}
+
+
+def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The values after the first step of the optimizer's reference."""
+    optimizer = optimizers.get(run.setup.optimizer)
+    table = values.reshape(len(values), -1).copy()
+    expected = [table, *optimizer.new_states(table)]
+    kernel = kernels.get(f"{optimizer.name}_dense")
+    names = [name for name, _, _ in kernel.parsed][len(expected) + 1 :]
+    numbers = {**optimizer.resolve(run.setup.options), "step": 1}
+    numbers |= {} if parameter.decays else {"decay": 0.0}
+    kernel.reference(*expected, gradient.reshape(table.shape), *(numbers[name] for name in names))
+    return table.reshape(values.shape)

@@ -1,0 +1,229 @@
+"""Estimate of a sweep before it runs: how many cells and trials, about how long, about how much memory.
+
+Cells are counted without being made: whether a combination means anything depends on few of its settings, and every
+value of the others multiplies it. A spec of a million cells is counted in milliseconds.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench import data, models
+from workbench.measure.posterior import DEVIATION
+from workbench.measure.rounds import FIRST, visible
+from workbench.sweeps import grid
+from workbench.sweeps.problem import (
+    SYNTHETIC_CLASSES,
+    SYNTHETIC_DENSITY,
+    SYNTHETIC_FEATURES,
+    SYNTHETIC_ROWS,
+    facts_of,
+    is_synthetic,
+    parameters_of_file,
+)
+from workbench.sweeps.spec import Cell, Spec, SpecError
+
+FREE = (
+    *("density", "features", "rows", "batch_rows", "dtype", "shuffle", "ahead"),
+    *("learning_rate", "decay", "epochs", "seed"),
+)
+"""Axes whose values never decide whether a combination means anything (a test holds this against the cells made)."""
+
+MOST_KINDS = 20_000
+"""Combinations of the other axes that are looked at one by one."""
+
+MOST_CELLS = 100_000
+"""Cells that a sweep may have: above, its plan alone would take minutes, and its trials weeks."""
+
+SECONDS_OVERHEAD = 1.2
+"""Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
+SECONDS_SEVERAL = 4.0
+"""The same of a trial by several trainers, each of which is a process that joins the others."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Size of a sweep: cells, rounds at most, what is left out by reason, what was completed, cells by kind.
+
+    The cells of `kinds` have the largest value of every axis that is free.
+    """
+
+    cells: int
+    rounds: int
+    dropped: Counter
+    notes: tuple[str, ...]
+    kinds: tuple[Cell, ...]
+
+    @property
+    def trials(self) -> int:
+        """Trials at least: each cell once in each of the first rounds."""
+        return self.cells * min(self.rounds, FIRST)
+
+    @property
+    def trials_most(self) -> int:
+        """Trials where nothing is decided before the last round."""
+        return self.cells * self.rounds
+
+
+def size_of(spec: Spec) -> Size:
+    """Count the cells of a spec; `SpecError` where it has too many, or none."""
+    cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.contenders), 1)
+    free = _free(spec)
+    lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
+    times = math.prod(lengths.values())
+    if cells // times > MOST_KINDS:
+        raise SpecError(_too_many(cells, spec))
+    axes = {axis: (_largest(values),) if axis in free else values for axis, values in spec.axes.items()}
+    kinds = grid.expand(spec.model_copy(update={"axes": axes}))
+    dropped = Counter({reason: times * count for reason, count in kinds.dropped.items()})
+    size = Size(times * len(kinds.cells), spec.measure.rounds, dropped, tuple(kinds.notes), tuple(kinds.cells))
+    if size.cells > MOST_CELLS:
+        raise SpecError(_too_many(size.cells, spec))
+    if not size.cells:
+        reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
+        raise SpecError(f"No cell is left of the spec {spec.name!r}. {reasons}")
+    return size
+
+
+def _free(spec: Spec) -> tuple[str, ...]:
+    """The axes of `FREE`; trainers take equal parts of a batch, so beside them its rows decide."""
+    has_trainers = any("trainers" in part for part in (spec.axes, *spec.contenders))
+    return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
+
+
+def _largest(values: tuple) -> Any:
+    """The value that asks for most: numbers by size, the data's own above all, as it may be the largest."""
+    return None if None in values else max(values)
+
+
+def _too_many(cells: int, spec: Spec) -> str:
+    lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
+    axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
+    seconds = cells * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)
+    return (
+        f"The spec {spec.name!r} has {cells:,} combinations, which would take {lasting(seconds)}; a sweep has at most "
+        f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as contenders."
+    )
+
+
+def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> tuple[float, float]:
+    """Seconds of the trials, at least and at most, by the time each is measured for.
+
+    Epochs take what nobody knows before. The spec's own budget is kept.
+    """
+    rows, counts = list(rows), Counter(cell.trainers > 1 for cell in size.kinds)
+    known = {several: seconds_a_trial(spec, rows, several) for several in counts}
+    each = sum(count * known[several] for several, count in counts.items()) / len(size.kinds)
+    budget = spec.limits.seconds_sweep or math.inf
+    return min(size.trials * each, budget), min(size.trials_most * each, budget)
+
+
+def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = (), several: bool = False) -> float:
+    """Warm-up, timing and overhead, of one trainer or of `several`; the overhead as it was, where rows tell."""
+    alike = [row for row in rows if ((row.get("trainers") or 1) > 1) == several]
+    known = sorted(row["seconds_overhead"] for row in alike if row["seconds_overhead"] is not None)
+    overhead = known[len(known) // 2] if known else SECONDS_SEVERAL if several else SECONDS_OVERHEAD
+    return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
+
+
+def between(seconds: tuple[float, float]) -> str:
+    """Span of seconds, least and most, for people.
+
+    >>> between((48, 200)), between((60, 200)), between((5400, 9000)), between((200, 201))
+    ('50 s to 3 minutes', '1 to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
+    """
+    least, most = map(lasting, seconds)
+    (first, unit), (_, units) = (told.split(" ") for told in (least, most))
+    if least == most:
+        return least
+    return f"{first if units.startswith(unit) else least} to {most}"
+
+
+def left(seconds: float | None, most: float | None) -> str:
+    """Time that it takes still, for after a comma; "" where that is not known.
+
+    >>> left(48, 200), left(48, 48), left(None, None)
+    ('about 50 s left, at most 3 minutes', 'about 50 s left', '')
+    """
+    if not seconds:
+        return ""
+    longest = lasting(most or seconds)
+    return f"about {lasting(seconds)} left" + (f", at most {longest}" if longest != lasting(seconds) else "")
+
+
+def spent(seconds: float, budget: float | None) -> str:
+    """Share of its budget that a sweep has taken; "" for one without.
+
+    >>> spent(87.4, 150.0), spent(87.4, None)
+    ('87 of 150 s spent', '')
+    """
+    return f"{seconds:.0f} of {budget:.0f} s spent" if budget else ""
+
+
+def sight(spec: Spec) -> str:
+    """The smallest difference that a run of the spec can tell, as a sentence."""
+    factor = visible(spec.measure.rounds)
+    return (
+        f"Where ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
+        f"{spec.measure.rounds} rounds tell differences from {factor:.2g} x on."
+    )
+
+
+def bytes_of(cell: Cell) -> int:
+    """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
+    rows, features, nnz, width, facts = _sizes(cell)
+    stored = _stored(cell)
+    parts = grid.predicted_bytes(
+        cell,
+        rows=rows,
+        features=features,
+        nnz=nnz,
+        width=width,
+        facts=facts,
+        touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
+        stored=stored is not None,
+    )
+    if stored is not None:
+        parts["data"] = data.StoredBatches(stored, None, cell.batch_rows, shuffle=cell.shuffle).nbytes
+    return sum(parts.values())
+
+
+def _stored(cell: Cell) -> data.StoredRows | None:
+    """The rows of a set that is never held whole; None for any other."""
+    if data.get(cell.dataset).is_cached:
+        return None
+    x = data.load(cell.dataset, **parameters_of_file(cell.model_dump())).x
+    return x if isinstance(x, data.StoredRows) else None
+
+
+def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:
+    """Rows, features, stored entries, width and facts of a cell's data, as far as its settings say them."""
+    facts: dict[str, Any] = {}
+    if is_synthetic(cell.dataset):
+        rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES
+        density, width = cell.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
+    else:
+        read = data.load(cell.dataset, **parameters_of_file(cell.model_dump()))
+        rows, features = min(cell.rows or read.rows, read.rows), min(cell.features or read.features, read.features)
+        density, width = cell.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
+        facts = facts_of(read)
+    model = models.get(cell.model)
+    natural = model.width or next((each for each in (width, 1) if model.allows(each)), 1)
+    return rows, features, int(rows * features * density), cell.width or natural, facts
+
+
+def lasting(seconds: float) -> str:
+    """A duration for people, rounded as one would say it.
+
+    >>> lasting(3.2), lasting(48), lasting(200), lasting(5400), lasting(1e6)
+    ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')
+    """
+    if seconds < 55:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    if seconds < 5000:
+        minutes = max(1, round(seconds / 60))
+        return "1 minute" if minutes == 1 else f"{minutes} minutes"
+    hours = seconds / 3600
+    return f"{hours:.2g} hours" if hours < 100 else f"{hours / 24:.2g} days"

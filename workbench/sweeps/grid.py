@@ -1,0 +1,193 @@
+"""Expansion of a spec's axes into cells: every combination but the impossible ones, with reasons; dense ones twice."""
+
+import hashlib
+import importlib.util
+import inspect
+import itertools
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kernels.vector.tiles import cache_bytes
+from workbench import data, formats, models, optimizers, settings
+from workbench.measure import memory, stack
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.problem import OF_FILE, is_synthetic, parameters_of_file, why_not_of
+from workbench.sweeps.sources import source_hash
+from workbench.sweeps.spec import FILES, Cell, Spec
+from workbench.training import Setup, why_impossible
+from workbench.training.completion import complete
+
+SCHEMA = 2
+IN_CALLS = ("epoch", "dual")
+"""Launches that make no copy of a batch."""
+
+
+@dataclass
+class Grid:
+    """The cells of a spec in a fixed order, how many combinations were dropped for which reason, and what was added."""
+
+    cells: list[Cell] = field(default_factory=list)
+    dropped: Counter = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+
+
+def why_dropped(cell: Cell) -> str:
+    """Reason why a combination of settings means nothing, or "" when it is a cell."""
+    if cell.width is not None and not models.get(cell.model).allows(cell.width):
+        return f"The {cell.model} model has {models.get(cell.model).widths}."
+    needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
+    if missing := [axis for axis in needed if getattr(cell, axis) is None]:
+        return f"The data set {cell.dataset} needs the axis {missing[0]}, a file of yours."
+    if reason := why_not_of(models.get(cell.model), cell.dataset):
+        return reason
+    try:
+        parameters_of_file(cell.model_dump())
+    except data.DataError as error:
+        return str(error)
+    if cell.trainers > 1 and (reason := _why_not_here(cell)):
+        return reason
+    return why_not_together(cell)
+
+
+def why_not_together(cell: Cell) -> str:
+    """Reason why the settings of a training do not go together, whatever its data, or ""."""
+    setup = setup_of(cell)
+    if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
+        setup = replace(setup, device="cuda")
+    return why_impossible(setup)
+
+
+def _why_not_here(cell: Cell) -> str:
+    """Reason why this machine cannot run so many trainers, or ""."""
+    if cell.trainers > threads_of(cell):
+        return f"{cell.trainers} trainers need a thread each; there are {threads_of(cell)}."
+    if importlib.util.find_spec("distributed") is None:
+        return "Several trainers need Dask: pip install 'sparse-workbench[cluster]'."
+    return ""
+
+
+def setup_of(cell: Cell) -> Setup:
+    """The training setup of a cell."""
+    fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
+    options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
+    if cell.intercept is None and is_synthetic(cell.dataset):
+        fields["intercept"] = False  # scores of drawn data have the mean zero
+    return Setup(**fields, options={name: value for name, value in options.items() if value is not None})
+
+
+def unread(cell: Cell) -> list[str]:
+    """Settings about files that the cell's data set does not take, and options where its model has none."""
+    parameters = data.get(cell.dataset).parameters
+    read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
+    read |= {"model_options"} if models.get(cell.model).options else set()
+    return [name for name in (*OF_FILE, "model_options") if getattr(cell, name) is not None and name not in read]
+
+
+def without_unread(cell: Cell) -> Cell:
+    """The cell without settings that are for other data sets and models of the same sweep."""
+    return cell.model_copy(update=dict.fromkeys(unread(cell)))
+
+
+def predicted_bytes(
+    cell: Cell, *, rows: int, features: int, nnz: int, width: int, facts: Mapping[str, Any], touched: int, stored: bool
+) -> dict[str, int]:
+    """Bytes of each part of a training of the cell by formula, before it is made.
+
+    `touched` columns of a batch; the data has `facts`, and is `stored` where it is read as it is trained on. What a
+    model reads beside its rows is the part `graph`.
+    """
+    model, optimizer = models.get(cell.model), optimizers.get(cell.optimizer)
+    given, batch_rows = model.given(features, width, cell.model_options, facts), min(cell.batch_rows, rows)
+    read = model.reads(given, batch_rows)
+    whole = max(rows, read)
+    parts = memory.predicted_training_bytes(
+        rows=whole,
+        features=features,
+        nnz=nnz * whole // max(rows, 1),
+        tables=[_table(one, cell) for one in model.trained(given, setup_of(cell).has_intercept)],
+        touched=touched,
+        states=len(optimizer.states),
+        states_by_row=optimizer.states_by_row,
+        batch_rows=read,
+        shuffle=cell.shuffle or stored,
+        **{name: getattr(cell, name) for name in ("format", "hold", "update", "dtype", "ahead")},
+    )
+    if cell.launch in IN_CALLS:  # rows are read in place, or made dense a block at a time
+        parts["batch"] = 0 if cell.hold == "format" else min(parts["batch"], threads_of(cell) * cache_bytes(2))
+    if cell.launch == "dual":  # a number for each row and output, and the sum of squares of the row
+        parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, cell.dtype, "int32")
+    if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
+        parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, cell.dtype, "int32")
+    beside = given.nbytes
+    for one in model.inputs(given, batch_rows):
+        held = "dense" if cell.format == "dense" else one.format
+        beside += formats.predicted_bytes(held, *one.shape, one.nnz, cell.dtype, "int32")
+    return parts | {"graph": beside} if beside else parts
+
+
+def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
+    if parameter.matrix is None:
+        columns = math.prod(parameter.shape[1:])
+        return memory.Table(parameter.shape[0], columns, parameter.touched, parameter.gradient_format(cell.gradient))
+    rows, columns = parameter.matrix
+    bytes_pattern = 4 * (parameter.shape[0] + rows + 1)
+    if parameter.is_masked(cell.format):  # a truth value a place, and the places of the pattern as numbers
+        beside = rows * columns + 8 * parameter.shape[0] + bytes_pattern
+        return memory.Table(rows, columns, parameter.touched, "dense", bytes_beside=beside)
+    return memory.Table(
+        parameter.shape[0], 1, parameter.touched, "dense", outputs=columns, bytes_beside=2 * bytes_pattern
+    )
+
+
+def expand(spec: Spec) -> Grid:
+    """All combinations of the axes' values and the contenders; those that mean nothing are counted, with the reason."""
+    grid, seen = Grid(), set()
+    for *values, contender in itertools.product(*spec.axes.values(), spec.contenders or ({},)):
+        chosen, notes = complete(dict(zip(spec.axes, values, strict=True)) | contender)
+        grid.notes += [note for note in notes if note not in grid.notes]
+        cell = without_unread(Cell(**chosen))
+        if reason := why_dropped(cell):
+            grid.dropped[reason] += 1
+            continue
+        fresh = [one for one in (cell, *twins(cell)) if one not in seen]
+        grid.cells += fresh
+        seen.update(fresh)
+    return grid
+
+
+def twins(cell: Cell) -> list[Cell]:
+    """The dense steps on one thread beside those on several: BLAS threads that wait for each other may cost more.
+
+    Epochs in one call choose their threads call by call.
+    """
+    is_alone = cell.serial or threads_of(cell) == 1
+    are_steps = cell.format == "dense" and cell.launch == "kernels" and cell.device == "cpu"
+    return [cell.model_copy(update={"serial": True})] if are_steps and not is_alone else []
+
+
+def threads_of(cell: Cell) -> int:
+    """Number of threads the trials of a cell may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return cell.threads or cores or 1
+
+
+def key(cell: Cell, contents: Contents | None = None) -> str:
+    """Hash of the cell's settings, of the content of its files, of the source of what computes it and of what that runs
+    on: rows with this key answer this cell. `contents` are those of a sweep; without them the files are looked at."""
+    content = (contents or Contents()).of(cell)
+    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.stack(), content]
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def describe(cell: Cell) -> str:
+    """The settings of a cell that tell it from the default, in one line."""
+    described = [setting for setting in settings.SETTINGS if setting.is_shown]
+    others = [setting for setting in settings.SETTINGS if not setting.is_shown]
+    described += [setting for setting in others if getattr(cell, setting.name) != setting.default]
+    return " ".join(f"{setting.name}={getattr(cell, setting.name)}" for setting in described)

@@ -1,0 +1,271 @@
+"""The problem of a cell: its data at the rows, features and density asked for, and the targets of its model."""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike
+
+from workbench import data, formats, models, settings
+from workbench.data import cache, reader_options
+from workbench.data.dataset.selection import split_rows, subgraph
+from workbench.models import NEEDS, Model
+from workbench.models.nodes import Nodes
+from workbench.sweeps.spec import FILES, Cell
+from workbench.training import Setup
+from workbench.training.holding import held_as
+from workbench.training.training import batches_of, feed_of
+
+SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
+HELD_OUT = 0.2
+OF_FILE = (*FILES, "kind", "reading")
+"""Settings that say what is read, and how."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """X csr [rows, D] and targets y in the cell's dtype, the width N; held-out rows where the cell trains epochs.
+
+    Of a set that may be larger than memory X is `data.StoredRows`, and batches are read as they are trained on.
+    `dataset` has the labels' meaning; `rows_total` is the number of rows before any were held out.
+    """
+
+    dataset: data.Dataset
+    x: scipy.sparse.csr_array
+    y: np.ndarray
+    width: int
+    rows_total: int
+    x_held_out: scipy.sparse.csr_array | None = None
+    y_held_out: np.ndarray | None = None
+
+    @property
+    def held_out(self) -> tuple[Any, Any]:
+        """X and targets of the rows held out; None each where none are."""
+        return self.x_held_out, self.y_held_out
+
+    @functools.cached_property
+    def facts(self) -> dict[str, Any]:
+        """Facts of the data that models may need besides X and y (`models.NEEDS`); None where it has not the fact."""
+        return facts_of(self.dataset)
+
+    def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
+        """X as the training holds it: as `hold` says; else dense for dense cells, and CSR, of which batches of other
+        formats are made.
+
+        Stored rows are never held: dense batches are made of them, too, and of rows that are read around a batch.
+        """
+        is_cut = not isinstance(self.x, data.StoredRows) and models.get(cell.model).rows_apart
+        if cell.hold != "format":
+            return held_as(cell.hold, self.x)
+        is_dense = cell.format == "dense" and is_cut
+        return formats.to_format(self.x, "dense") if is_dense else self.x
+
+
+def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
+    """Columns about the data as it came out: sizes, density, skew, entries and active columns of a batch."""
+    x, lengths = problem.x, data.row_lengths(problem.x)
+    size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
+    model = models.get(cell.model)
+    given = model.given(x.shape[1], problem.width, cell.model_options, problem.facts)
+    batch = next(iter(feed_of(batches_of(setup, x, problem.y, as_held=True), model, given).epoch(0))).x
+    return {
+        "rows_total": problem.rows_total,
+        "rows_trained": x.shape[0],
+        "features": x.shape[1],
+        "width": problem.width,
+        "density_measured": x.nnz / size,
+        "nnz_batch": float(x.nnz / max(x.shape[0], 1) * batch_rows if model.rows_apart else batch.nnz),
+        "touched": float(np.unique(batch.indices).size),
+        "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
+        "steps_epoch": -(-x.shape[0] // cell.batch_rows),
+    }
+
+
+def facts_of(dataset: data.Dataset) -> dict[str, Any]:
+    """Facts of a data set that models may need besides X and labels, by the names of `models.NEEDS`."""
+    graph = None if dataset.graph is None else Nodes(dataset.x, dataset.graph)
+    return {"fields": dataset.facts.get("fields"), "graph": graph}
+
+
+def is_synthetic(dataset: str) -> bool:
+    """Whether the data set is drawn at any density, rather than read."""
+    return "density" in data.get(dataset).parameters
+
+
+def why_not_of(model: Model, dataset: str) -> str:
+    """Reason why data of that name lacks what the model needs, as far as the name tells, or ""."""
+    if missing := [name for name in model.needs if name not in data.get(dataset).gives]:
+        having = ", ".join(name for name in data.names() if missing[0] in data.get(name).gives) or "none"
+        return f"The {model.name} model needs data with {NEEDS[missing[0]]}; {dataset} has none. There is: {having}."
+    return ""
+
+
+def drawn_name(model: Model) -> str:
+    """Name of a drawn data set that has what the model needs: uniform where that is nothing but X and labels."""
+    able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
+    return next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
+
+
+def drawn_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
+    """Data drawn for a model at that width: what it needs is there. `sizes` that its source lacks are left out."""
+    name = drawn_name(model)
+    parameters = {**sizes, **drawn_labels(model, width)}
+    known = data.get(name).parameters
+    return data.load(name, cache=False, **{key: value for key, value in parameters.items() if key in known})
+
+
+def make_problem(cell: Cell) -> Problem:
+    """Data and targets of a cell; `data.DataError` where they cannot be had. What was made is cached on disk."""
+    dataset, model, dtype = _cached(_parameters(cell)), models.get(cell.model), np.dtype(cell.dtype)
+    if cell.positive is not None:
+        dataset = data.with_positive(dataset, cell.positive)
+    if cell.merge and model.target == "classes" and cell.width:
+        dataset = data.merged(dataset, cell.width)
+    width = cell.width or model.width or data.natural_width(dataset, model.target)
+    train, rest = parts(dataset)
+    if not train.x.nnz:
+        raise data.DataError(_without_entries(train, cell))
+    x, y = _typed(train.x, dtype), targets(train, model, width, dtype)
+    if rest is None:
+        return Problem(dataset, x, y, width, dataset.rows)
+    return Problem(dataset, x, y, width, dataset.rows, _typed(rest.x, dtype), targets(rest, model, width, dtype))
+
+
+def _without_entries(train: data.Dataset, cell: Cell) -> str:
+    """Message on rows that are trained on and store no entry, with the lowest density that gives one."""
+    what = f"The {train.rows:,} rows x {train.features:,} features that are trained on have no entry to learn from"
+    if cell.density is None:
+        return f"{what}. Take more rows or features."
+    least = 1 / max(train.rows * train.features, 1)
+    return f"{what} at density {cell.density:g}. Ask for density = {least:.1g} or more, or for more rows or features."
+
+
+def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
+    """Targets of the model at that width; `DataError` where the labels cannot give them."""
+    if dataset.facts.get("implicit") and model.target != "implicit":
+        able = [name for name in models.names() if models.get(name).target == "implicit"]
+        what = f"{dataset.source} says what users took and rates nothing, so each label is 1"
+        advice = f"Models that learn the order of items from it: {', '.join(able)} (model = {able[0]})"
+        raise data.DataError(f"{what[:1].upper()}{what[1:]}: {model.name} has nothing to tell apart. {advice}.")
+    return data.targets(dataset, model.target, model.outputs or width, dtype)
+
+
+def _typed(x, dtype: np.dtype):
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _parameters(cell: Cell) -> dict:
+    """Settings that the data of a cell depends on, and nothing else, so that cells share what was made."""
+    needed = ("dataset", "rows", "features", "density", "seed")
+    drawn = is_synthetic(cell.dataset)
+    values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
+    shared = {name: values.pop(name) for name in needed}
+    kept = ("model", "width") if drawn else tuple(values.keys() - {"model", "width"})
+    shared["held_out"] = HELD_OUT if cell.epochs else None
+    return shared | {name: value if name in kept else None for name, value in values.items()}
+
+
+def _cached(parameters: dict) -> data.Dataset:
+    origin = data.get(parameters["dataset"])
+    if not origin.is_cached:
+        return _make(**parameters)
+
+    of_file = {} if is_synthetic(origin.name) else parameters_of_file(parameters)
+    files = tuple(origin.files(**of_file))
+    fingerprint = origin.fingerprint(**of_file) + _code()  # of the folder of data the cache sees itself
+    name, about = f"{origin.name}-derived", (origin.origin, origin.licence)
+    derived = data.Source(name, _make, *about, lambda **_: files, lambda **_: fingerprint)
+    return cache.kept(derived, parameters)
+
+
+@functools.cache
+def _code() -> str:
+    """Hash of this file, which says what is made of the data."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+
+def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that the source of a data set is called with, where it reads a file of the user's (`DataError`)."""
+    source = data.get(settings_of_cell["dataset"])
+    named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
+    named = {name: value for name, value in named.items() if value is not None}
+    options = reader_options.of_source(source, settings_of_cell.get("reading"))
+    if twice := sorted(set(named) & set(options)):
+        raise data.DataError(f"{twice[0]} is set, and named in reading too; keep one of the two.")
+    return named | options
+
+
+def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
+    """The data of a cell; those held out are the last `facts["rows_held_out"]` rows."""
+    if is_synthetic(dataset):
+        whole = _drawn(dataset, rows, features, density, seed, models.get(model), width)
+        density = None
+    else:
+        whole = data.load(dataset, **parameters_of_file({"dataset": dataset, **of_file}))
+        if rows is not None:
+            whole = data.keep_rows(whole, rows, seed)
+        if features is not None:
+            whole = data.keep_features(whole, features)
+        if not isinstance(whole.x, data.StoredRows):  # which were shuffled when they were converted
+            whole = data.shuffled(whole, seed)
+    if held_out is None:
+        return whole if density is None else data.with_density(whole, density, seed)
+    return with_held_out(whole, held_out, seed, density)
+
+
+def with_held_out(whole: data.Dataset, share: float, seed: int, density: float | None = None) -> data.Dataset:
+    """The rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `parts` cuts them apart.
+
+    Nodes that are held out keep their edges to all others.
+    """
+    rows = split_rows(whole, share, seed)
+    train, rest = (data.take(whole, part) for part in rows)
+    if density is not None:  # of each part apart: rows that are joined across them would be seen in training
+        train, rest = (data.with_density(part, density, seed) for part in (train, rest))
+    if isinstance(whole.x, data.StoredRows):  # the parts are its first rows and its last
+        return dataclasses.replace(whole, facts={**whole.facts, "rows_held_out": rest.rows})
+    return _together(train, rest, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
+
+
+def _together(train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None) -> data.Dataset:
+    """Both parts as one data set, which is what the cache keeps and classes are merged in; `parts` is the inverse.
+
+    `graph` has the edges among all rows, those from one part to the other, too.
+    """
+    x = scipy.sparse.vstack([train.x, rest.x], format="csr")
+    groups = None if train.groups is None else np.concatenate([train.groups, rest.groups])
+    facts = {**train.facts, "rows_held_out": rest.rows}
+    y = np.concatenate([train.y, rest.y])
+    return dataclasses.replace(train, x=x, y=y, groups=groups, facts=facts, graph=graph)
+
+
+def parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
+    """The rows that are trained on, and those held out, None where none are."""
+    if not (held_out := dataset.facts.get("rows_held_out")):
+        return dataset, None
+    trained = dataset.rows - held_out
+    return data.between(dataset, 0, trained), data.between(dataset, trained, dataset.rows)
+
+
+def drawn_labels(model: Model, width: int | None) -> dict[str, int | None]:
+    """The labels that a synthetic set is drawn with, for a model at that width."""
+    if model.target == "numbers":
+        return {"classes": None, "width": model.outputs or width or 1}
+    return {"classes": 2 if model.target == "binary" else (width or SYNTHETIC_CLASSES)}
+
+
+def _drawn(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
+    return data.load(
+        dataset,
+        rows=rows or SYNTHETIC_ROWS,
+        features=features or SYNTHETIC_FEATURES,
+        density=density or SYNTHETIC_DENSITY,
+        seed=seed,
+        **drawn_labels(model, width),
+    )

@@ -1,0 +1,145 @@
+"""Progress of a run: what its supervisor writes at least once a second, and what readers make of it."""
+
+import platform
+import time
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import psutil
+import pydantic
+
+SECONDS_SILENT = 10.0
+"""A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
+SECONDS_TOLD = 2.0
+"""A stage that takes longer says how long it takes by now."""
+BEFORE, TIMED = ("starting", "compiling"), ("preparing data", "measuring", "training")
+"""Stages of a trial before its clock runs, and those in which it runs or is about to."""
+SECONDS_ROOM = 0.4
+"""A stage before the clock is long enough for something short that begins so soon after it did."""
+SECONDS_START = 60.0
+"""A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
+
+
+Process = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
+
+
+@dataclass
+class Progress:
+    """Progress of a run. `state` is starting, running, finished, stopped or failed (`message` says why).
+
+    `current` has the settings of the cell at work, `current_key` is its key, empty between trials, `contender` is what
+    is compared there; `stage` says what is done with it since `stage_since`, by the clock of `heartbeat`, and `round`
+    of how many `rounds` at most its comparison is in. Of a run on several machines `agents` says what each agent does,
+    `waiting` how many comparisons no agent has.
+
+    `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
+    last round. `seconds_budget` is what the sweep may take, None for as long as it takes; `seconds_compiled` of
+    `seconds` went into code that this machine had not kept.
+    """
+
+    name: str
+    state: str = "starting"
+    pid: Process = 0
+    total: int = 0
+    total_most: int = 0
+    done: int = 0
+    reused: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    current: str = ""
+    current_key: str = ""
+    contender: str = ""
+    stage: str = ""
+    stage_since: float = 0.0
+    round: int = 0
+    rounds: int = 0
+    agents: dict[str, str] = field(default_factory=dict)
+    waiting: int = 0
+    seconds: float = 0.0
+    seconds_compiled: float = 0.0
+    seconds_left: float | None = None
+    seconds_left_most: float | None = None
+    seconds_budget: float | None = None
+    message: str = ""
+    heartbeat: float = 0.0
+    host: str = field(default_factory=platform.node)
+    __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process.
+
+        There it may be silent for any time, held up by a disk or by a machine that slept, as long as it is the process
+        that wrote the heartbeat: one that began after that has only got its number.
+        """
+        silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
+        is_recent = time.time() - self.heartbeat < silent
+        if not silent or not self.is_here:
+            return is_recent
+        began = _began(self.pid)
+        return began is not None and (is_recent or began < self.heartbeat)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its process is known, and is one of this machine."""
+        return self.pid > 0 and self.host == platform.node()
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a trial's clock runs or is about to: what computes beside it now would be in its times."""
+        is_late = self.stage in BEFORE and time.time() - self.stage_since > SECONDS_ROOM
+        return self.alive and (is_late or self.stage in TIMED)
+
+    @property
+    def now(self) -> str:
+        """Text of what it does now; empty where it does not say.
+
+        >>> cell = {"contender": "CSR ours", "current_key": "5eed"}
+        >>> Progress("x", stage="measuring", round=3, rounds=12, stage_since=60.0, heartbeat=64.2, **cell).now
+        'measuring round 3 of 12, 4 s: CSR ours'
+        >>> Progress("x", stage="preparing data").now
+        'preparing data'
+        """
+        if not self.stage:
+            return self.current
+        seconds = self.heartbeat - self.stage_since
+        round_ = f" round {self.round} of {self.rounds}" if self.stage == "measuring" and self.rounds else ""
+        lasting = f", {seconds:.0f} s" if seconds >= SECONDS_TOLD else ""
+        whose = f": {self.contender}" if self.contender and self.current_key else ""
+        return f"{self.stage}{round_}{lasting}{whose}"
+
+    @property
+    def by_agent(self) -> list[str]:
+        """Lines on what agents do now, one each, and how many comparisons wait; none for a run on this machine alone.
+
+        >>> Progress("x", agents={"node1": "format=csr"}, waiting=3).by_agent
+        ['node1: format=csr', '3 comparisons wait']
+        """
+        waits = [f"{self.waiting} comparisons wait"] if self.agents and self.waiting else []
+        return [*(f"{name}: {doing}" for name, doing in sorted(self.agents.items())), *waits]
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come: it ended, or is not alive."""
+        return not self.alive
+
+
+_FROM_JSON = pydantic.TypeAdapter(Progress)
+
+
+def parse(text: bytes) -> Progress:
+    """Read the progress from the JSON that was written; `ValueError` with what is wrong in one line."""
+    try:
+        return _FROM_JSON.validate_json(text)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+
+
+def _began(pid: int) -> float | None:
+    """Time when the process began, as `time.time` gives it; None where it has ended."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.NoSuchProcess:
+        return None

@@ -1,0 +1,447 @@
+"""The runner: the trials of a schedule in child processes, with limits; one row a trial, whatever happens.
+
+Few candidates of a comparison are measured in turns by processes that live over some rounds, many one after the other,
+each in a fresh process. The row of a trial beside which other programs were at work says so; where they leave after a
+moment it is tried once more. Children are forked from a server process that has the libraries loaded and no threads
+started, which makes a child cost milliseconds; a child dies with its supervisor.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+from typing import Any, final
+
+import kernels
+from kernels import Sizes, devices
+from workbench import models, store
+from workbench.analysis import words
+from workbench.measure import child, ends, machine, memory, roofs
+from workbench.measure.roofs import Roofs
+from workbench.measure.rounds import ALONE
+from workbench.sweeps import grid, run_folder
+from workbench.sweeps.budget import Budget, TrialClock
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.grid import threads_of
+from workbench.sweeps.in_turns import InTurns
+from workbench.sweeps.progress import Progress
+from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, added, place_of
+from workbench.sweeps.sources import work_of
+from workbench.sweeps.spec import Cell, Measure, Spec
+from workbench.sweeps.trial import settings_of
+
+# Bounds of each phase of a step on this machine: those of its kernels.
+#
+# What the machine allows (`measure.roofs`) is measured once a run, in a process of its own, when the first row asks for
+# it. Bounds are known of steps that one process runs kernel by kernel on the CPU, of models whose scores are X @ W and
+# nothing else.
+
+
+ROOFS = "workbench.sweeps.bounds:answers"
+SECONDS_MOST = 60.0
+"""What measuring the machine may take; two seconds are usual."""
+PHASES = ("forward", "gradient", "update")
+
+
+def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The one answer of the process that measures the machine: what `Roofs` takes."""
+    yield roofs.measure(request["threads"])
+
+
+class Bounds:
+    """Bounds for the rows of one run. `context` is what children are started from; `beat` is called while one works."""
+
+    def __init__(
+        self, measure: Measure, context: Callable[[], ForkServerContext], beat: Callable[[], None] = lambda: None
+    ) -> None:
+        self.is_wanted = measure.roofs and measure.rounds >= ALONE
+        self.context, self.beat = context, beat
+        self.roofs_on = functools.cache(self._roofs_on)
+
+    def of(self, cell: Cell, row: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+        """The column `bounds` of a row with times; None where nothing is known."""
+        if not self.is_wanted or row["status"] != "ok" or not is_known(cell):
+            return None
+        on = self.roofs_on(1 if cell.serial else row["threads"])
+        return of_row(cell, row, on) if on else None
+
+    def _roofs_on(self, threads: int) -> Roofs | None:
+        """Roofs of the machine on so many threads; None where measuring them failed: a sweep goes on without."""
+        started = time.monotonic()
+        try:
+            process, connection = child.start(self.context(), ROOFS, {"threads": [threads]})
+            with child.Child(process, connection) as measuring:
+                measured = next(measuring.answers(lambda: child.why_too_long(started, SECONDS_MOST), self.beat))
+        except child.Ended:
+            return None
+        return Roofs(measured, threads)
+
+
+def is_known(cell: Cell) -> bool:
+    """Whether the cost of each phase of the cell's steps is that of one kernel."""
+    is_one = cell.device == "cpu" and cell.launch == "kernels" and cell.trainers == 1
+    return is_one and models.get(cell.model).is_product
+
+
+def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
+    """A bound for each phase of `PHASES`; an exact update, which has steps to catch up with, has none."""
+    known = []
+    for phase in PHASES:
+        name = (row["kernels"] or {}).get(phase)
+        if name is None or (phase == "update" and cell.update == "exact"):
+            continue
+        kernel, sizes = kernels.get(name), sizes_of(cell, row, phase, name)
+        (seconds, by), cost = on.bound(kernel, sizes), kernel.cost(sizes)
+        moved = {"bytes": cost.bytes_compulsory, "bytes_gather": cost.bytes_gather, "flops": cost.flops}
+        known.append({"phase": phase, "kernel": name, "seconds": seconds, "by": by} | moved)
+    return known
+
+
+def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Sizes:
+    """The sizes that the kernel's cost is a formula of.
+
+    X in CSC form is X.T in CSR form, and a gradient in COO form has row and column in each other's place: R and D, and
+    touched columns and rows, are exchanged then.
+    """
+    rows = min(row["batch_rows"], row["rows_trained"])
+    value, index = (8 if row["dtype"] == "float64" else 4), (8 if row.get("index_dtype") == "int64" else 4)
+    entries, touched = math.ceil(row["nnz_batch"]), math.ceil(row["touched"])
+    is_coo = phase == "gradient" and kernel.removeprefix("scipy.") == "coo_dense"
+    is_turned = phase != "update" and (cell.format == "csc" or is_coo)
+    if is_turned:
+        return Sizes(row["features"], entries, rows, row["width"], min(rows, entries), value, index)
+    return Sizes(rows, entries, row["features"], row["width"], touched, value, index)
+
+
+# Trials beside which other programs were at work: which ones, and whether they are measured once more.
+#
+# The row of a disturbed trial is kept, and says so. A comparison whose round was disturbed for a moment has one more
+# try; under a load that stays another one would be disturbed as well.
+
+
+SECONDS_LOOK = 0.1
+"""How long other programs are watched, to see whether they are still at work."""
+
+Row = Mapping[str, Any]
+
+
+@final
+class Disturbance:
+    """Judge of the trials of a sweep; `may_wait` is asked after each look whether there is time for another one."""
+
+    def __init__(self, measure: Measure, may_wait: Callable[[], bool] = lambda: True) -> None:
+        self.measure, self.may_wait = measure, may_wait
+        self.seconds_patience = 0.0 if measure.race else measure.seconds_quiet
+        self.tried_again: set[tuple] = set()
+
+    def limit(self, cell: Cell) -> float:
+        """The share of all cores that other programs may take."""
+        if self.measure.busy_most is not None:
+            return self.measure.busy_most
+        return machine.disturbance_limit(1 if cell.serial else threads_of(cell))
+
+    def has_hit(self, cell: Cell, row: Row) -> bool:
+        """Whether other programs were at work beside a trial that has numbers."""
+        return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
+
+    def judged(self, cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
+        """The row, with its numbers and the status of a disturbed one if it is that."""
+        if not self.has_hit(cell, row):
+            return row
+        return row | {"status": "disturbed", "reason": "Other programs were at work."}
+
+    def may_pass(self, cells: Sequence[Cell], rows: Sequence[Row]) -> bool:
+        """Whether trials of one comparison have numbers, were disturbed, and may be measured once more."""
+        are_numbered = all(row["status"] == "ok" for row in rows)
+        return are_numbered and any(map(self.has_hit, cells, rows)) and place_of(cells[0]) not in self.tried_again
+
+    def is_over(self, cells: Sequence[Cell]) -> bool:
+        """Whether other programs leave the cores alone by now; it is looked for while the sweep's patience lasts.
+
+        Where it is over the comparison of these cells is measured once more, and then never again.
+        """
+        limit = min(map(self.limit, cells))
+        while True:
+            others = machine.OtherPrograms()
+            time.sleep(SECONDS_LOOK)
+            if others.share() <= limit:
+                self.tried_again.add(place_of(cells[0]))
+                return True
+            self.seconds_patience -= SECONDS_LOOK
+            if self.seconds_patience <= 0 or not self.may_wait():
+                return False
+
+
+TRIAL = "workbench.sweeps.trial:answers"
+BYTES_SLACK = 512 * 2**20
+"""What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
+
+
+class Supervisor:
+    """Runs the plan of one run folder; `work` is what the process of a trial does, "module:function"."""
+
+    def __init__(
+        self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None, work: str = TRIAL
+    ) -> None:
+        self.spec, self.folder, self.work = spec, folder, work
+        self.is_asked_to_stop = is_asked_to_stop or threading.Event()
+        self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
+        self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
+        self.budget, self.run_name = Budget(spec, run_folder.seconds_since_start(folder)), run_folder.identity(folder)
+        self.in_turns, self.disturbance = InTurns(self), Disturbance(spec.measure, self.may_wait)
+        self.contents = Contents()
+        self.beaten, self.bounds = 0.0, Bounds(spec.measure, lambda: self.context, self.beat)
+
+    @functools.cached_property
+    def context(self) -> ForkServerContext:
+        """Context that children are started from."""
+        return child.fork_server(["workbench.sweeps.preload"])
+
+    def beat(self) -> None:
+        """Write the progress if a heartbeat is due."""
+        now = time.monotonic()
+        if now - self.beaten >= run_folder.SECONDS_HEARTBEAT:
+            self.write()
+
+    @contextlib.contextmanager
+    def beating(self) -> Iterator[None]:
+        """Write the progress on a thread beside what takes long and does not call `beat`."""
+        is_over = threading.Event()
+
+        def write_on() -> None:
+            while not is_over.wait(run_folder.SECONDS_HEARTBEAT):
+                self.write()
+
+        thread = threading.Thread(target=write_on, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def enter(self, stage: str) -> None:
+        """Say at once what is done from now on."""
+        self.state.stage, self.state.stage_since = stage, time.time()
+        self.write()
+
+    def write(self) -> None:
+        """Write the progress with the time spent and the time left by the mean of the trials so far."""
+        self.beaten = time.monotonic()
+        self.state.seconds = self.budget.spent
+        fresh = self.state.done - self.state.reused
+        if fresh:
+            each = self.state.seconds / fresh
+            self.state.seconds_left = each * (self.state.total - self.state.done)
+            self.state.seconds_left_most = each * (self.state.total_most - self.state.done)
+        run_folder.write(self.folder, self.state)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self.is_asked_to_stop.is_set() or (self.folder / run_folder.STOP).exists()
+
+    def run(self) -> None:
+        """Do all trials of the plan, or stop when asked."""
+        trials = self.folder / "trials.jsonl"
+        self.state.stage, self.state.stage_since = "planning", time.time()
+        with self.beating():
+            schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [], self.contents)
+        self.write_plan(schedule)
+        run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.record(), indent=1))
+        self.state.reused = self.state.done = schedule.reused
+        self.state.state = "running"
+        is_cut = self.work_through(schedule, trials)
+        for _ in range(MOST_ADDED if self.spec.measure.until else 0):
+            if is_cut or self.is_ended or not self.refine(schedule, trials):
+                break
+            is_cut = self.work_through(schedule, trials)
+        self.conclude(schedule, is_cut)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether somebody asked to stop, or the budget is out."""
+        return self.stopping or bool(self.state.message)
+
+    def work_through(self, schedule: Schedule, trials: Path) -> bool:
+        """Do the rounds that are due; returns whether the last one was cut by a stop."""
+        with contextlib.closing(self.in_turns):
+            for tasks in schedule.rounds(lambda: self.in_turns.has_rounds_left):
+                self.state.round, self.state.rounds = schedule.round_at_work
+                self.count(schedule, len(tasks))
+                if self.stopping or self.is_budget_out():
+                    break
+                done = 0
+                for row in self.rows_of(tasks):
+                    self.keep(trials, row)
+                    schedule.add(row)
+                    done += 1
+                if self.stopping or done < len(tasks):
+                    return True
+        return False
+
+    def rows_of(self, tasks: Sequence[Task]) -> Iterator[dict]:
+        """The rows of a round as they come; not all of them where it is cut by a stop or by the budget of a race."""
+        keys = [task.key for task in tasks]
+        if self.work == TRIAL and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
+            rows = self.with_second_try(tasks, lambda: self.in_turns.measure(tasks))
+            yield from rows
+            if rows:
+                return
+        for task in tasks:
+            if self.budget.is_too_little_for(task.key):
+                self.tell_budget_out()
+                return
+            yield self.do(task)
+            if self.stopping:
+                return
+
+    def refine(self, schedule: Schedule, trials: Path) -> bool:
+        """Add densities around the break-evens that are not known well enough; whether there were any."""
+        stored, before = store.read(trials), schedule.reused
+        cells = added(schedule.cells, stored, self.spec.measure.until or 1.0)
+        schedule.extend(cells, self.spec, stored)
+        self.state.reused, self.state.done = schedule.reused, self.state.done + schedule.reused - before
+        self.write_plan(schedule)
+        return bool(cells)
+
+    def write_plan(self, schedule: Schedule) -> None:
+        """Write which cells there are, and what was left out."""
+        plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
+        run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
+
+    def count(self, schedule: Schedule, begun: int = 0) -> None:
+        """Write how many trials there are: those done, `begun` ones, and those due, at least and at most."""
+        self.state.total = self.state.done + begun + schedule.trials_due()
+        self.state.total_most = self.state.done + begun + schedule.trials_most()
+        self.write()
+
+    def keep(self, trials: Path, row: dict) -> None:
+        """Append a row and count it."""
+        store.append(trials, row)
+        self.state.done += row["status"] != "stopped"
+        self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
+        self.write()
+
+    def is_budget_out(self) -> bool:
+        """Whether the time that the sweep may take is over; says so."""
+        if self.budget.is_out:
+            self.tell_budget_out()
+        return self.budget.is_out
+
+    def tell_budget_out(self) -> None:
+        """Say that the time that the sweep may take is over, which ends it."""
+        more = self.state.total_most - self.state.done
+        self.state.message = (
+            f"The budget seconds_sweep = {self.budget.most:g} s is out; up to {more} more trials would sharpen the "
+            "answer. Start the sweep again to go on."
+        )
+
+    def conclude(self, schedule: Schedule, is_cut: bool) -> None:
+        """Write how the run ended; one that was stopped in its very last trial has finished, too."""
+        self.state.current = self.state.current_key = self.state.contender = self.state.stage = ""
+        is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
+        self.state.state = "stopped" if is_stopped else "finished"
+        if not self.state.message:
+            self.state.total = self.state.total_most = self.state.done + schedule.trials_due()
+        self.state.seconds_left = self.state.seconds_left_most = 0.0
+        self.write()
+
+    def do(self, task: Task) -> dict:
+        """The row of one trial in a fresh process."""
+        return self.with_second_try([task], lambda: [self.try_once(task)])[0]
+
+    def with_second_try(self, tasks: Sequence[Task], measure: Callable[[], list[dict]]) -> list[dict]:
+        """The rows of trials of one comparison; of those that were disturbed for a moment the rows of a second try.
+
+        `DataChangedError` if their files changed meanwhile.
+        """
+        self.contents.require_unchanged(tasks[0].cell)
+        rows, tries = measure(), 1
+        if rows and self.may_try_again(tasks, rows):
+            rows, tries = measure(), 2
+        self.contents.require_unchanged(tasks[0].cell)
+        done = zip(tasks, rows, strict=False)  # there may be no rows
+        return [self.disturbance.judged(task.cell, row | {"tries": tries}) for task, row in done]
+
+    def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
+        """Whether trials of one comparison are measured once more, since other programs disturbed them for a moment."""
+        cells = [task.cell for task in tasks]
+        if not self.disturbance.may_pass(cells, rows) or self.stopping:
+            return False
+        self.state.current_key = ""
+        self.enter("waiting for other programs to leave the cores alone")
+        return self.disturbance.is_over(cells) and not self.budget.is_too_little_for(*(task.key for task in tasks))
+
+    def may_wait(self) -> bool:
+        """Whether there is time to wait for other programs."""
+        self.beat()
+        return not self.stopping and not self.budget.is_out
+
+    def try_once(self, task: Task) -> dict:
+        """The row of one trial in a fresh process."""
+        self.tell_of([task])
+        clock = TrialClock(self.budget.seconds_trial)
+        return self.completed(task, self.row_of_child(task, clock), clock, task.round)
+
+    def tell_of(self, tasks: Sequence[Task]) -> None:
+        """Say which trials are at work; of several in turns the key of the first stands for all."""
+        self.state.current, self.state.current_key = grid.describe(tasks[0].cell), tasks[0].key
+        self.state.contender = " / ".join(words.short_line(task.cell.model_dump()) for task in tasks)
+        self.enter("starting")
+
+    def start(self, task: Task, clock: TrialClock, **more: Any) -> child.Child:
+        """A child that does a trial, with more in its request; `Ended` where it is gone before it began."""
+        request = {
+            "cell": task.cell.model_dump(mode="json"),
+            "measure": self.spec.measure.model_dump(),
+            "bytes_limit": self.bytes_limit,
+            "seconds_limit": clock.most,
+            "started": clock.started,
+            **more,
+        }
+        if task.cell.device == "cuda":
+            request["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
+        return child.Child(*child.start(self.context, work_of(task.cell, self.work), request))
+
+    def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
+        """The row of a child, or of its end, with all that the child does not know; what it took is counted."""
+        row = settings_of(task.cell) | row
+        compiled, measured = row.pop("seconds_compiled", 0.0), row.pop("seconds_measured", None)
+        lasted = clock.seconds - compiled
+        if process == task.round:  # later rounds of the same process take less than the first of the next one will
+            self.budget.lasted(task.key, lasted)
+        self.state.seconds_compiled += compiled
+        own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
+        own |= {"content": self.contents.of(task.cell) or None}
+        row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        row |= {"process": process, "source": grid.source_hash(task.cell), "bounds": self.bounds.of(task.cell, row)}
+        if measured is not None:
+            row["seconds_overhead"] = lasted - measured
+        return store.new_row(**row)
+
+    def row_of_child(self, task: Task, clock: TrialClock) -> dict:
+        """The row a child sends, or one that says why none came: time, memory, a stop, a crash. It tells its stages."""
+        try:
+            with self.start(task, clock) as trial:
+                for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
+                    if "stage" not in answer:
+                        return answer
+                    clock.enter(answer["stage"])
+                    self.enter(answer["stage"])
+                return ends.row_of(0, trial.watch)
+        except child.Ended as ended:
+            return ended.row
+
+    def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
+        """The status and reason to end a child for, or nothing."""
+        if self.stopping:
+            return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
+        return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)

@@ -1,0 +1,336 @@
+"""The schedule of a sweep: comparisons in rounds, until each is decided or has all its rounds.
+
+A comparison is the cells that are alike but for the contender; in a round they are measured one right after the other,
+in an order that turns, so that a slow spell of the machine hits all of them. Every comparison has its round, in an
+order drawn anew, then the next round begins: rounds of one comparison are far apart in time.
+
+In a race contenders that are surely slower than the fastest have no more rounds, but for the best of each side. Rounds
+go on until the expected loss of taking the best one is below 1 %. Updates that train another model than an exact one
+beside them are measured once, and set no pace: they are told of, not chosen.
+
+A round that was not ended when a sweep stopped is not continued by a resume, since its other half would not be measured
+next to the first; its rows stay, and a whole round with the next number takes its place.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from workbench import settings, store
+from workbench.analysis.refining import openings
+from workbench.measure.posterior import ANYWHERE, FREEDOM, Posterior, Scatter, Trial, posterior, residuals
+from workbench.measure.rounds import MOST, Decision, decide, rounds_due, turned
+from workbench.sweeps import grid
+from workbench.sweeps.contents import Contents
+from workbench.sweeps.spec import Cell, Spec
+
+# Cells that a sweep adds by itself: at densities around each break-even, until it is known as well as asked.
+
+
+MOST_ADDED = 12
+"""Times that densities are added at most; each halves a gap, so a factor of ten comes below 1 % in nine."""
+
+
+def added(cells: Mapping[str, Cell], rows: Iterable[Mapping[str, Any]], until: float) -> list[Cell]:
+    """Cells that would narrow the break-evens which the rows of these cells, by key, leave wider than asked.
+
+    Cells that an earlier start of the sweep added are among them: they have rows, and are known by their density.
+    """
+    rows = list(rows)
+    frame = store.frame(row for row in rows if row["key"] in cells)
+    asked = [(cells[key], opening.density) for opening in openings(frame, until) for key in opening.keys]
+    known = set(cells.values())
+    asked += [(cell, row["density"]) for row in rows if row["key"] not in cells for cell in _alike(row, cells)]
+    wanted = [cell.model_copy(update={"density": density}) for cell, density in asked]
+    return [cell for cell in dict.fromkeys(wanted) if cell not in known]
+
+
+def _alike(row: Mapping[str, Any], cells: Mapping[str, Cell]) -> Iterator[Cell]:
+    """The first cell that differs from a row in nothing but the density, if there is one."""
+    names = [name for name in Cell.model_fields if name in row and name != "density"]
+    yield from islice((cell for cell in cells.values() if all(_is(cell, row, name) for name in names)), 1)
+
+
+def _is(cell: Cell, row: Mapping[str, Any], name: str) -> bool:
+    """Whether a setting of a cell is that of a row; a row has the values of settings that the cell leaves open."""
+    value = getattr(cell, name)
+    return value is None or value == row[name]
+
+
+Row = Mapping[str, Any]
+
+PATIENCE = 4
+"""Rounds in a row that may be disturbed before a comparison waits for the next start of the sweep."""
+HOPELESS = ("memory", "unsupported", "wrong")
+"""Statuses that another trial would not change."""
+TIMED = ("ok", "disturbed")
+"""Statuses of rows with a time."""
+LOST = ("failed", "timeout")
+"""Statuses after which a cell waits for the next start of the sweep."""
+FINAL = ("ok", "disturbed", *HOPELESS)
+"""Statuses of rows that a resumed sweep takes as they are."""
+
+ALIKE = (*settings.names(role="group"), *settings.names(role="axis"))
+"""Settings in which the cells of a comparison agree."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial to do."""
+
+    cell: Cell
+    key: str
+    round: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Cells alike but for the contender, by the key of their rows.
+
+    `baselines` are the keys of those to be beaten, `unfaithful` of those that train another model than dense: lazy ones
+    beside an exact one.
+    """
+
+    cells: Mapping[str, Cell]
+    baselines: frozenset[str]
+    unfaithful: frozenset[str] = frozenset()
+
+
+def place_of(cell: Cell) -> tuple:
+    """The settings in which the cells of its comparison agree."""
+    return tuple(getattr(cell, name) for name in ALIKE)
+
+
+def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list[Comparison]:
+    """The comparisons of cells, in the order met; dense is the baseline. `contents` of files, by default read now."""
+    contents = contents or Contents()
+    alike: dict[tuple, dict[str, Cell]] = {}
+    for cell in cells:
+        alike.setdefault(place_of(cell), {})[grid.key(cell, contents)] = cell
+    return [
+        Comparison(
+            by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"), _unfaithful(by_key)
+        )
+        for by_key in alike.values()
+    ]
+
+
+def _unfaithful(cells: Mapping[str, Cell]) -> frozenset[str]:
+    """Keys of lazy cells beside which there is an exact one: only where lazy is not exact is there any."""
+    rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
+    exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
+    return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)
+
+
+class Course:
+    """A comparison on its way: the numbers of its rounds, who is out, and how many rounds are due."""
+
+    def __init__(self, comparison: Comparison, most: int = MOST, is_race: bool = False) -> None:
+        self.comparison, self.most, self.is_race = comparison, most, is_race
+        self.trials: list[Trial] = []
+        self.out: set[str] = set()
+        self.again: set[str] = set()
+        self.measured = 0
+        self.next_round = 0
+        self.usual, self.disturbed, self.is_disturbed, self.is_stopped = Scatter(), 0, False, False
+        self._posterior: Posterior | None = None
+        self._decision: Decision | None = None
+
+    def resume(self, rows: Iterable[Row]) -> int:
+        """Take stored rows, in the order written; gives how many of them answer."""
+        rows = [row for row in rows if row["key"] in self.comparison.cells]
+        newest = {row["key"]: row["status"] for row in rows if row["status"] != "stopped"}
+        self.out = {key for key, status in newest.items() if status in HOPELESS}
+        self.again = {key for key, status in newest.items() if status in LOST}
+        self.next_round = max((row["round"] for row in rows), default=-1) + 1
+        kept: dict[int, list[Row]] = {}
+        for row in rows:
+            if row["status"] in FINAL:
+                kept.setdefault(row["round"], []).append(row)
+        answered = 0
+        for _, of_round in sorted(kept.items()):
+            if self._is_whole({row["key"] for row in of_round}):
+                self.measured, answered = self.measured + 1, answered + len(of_round)
+                for row in of_round:
+                    self._take(row)
+        return answered if self.measured else len(self.out)
+
+    def _is_whole(self, keys: set[str]) -> bool:
+        """Whether a round has all that are still in."""
+        needed = set(self.running()) - self.again
+        return bool(needed) and needed <= keys
+
+    def take_usual(self, usual: Scatter) -> None:
+        """Take how much the rounds of the sweep scatter."""
+        self.usual = usual
+        self._posterior = self._decision = None
+
+    def add(self, row: Row) -> None:
+        """Take the row of a trial of the round at work; one without a number is out, or waits for the next start."""
+        self.again.discard(row["key"])
+        if row["status"] in (*HOPELESS, *LOST):
+            self.out.add(row["key"])
+        self.is_disturbed |= row["status"] == "disturbed"
+        if row["status"] == "stopped" and not self.is_stopped:  # its round is still to be measured
+            self.measured, self.is_stopped = self.measured - 1, True
+        self._take(row)
+
+    def _take(self, row: Row) -> None:
+        if row["status"] in TIMED and row["seconds_step"]:
+            is_disturbed = row["status"] == "disturbed"
+            place = row["run"], row["round"], is_disturbed, row.get("process")
+            self.trials.append(Trial(row["key"], row["seconds_step"], *place))
+            self._posterior = self._decision = None
+
+    def round(self) -> list[Task]:
+        """The trials of the next round, in its order; the round counts as measured from now on."""
+        self.disturbed, self.is_disturbed = self.disturbed + 1 if self.is_disturbed else 0, False
+        number, keys = self.next_round, self.running()
+        self.next_round, self.measured = number + 1, self.measured + 1
+        keys = self._by_pace(keys, number) if self.is_race and number else turned(keys, number)
+        return [Task(self.comparison.cells[key], key, number) for key in keys]
+
+    def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
+        """The two in front in turns, then those never timed, then the rest: what time cuts off decides least."""
+        losses = self.posterior.losses(keys)
+        timed = sorted(losses, key=lambda key: losses[key])
+        return [*turned(timed[:2], number), *(key for key in keys if key not in losses), *timed[2:]]
+
+    @property
+    def posterior(self) -> Posterior:
+        """Posterior of the trials so far."""
+        if self._posterior is None:
+            self._posterior = posterior(self.trials, scatter=self.scatter)
+        return self._posterior
+
+    @property
+    def scatter(self) -> Scatter:
+        """Scatter of a round's log ratio: what is usual in the sweep, and what the rounds so far show."""
+        return self.usual.shrunk(*residuals(self.trials))
+
+    def running(self) -> list[str]:
+        """Keys of the cells that take part in the next round."""
+        able = [key for key in self.comparison.cells if key not in self.out]
+        if not self.is_race or not self.measured:
+            return able
+        decision, kept = self.decision(), self._ahead()
+        if not decision.is_narrow:
+            kept |= {key for key in (decision.sparse, decision.dense) if isinstance(key, str)}
+        return [key for key in able if key in kept]
+
+    def _ahead(self) -> set[str]:
+        """Keys of those that may be chosen, and are not surely slower than another one of them."""
+        out = self.out | self.comparison.unfaithful
+        pacing = [key for key in self.comparison.cells if key not in out]
+        best = self.posterior.best(pacing)
+        if best is None:
+            return set(pacing)
+        timed = [key for key in pacing if key in self.posterior.names and key != best]
+        return set(pacing) - {key for key in timed if self.posterior.ratio(key, best).low > 1}
+
+    def decision(self) -> Decision:
+        """The best sparse contender against the best baseline, as far as it is known."""
+        if self._decision is None:
+            able = [trial for trial in self.trials if trial.candidate not in self.comparison.unfaithful]
+            self._decision = decide(able, self.comparison.baselines, scatter=self.scatter)
+        return self._decision
+
+    def due(self) -> int:
+        """Rounds to add, at least; 0 if the comparison is over, or the last rounds were all disturbed."""
+        if len(self.out) == len(self.comparison.cells) or self.disturbed + self.is_disturbed >= PATIENCE:
+            return 0
+        due = rounds_due(self.decision(), self.measured, self.most, self.is_race)
+        return max(due, bool(self.again))
+
+    def trials_of(self, rounds: int) -> int:
+        """Number of trials of so many rounds."""
+        return rounds * len(self.running())
+
+
+@dataclass
+class Schedule:
+    """Work of a run, how much of it was done before, and the settings that were left out, by reason."""
+
+    courses: list[Course] = field(default_factory=list)
+    reused: int = 0
+    seed: int = 0
+    dropped: Counter = field(default_factory=Counter)
+    contents: Contents = field(default_factory=Contents)
+    working: Course | None = None
+
+    @classmethod
+    def of(cls, spec: Spec, stored: Iterable[Row], contents: Contents | None = None) -> "Schedule":
+        """The schedule of a spec where these rows are stored; `contents` of its files, by default looked at now."""
+        cells = grid.expand(spec)
+        schedule = cls(seed=spec.seed, dropped=cells.dropped, contents=contents or Contents())
+        schedule.extend(cells.cells, spec, stored)
+        return schedule
+
+    def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Row]) -> None:
+        """Add the comparisons of cells, as far as they are not in these rows."""
+        courses = [
+            Course(comparison, spec.measure.rounds, spec.measure.race)
+            for comparison in comparisons(cells, self.contents)
+        ]
+        by_key = {key: course for course in courses for key in course.comparison.cells}
+        rows: dict[int, list[Row]] = {}
+        for row in stored:
+            if row["key"] in by_key:
+                rows.setdefault(id(by_key[row["key"]]), []).append(row)
+        self.reused += sum(course.resume(rows.get(id(course), ())) for course in courses)
+        self.courses += courses
+        self._share_noise()
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """All cells by key."""
+        return {key: cell for course in self.courses for key, cell in course.comparison.cells.items()}
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all cells."""
+        return list(self.cells)
+
+    def rounds(self, stays: Callable[[], bool] = lambda: False) -> Iterator[list[Task]]:
+        """Round after round of the comparisons that are not over; `add` each row before the next is asked for.
+
+        While `stays` says so, the next round is of the comparison at work.
+        """
+        turn = 0
+        while due := [course for course in self.courses if course.due()]:
+            random.Random(f"{self.seed} {turn}").shuffle(due)
+            for course in due:
+                self.working = course
+                yield course.round()
+                while stays() and course.due():
+                    yield course.round()
+            turn += 1
+            self._share_noise()
+
+    def _share_noise(self) -> None:
+        """Tell each comparison how much the rounds of all of them scatter."""
+        found = [residuals(course.trials) for course in self.courses]
+        usual = ANYWHERE.shrunk(*(sum(part) for part in zip(*found, strict=True)))._replace(freedom=FREEDOM)
+        for course in self.courses:
+            course.take_usual(usual)
+
+    def add(self, row: Row) -> None:
+        """Take the row of a task of the round at work."""
+        assert self.working is not None, "rows belong to a round"
+        self.working.add(row)
+
+    @property
+    def round_at_work(self) -> tuple[int, int]:
+        """Number, from 1, of the round of its comparison at work, and the most there are; zeros before the first."""
+        return (self.working.measured, self.working.most) if self.working is not None else (0, 0)
+
+    def trials_due(self) -> int:
+        """Trials of the next rounds of every comparison; more if they do not settle it."""
+        return sum(course.trials_of(course.due()) for course in self.courses)
+
+    def trials_most(self) -> int:
+        """Trials that are due if nothing is settled before the last round."""
+        return sum(course.trials_of(course.most - course.measured) for course in self.courses if course.due())

@@ -1,0 +1,298 @@
+"""The spec of a sweep: a TOML file, validated; unknown keys and values are errors that list the known ones.
+
+>>> spec = parse('''
+... name = "example"
+... [axes]
+... dataset = "uniform"
+... format = ["csr", "dense"]
+... density = [0.01, 0.1]
+... ''')
+>>> spec.axes["density"]
+(0.01, 0.1)
+"""
+
+import difflib
+import functools
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+
+from workbench import data, formats, models, optimizers, settings
+from workbench.json_text import parsed
+from workbench.measure.clock import Policy
+from workbench.measure.rounds import MOST
+from workbench.ops.products import ENGINES
+from workbench.settings import Setting
+
+
+class SpecError(ValueError):
+    """A spec that cannot be used; the message says where, what came, what is allowed."""
+
+
+Positive = Annotated[int, pydantic.Field(ge=1)]
+STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
+FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
+"""Axes that name files of the user's."""
+
+
+def _named(known) -> Any:
+    """A string that must be one of `known()`, which is asked late so that entries can be added."""
+
+    def check(value: str) -> str:
+        if value not in known():
+            raise ValueError(f"{value!r} is not known; there is: {', '.join(known())}.{_nearest(value, known())}")
+        return value
+
+    return Annotated[str, pydantic.AfterValidator(check)]
+
+
+REGISTRIES: dict[str, Callable[[], Iterable[str]]] = {
+    "data": data.names,
+    "models": models.names,
+    "formats": formats.names,
+    "optimizers": optimizers.names,
+    "engines": lambda: ENGINES,
+}
+"""The names that a setting of the table allows, by the registry that it names."""
+
+MEANINGS: dict[str, Callable[[], dict[str, str]]] = {
+    "models": lambda: {name: models.get(name).predicts for name in models.names()}
+}
+"""What each name of a registry stands for, in a few words, where its entries say so."""
+
+
+def allowed(setting: Setting) -> tuple[str, ...]:
+    """The values that a setting may have, asked late so that entries can be added; empty where it is no choice."""
+    return tuple(REGISTRIES[setting.allowed]()) if isinstance(setting.allowed, str) else setting.allowed
+
+
+def _field(setting: Setting) -> tuple[Any, Any]:
+    """Type and default of the field of a cell."""
+    kind: Any = setting.type
+    if setting.allowed:
+        kind = _named(functools.partial(allowed, setting))
+    bounds = {"ge": setting.least, "gt": setting.above, "le": setting.most}
+    if bounds := {bound: limit for bound, limit in bounds.items() if limit is not None}:
+        kind = Annotated[kind, pydantic.Field(**bounds)]
+    return (kind | None if setting.default is None else kind), setting.default
+
+
+_Cell: Any = pydantic.create_model(
+    "_Cell", __config__=STRICT, **{setting.name: _field(setting) for setting in settings.SETTINGS}
+)
+
+
+class Cell(_Cell):
+    """One point of a sweep: a value for each setting of the table, and nothing else.
+
+    What is None is as the data, the optimizer or the machine suggests. On a machine without a CUDA device, cells of
+    `device` cuda give rows that say so; so do those of `launch` graph on cpu.
+    """
+
+
+class Measure(pydantic.BaseModel):
+    """Settings of measuring each trial, how long and how often; the defaults suit steps of 10 us to 30 ms.
+
+    Rounds are added up to `rounds` if the ratio of both sides is not known well enough before. Each comparison may
+    measure one round again that other programs disturbed, if they have left the cores alone since; a sweep waits
+    `seconds_quiet` in all for that. A trial is disturbed if other programs take more than the share `busy_most` of all
+    cores, by default so much that its threads had to share a core. In a `race`, which never waits, contenders that are
+    surely slower than the fastest leave, and rounds go on until more of them would gain less than 1 %. With `until`, a
+    share such as 0.1, densities are added around each break-even until its interval is narrower. With `roofs` the sweep
+    measures what this machine's memory and cores allow, about two seconds, and rows have the bounds of their kernels;
+    not with fewer than four rounds.
+    """
+
+    model_config = STRICT
+
+    seconds_warmup: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_warmup
+    seconds_sample: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_sample
+    seconds_total: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_total
+    samples_least: Positive = Policy.samples_least
+    samples_most: Positive = Policy.samples_most
+    rounds: Annotated[int, pydantic.Field(ge=1, le=MOST)] = MOST
+    seconds_quiet: Annotated[float, pydantic.Field(ge=0)] = 2.0
+    busy_most: Annotated[float, pydantic.Field(gt=0, le=1)] | None = None
+    race: bool = False
+    until: Annotated[float, pydantic.Field(gt=0)] | None = None
+    roofs: bool = True
+
+    def policy(self) -> Policy:
+        """The policy that the clock takes."""
+        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "busy_most", "race", "until", "roofs"}))
+
+
+class Limits(pydantic.BaseModel):
+    """Limits of one trial, and of the whole sweep.
+
+    `seconds_cell` are those of a trial after its code is compiled. `bytes_cell` None is 80 % of the memory available
+    when the sweep starts. After `seconds_sweep`, where it is given, no round is begun, and of a race no trial that
+    would end later.
+    """
+
+    model_config = STRICT
+
+    seconds_cell: Annotated[float, pydantic.Field(gt=0)] = 120.0
+    bytes_cell: Positive | None = None
+    seconds_sweep: Annotated[float, pydantic.Field(gt=0)] | None = None
+
+
+def _name_of_folder(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+        allowed = "letters, digits, dots, hyphens and underscores, a letter or digit first"
+        raise ValueError(f"{name!r} cannot name a run folder; take {allowed}")
+    return name
+
+
+class Spec(pydantic.BaseModel):
+    """A sweep: its name, the values of each axis (one value or a list), how to measure, limits.
+
+    `contenders` are settings that go together, such as a format with its engine, gradient and update; each is run at
+    every combination of the axes. Without contenders the axes alone make the cells.
+    """
+
+    model_config = STRICT
+
+    name: Annotated[str, pydantic.AfterValidator(_name_of_folder)]
+    description: str = ""
+    axes: dict[str, tuple] = {}
+    contenders: tuple[dict[str, Any], ...] = ()
+    measure: Measure = Measure()
+    limits: Limits = Limits()
+    seed: int = 0
+
+    @pydantic.field_validator("axes", mode="before")
+    @classmethod
+    def _values(cls, axes: Any) -> Any:
+        if not isinstance(axes, dict):
+            raise ValueError("axes must be a table of axis = value or axis = [values]")
+        _refuse_unknown(axes)
+        return {axis: _each(axis, values) for axis, values in axes.items()}
+
+    @pydantic.field_validator("contenders", mode="before")
+    @classmethod
+    def _together(cls, contenders: Any) -> Any:
+        if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
+            raise ValueError("contenders must be tables of setting = value: write [[contenders]]")
+        for contender in contenders:
+            _refuse_unknown(contender)
+        return tuple({name: _one(name, value) for name, value in entry.items()} for entry in contenders)
+
+    @pydantic.model_validator(mode="after")
+    def _apart(self) -> "Spec":
+        for contender in self.contenders:
+            if both := sorted(set(contender) & set(self.axes)):
+                raise ValueError(f"{both} is an axis and a setting of a contender; keep one of the two")
+        return self
+
+
+def _refuse_unknown(axes: dict) -> None:
+    for name in axes:
+        if name not in settings.BY_NAME:
+            raise ValueError(unknown("axis", name, list(settings.BY_NAME)))
+
+
+def unknown(what: str, came: str, known: list[str]) -> str:
+    """The text of an error about an unknown name: what came, the nearest known one, all known ones."""
+    return f"unknown {what} {came!r}.{_nearest(came, known)} Known: {', '.join(known)}"
+
+
+def _nearest(misspelt: str, known: Iterable[str]) -> str:
+    """Question whether a near name was meant by a misspelt one; nothing where no name is near."""
+    return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(misspelt, list(known), 1))
+
+
+def _each(axis: str, values: Any) -> tuple:
+    """The values of an axis as a tuple, checked."""
+    values = tuple(values) if isinstance(values, list | tuple) else (values,)
+    if not values:
+        raise ValueError(f"axis {axis} has no values; give one or leave the axis out")
+    checked = [_one(axis, value) for value in values]
+    if len(set(checked)) < len(checked):
+        raise ValueError(f"axis {axis} names a value twice: {list(checked)}")
+    return tuple(checked)
+
+
+def _one(axis: str, value: Any) -> Any:
+    """One value of an axis, checked by the cell's own field; "natural" stands for None."""
+    try:
+        return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
+    except pydantic.ValidationError as error:
+        text = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ValueError(f"axis {axis} = {value!r}: {text}") from None
+
+
+def _message(error: pydantic.ValidationError) -> str:
+    lines = []
+    for entry in error.errors():
+        place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the axis
+        text = entry["msg"].removeprefix("Value error, ")
+        if entry["type"] == "extra_forbidden":
+            models_by_table = {"measure": Measure, "limits": Limits}
+            table = models_by_table.get(str(entry["loc"][0]), Spec) if len(entry["loc"]) > 1 else Spec
+            text = unknown("key", str(entry["loc"][-1]), list(table.model_fields))
+        lines.append(f"{place}: {text}" if place else text)
+    return "\n".join(lines)
+
+
+def validate(given: dict) -> Spec:
+    """The spec of a dictionary; `SpecError` with one line for each thing that is wrong."""
+    if not isinstance(given, dict):
+        raise SpecError(f"A spec is a table of names and values; a {type(given).__name__} came.")
+    try:
+        return Spec(**given)
+    except pydantic.ValidationError as error:
+        raise SpecError(_message(error)) from None
+
+
+def parse(text: str) -> Spec:
+    """The spec of a TOML text (`SpecError`)."""
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"This is not TOML: {error}") from None
+    return validate(table)
+
+
+def parse_json(text: str) -> Spec:
+    """The spec of what `dump` gave (`SpecError`)."""
+    try:
+        table = parsed(text)
+    except ValueError as error:
+        raise SpecError(f"This is not JSON: {error}") from None
+    return validate(table)
+
+
+def load(path: str | Path) -> Spec:
+    """The spec in a TOML file, or in the `spec.json` of a run; paths of data files in it are taken from its folder.
+
+    `SpecError` names the file.
+    """
+    path = Path(path)
+    read = parse_json if path.suffix == ".json" else parse
+    try:
+        spec = read(path.read_text(encoding="utf-8"))
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise SpecError(f"There is no spec {path}; give the path of a TOML file.") from None
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
+    axes = {axis: tuple(_beside(path, axis, value) for value in values) for axis, values in spec.axes.items()}
+    contenders = tuple({name: _beside(path, name, one[name]) for name in one} for one in spec.contenders)
+    return spec.model_copy(update={"axes": axes, "contenders": contenders})
+
+
+def _beside(spec_file: Path, axis: str, value: Any) -> Any:
+    return str((spec_file.parent / value).resolve()) if axis in FILES and value else value
+
+
+def dump(spec: Spec) -> str:
+    """The spec as JSON: what a run folder keeps."""
+    return spec.model_dump_json(indent=1)

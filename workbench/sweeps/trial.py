@@ -1,0 +1,482 @@
+"""One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process.
+
+A process whose request says `in_turns` is one of several that are timed in turns: it waits for orders, each of them a
+turn or the record of the turns so far, and gives the records of several rounds.
+"""
+
+import collections
+import math
+import time
+import traceback
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+import threadpoolctl
+
+from kernels import devices, threads
+from kernels.private.of_numba_events import timed_compiling
+from kernels.sessions import bytes_asked
+from workbench import data, formats, models, optimizers, settings
+from workbench.measure import blas, machine, memory
+from workbench.measure.clock import Policy, Sampler, quantile_interval
+from workbench.measure.meters import Meters
+from workbench.measure.rounds import NUMBER
+from workbench.measure.sentinel import Sentinel
+from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
+from workbench.sweeps.check import check_step
+from workbench.sweeps.grid import predicted_bytes, setup_of, threads_of
+from workbench.sweeps.problem import Problem, columns_of_data, drawn_for, make_problem, targets
+from workbench.sweeps.sources import kernels_of
+from workbench.sweeps.spec import Cell, Measure
+from workbench.training import PHASES, StepEvent, Training, make_run, why_impossible
+from workbench.training.holding import NARROW
+
+# Before a trial's clock starts: the code of every kernel that its steps use, loaded or compiled.
+
+
+def warm_kernels(cell: Cell) -> dict[str, float]:
+    """Load or compile every kernel the cell uses, on one and on all threads.
+
+    What that takes in time and memory is the library's, not the training's; both are read apart. Gives the column
+    seconds_compile, and seconds_compiled, which of it went into code that this machine had not kept.
+    """
+    start, compiled = time.perf_counter(), list[float]()
+    with timed_compiling(compiled.append):
+        run_tiny(cell)
+        with threads.parallel():  # the same little work goes to all threads
+            run_tiny(cell)
+    return {"seconds_compile": time.perf_counter() - start, "seconds_compiled": sum(compiled)}
+
+
+def run_tiny(cell: Cell) -> None:
+    """An epoch of a tiny problem of the cell's kind, too small to pay for a second thread."""
+    model = models.get(cell.model)
+    width = next(width for width in (3, 1) if model.allows(width))
+    tiny_set = drawn_for(model, width, rows=40, features=24, density=0.2, seed=0)
+    y = targets(tiny_set, model, width, cell.dtype)
+    x = tiny_set.x.astype(cell.dtype)
+    if cell.hold in NARROW:  # ones are exact in every type
+        x.data[:] = 1
+    problem = Problem(tiny_set, x, y, width, tiny_set.rows)
+    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
+    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width, problem.facts)
+    collections.deque(run.events(1), maxlen=0)
+
+
+# Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is told.
+
+
+CURVE_POINTS = 100
+"""More than a chart shows; a curve is most of a row."""
+CURVE_DIGITS, SAMPLE_DIGITS = 5, 6
+QUALITY_POINTS = 12
+
+
+def epochs_judged(epochs: int) -> set[int]:
+    """After which of so many epochs the quality is told, beside the clock: at most `QUALITY_POINTS`, the last always.
+
+    >>> sorted(epochs_judged(3)), len(epochs_judged(100)), max(epochs_judged(100))
+    ([1, 2, 3], 12, 100)
+    """
+    return {int(epoch) for epoch in np.linspace(1, epochs, min(epochs, QUALITY_POINTS)).round()}
+
+
+class Curve:
+    """Loss against training seconds, of all steps; thinned when it is written."""
+
+    def __init__(self) -> None:
+        self.events: list[StepEvent] = []
+
+    def add(self, event: StepEvent) -> StepEvent:
+        """Keep the event, and give it back."""
+        self.events.append(event)
+        return event
+
+    def seconds_prepare(self) -> float:
+        """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
+        seconds = [event.seconds_prepare for event in self.events if event.seconds_prepare]
+        return float(np.mean(seconds)) if seconds else 0.0
+
+    def columns(self) -> dict[str, Any]:
+        """Columns of the row."""
+        counts = [event.steps for event in self.events]
+        seconds = np.repeat([event.seconds_step / event.steps for event in self.events], counts)
+        losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
+        return curve_columns(seconds, losses, self.events[0].step - counts[0] + 1)
+
+
+def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[str, Any]:
+    """Columns of a row from seconds and losses of its steps, the first of number `first`; both float64 [steps].
+
+    At most `CURVE_POINTS` points, the first and the last always among them.
+    """
+    picked = np.unique(np.linspace(0, losses.size - 1, CURVE_POINTS).round().astype(int))
+    steps = (first + picked).tolist()
+    passed, told = (shortened(values[picked], CURVE_DIGITS) for values in (np.cumsum(seconds), losses))
+    points = [list(point) for point in zip(passed, told, steps, strict=True)]
+    return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}
+
+
+def shortened(values: Iterable[float], digits: int) -> list[float]:
+    """The values to so many digits.
+
+    >>> shortened([0.0004240863, 1234.5678], 5)
+    [0.00042409, 1234.6]
+    """
+    return [float(f"{value:.{digits}g}") for value in values]
+
+
+# Timing of a training's steps: warmed up, sampled in one go or in turns, and the columns of a row about them.
+
+
+@final
+class Timing:
+    """Samples of a training's steps; the first step and the warm-up are over when it is made.
+
+    `steps_epoch` is the number of steps of an epoch; batches that repeat are all prepared in the warm-up.
+    """
+
+    def __init__(self, run: Training, policy: Policy, steps_epoch: int, sentinel: Sentinel) -> None:
+        self.run, self.steps_epoch, self.sentinel = run, steps_epoch, sentinel
+        self._events, self.curve = run.events(), Curve()
+        self.is_first, self.has_turns = True, False
+        self._watch()
+        first = time.perf_counter()
+        self._step()
+        self.seconds_first_step = (time.perf_counter() - first) / self.steps_last
+        self.calls_parallel = threads.this_thread.calls_parallel
+        are_new = run.setup.shuffle or run.setup.launch in ("epoch", "dual") or not run.keeps
+        steps_warmup = policy.steps_warmup if are_new else max(policy.steps_warmup, steps_epoch)
+        self.sampler = Sampler(self._step, replace(policy, steps_warmup=steps_warmup), lambda: self.steps_last)
+
+    def begin(self, seconds_most: float) -> None:
+        """Begin another round: its samples are taken in turns, within `seconds_most`."""
+        self.is_first, self.has_turns = False, False
+        self.sampler.begin(seconds_most)
+
+    def take_turn(self, seconds: float, seconds_settle: float) -> None:
+        """Take samples for so long, after a time that counts for nothing."""
+        if self.has_turns:
+            self.meters.resume()
+            self.others.resume()
+        else:
+            self._watch()
+            self.has_turns = True
+        place = len(self.curve.events)
+        self.sampler.take_turn(seconds, seconds_settle)
+        for first in self.curve.events[place : place + 1]:  # while its batch was prepared the process was stopped
+            self.curve.events[place] = replace(first, seconds_prepare=0.0)
+        self.others.pause()
+        self.meters.pause()
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the samples since the last `begin`; those of losses and the first step in the first round."""
+        if self.has_turns:
+            self.others.resume()
+            self.meters.resume()
+        samples = self.sampler.samples
+        seconds, low, high = quantile_interval(samples.seconds, NUMBER)
+        of_the_mean = seconds / np.mean(samples.seconds)  # phases are parts of the trial's number
+        phases, has_parallel = self.sampler.phases(), threads.this_thread.calls_parallel > self.calls_parallel
+        columns = {f"seconds_{phase}": phases.get(phase, 0.0) * of_the_mean for phase in PHASES} | {
+            "samples": shortened(samples.seconds, SAMPLE_DIGITS),
+            "seconds_step": seconds,
+            "seconds_step_low": low,
+            "seconds_step_high": high,
+            "seconds_epoch": seconds * self.steps_epoch,
+            "steps_timed": samples.steps,
+            "threads_used": threads.get_threads() if has_parallel else 1,
+            "busy_others": self.others.share(),
+            "seconds_sentinel": self.sentinel.seconds(),
+            **self.meters.columns(self.steps),
+        }
+        return columns | (self._columns_once() if self.is_first else {})
+
+    def _columns_once(self) -> dict[str, Any]:
+        prepare = {"seconds_first_step": self.seconds_first_step, "seconds_prepare": self.curve.seconds_prepare()}
+        return prepare | self.curve.columns()
+
+    @property
+    def seconds_taken(self) -> float:
+        """Seconds of the samples, and of the warm-up where they are the first."""
+        return self.sampler.samples.seconds_warmup + self.sampler.samples.seconds_sampled
+
+    def _watch(self) -> None:
+        """Look from now on at what the machine does beside the steps."""
+        self.sentinel.begin()
+        self.sentinel.seconds()
+        self.meters, self.others = Meters(self.run.setup.device), machine.OtherPrograms()
+        self.steps, self.calls_parallel = 0, threads.this_thread.calls_parallel
+
+    def _step(self) -> dict[str, float]:
+        event = next(self._events)
+        if self.is_first:
+            self.curve.add(event)
+        self.steps_last = event.steps
+        self.steps += event.steps
+        return event.seconds
+
+
+ENDS_AT = 0.9
+"""Share of the time it may take after which a trial ends by itself."""
+
+
+def answers(request: dict) -> Generator[dict, dict, None]:
+    """Answers of the process of a trial: {"stage": ...} as each stage begins, and at last the row.
+
+    `request` has cell, measure and bytes_limit. It may have seconds_limit, so long after `started` (`time.monotonic`)
+    it ends with what it has reached; for device cuda gpu, what was found there before; and in_turns, for `take_turns`,
+    with bytes_beside, what the others take: where there is no room for all the only answer is {"no_room": True}.
+    Errors become rows with a reason.
+    """
+    cell = Cell(**request["cell"])
+    row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
+    try:
+        gpu = devices.Gpu(**request["gpu"]) if "gpu" in request else None
+        require_possible(cell)
+        row |= require_device(cell.device, gpu)
+        count = 1 if cell.serial else row["threads"]
+        with threadpoolctl.threadpool_limits(limits=count):
+            threads.set_threads(count)
+            trial = _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
+            trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
+            trial.started = request.get("started", trial.started)
+            trial.bytes_beside = request.get("bytes_beside", 0)
+            for stage in trial.prepare():
+                yield {"stage": stage}
+            yield from trial.take_turns() if request.get("in_turns") else trial.take_all()
+    except NoRoom:
+        yield {"no_room": True}
+        return
+    except TrialEnded as ended:
+        row |= {"status": ended.status, "reason": str(ended), **ended.columns}
+    except MemoryError as error:
+        row |= {"status": "memory", "reason": out_of_memory(cell.device, error), "bytes_needed": bytes_asked(error)}
+        if cell.device == "cuda" and bytes_asked(error):
+            row["bytes_limit"] = row["bytes_device_limit"]
+    except (data.DataError, formats.FormatError, models.ModelError) as error:
+        row |= {"status": "unsupported", "reason": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    yield row
+
+
+def settings_of(cell: Cell) -> dict:
+    """The columns of a row that a cell settles before anything ran."""
+    row = {setting.column or setting.name: getattr(cell, setting.name) for setting in settings.SETTINGS}
+    options = optimizers.get(cell.optimizer).options
+    row |= {"intercept": setup_of(cell).has_intercept}
+    row |= {"learning_rate": cell.learning_rate or options["learning_rate"]}
+    row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
+    named = kernels_of(cell) if not why_impossible(setup_of(cell)) else None
+    return row | {"threads": threads_of(cell), "kernels": named, "densified": []}
+
+
+def is_in_memory(part: Any) -> bool:
+    """Whether X or targets of rows held out are arrays in memory: there are some, and they are not read from disk."""
+    return part is not None and not isinstance(part, data.StoredRows)
+
+
+class _Trial:
+    """The stages of one trial; each adds its columns to the row, which is the caller's."""
+
+    def __init__(self, cell: Cell, policy: Policy, bytes_limit: int, row: dict) -> None:
+        self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
+        self.setup = setup_of(cell)
+        self.on_device = cell.device == "cuda"
+        self.seconds_measured, self.seconds_limit, self.bytes_beside = 0.0, math.inf, 0
+        self.started, self.sentinel = time.monotonic(), Sentinel()
+
+    def prepare(self) -> Iterator[str]:
+        """Do what comes before the clock; each stage is named before it begins."""
+        yield COMPILING
+        self.row |= warm_kernels(self.cell)
+        self.started += self.row["seconds_compile"]  # a limit is for what comes after it
+        yield "preparing data"
+        self.rehearse()
+        memory.give_back()
+        self.baseline, self.resident = memory.owned_bytes(), memory.resident_bytes()
+        self.run, self.held_out = self.prepared()
+        self.baseline += sum(map(formats.nbytes, (part for part in self.held_out if is_in_memory(part))))
+        self.check(self.run)
+        self.watch_device(self.run)
+        yield "measuring"
+
+    def take_all(self) -> Iterator[dict]:
+        """Time the steps in one go, then train the epochs asked for."""
+        memory.reset_peak()
+        try:
+            timing = self.timing()
+            timing.sampler.take_all()
+            self.note(timing)
+            if self.cell.epochs:
+                yield {"stage": "training"}
+                self.train(self.run, self.held_out)
+        finally:  # a trial whose time is out keeps what it reached
+            self.weigh()
+            self.row["seconds_measured"] = self.seconds_measured
+        self.conclude()
+
+    def take_turns(self) -> Generator[dict, dict, None]:
+        """Time the steps when it is ordered, until no order comes.
+
+        {"seconds": ..., "seconds_settle": ...} is a turn; after it `is_enough` says whether the round has all samples
+        that it needs. {"record": True} gives the `row` of the round, and the next turn begins another one. Memory, the
+        check and the curve of the losses are those of the first round.
+        """
+        memory.reset_peak()
+        timing, answer = self.timing(), {"bytes": self.row["bytes_predicted"]}
+        while True:
+            began = time.monotonic()
+            order = yield answer | {"waits": True}
+            self.started += time.monotonic() - began  # what others compute meanwhile counts for no limit
+            if "record" not in order:
+                timing.take_turn(order["seconds"], order["seconds_settle"])
+                answer = {"is_enough": timing.sampler.is_enough}
+            if "record" in order or timing.sampler.is_cut:
+                answer = {"row": self.recorded(timing)}
+
+    def recorded(self, timing: Timing) -> dict:
+        """The row of a round that was timed in turns; what comes is another round."""
+        try:
+            self.note(timing)
+        finally:
+            if timing.is_first:
+                self.weigh()
+            self.row["seconds_measured"] = timing.seconds_taken
+        self.conclude()
+        row = dict(self.row)
+        self.row["seconds_compiled"] = 0.0  # by the first round alone
+        self.started = time.monotonic()
+        timing.begin(self.seconds_left())
+        return row
+
+    def weigh(self) -> None:
+        """Fill the columns of the memory that the training has taken."""
+        self.row["bytes_peak"] = max(memory.peak_owned_bytes() - self.baseline, 0)
+        self.row["bytes_peak_resident"] = max(memory.peak_bytes() - self.resident, 0)
+        self.row |= {"memory_counted": memory.counted(), "bytes_held": self.run.bytes_held}
+        if self.on_device:
+            self.row["bytes_device_held"] = self.run.bytes_device_held
+
+    def conclude(self) -> None:
+        """Fill the columns of a trial that has all that it needs."""
+        versions = machine.versions() | self.row.get("versions", {})
+        self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.mended() or None}
+        self.row |= {"status": "ok", "reason": ""}
+
+    def prepared(self) -> tuple[Training, tuple[Any, Any]]:
+        """The training that is measured, and X and targets of the rows held out, None each if there are none.
+
+        All else that the data was made from is released: the CSR array that dense data came from, values of another
+        type, rows of both parts together. None of it is needed for training, so no peak has it.
+        """
+        problem = make_problem(self.cell)
+        return (
+            make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts),
+            problem.held_out,
+        )
+
+    def rehearse(self) -> None:
+        """A step in arrays that are let go again: data are cached then, and the code for their sizes is loaded.
+
+        What both take in memory is not the training's, and is there before the baseline is read.
+        """
+        problem = make_problem(self.cell)
+        self.row |= columns_of_data(problem, self.cell, self.setup)
+        self.predict_bytes(problem)
+        self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts))
+
+    def predict_bytes(self, problem: Problem) -> None:
+        """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
+        is_stored = isinstance(problem.x, data.StoredRows)
+        parts = predicted_bytes(
+            self.cell,
+            rows=problem.x.shape[0],
+            features=problem.x.shape[1],
+            nnz=problem.x.nnz,
+            width=problem.width,
+            facts=problem.facts,
+            touched=int(self.row["touched"]),
+            stored=is_stored,
+        )
+        if is_stored:
+            batches = data.StoredBatches(problem.x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle)
+            parts["data"] = batches.nbytes
+        if self.on_device:
+            on_host = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
+            parts["batch"] = on_host["batch"]  # it is made on the host, and copied
+            self.refuse_too_large(parts, "bytes_device_predicted", "of device memory ", self.row["bytes_device_limit"])
+            parts = on_host
+        self.refuse_too_large(parts, "bytes_predicted", "", self.bytes_limit)
+        if self.row["bytes_predicted"] + self.bytes_beside > self.bytes_limit:
+            raise NoRoom
+
+    def refuse_too_large(self, parts: dict[str, int], column: str, where: str, limit: int) -> None:
+        """Fill the column; end a trial whose parts are more than the limit."""
+        self.row[column] = needed = sum(parts.values())
+        if needed > limit:
+            largest = max(parts, key=parts.get)
+            reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {limit}."
+            raise TrialEnded("memory", reason, bytes_needed=needed, bytes_limit=limit)
+
+    def check(self, run: Training) -> None:
+        """The step that will be timed, against the reference; a wrong one is never timed."""
+        checked = check_step(run)
+        self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
+        if checked.reason:
+            raise TrialEnded("wrong", checked.reason)
+
+    def watch_device(self, run: Training) -> None:
+        """The most memory that the steps take on the device, in untimed ones: watching costs time."""
+        if self.on_device:
+            self.row["bytes_device_peak"] = run.watch()
+
+    def timing(self) -> Timing:
+        """The timing of the steps, warmed up."""
+        left = self.seconds_left() / (2 if self.cell.epochs else 1)
+        return Timing(self.run, replace(self.policy, seconds_most=left), self.row["steps_epoch"], self.sentinel)
+
+    def note(self, timing: Timing) -> None:
+        """Fill the columns of what was timed."""
+        self.seconds_measured += timing.seconds_taken
+        self.row |= timing.columns()
+        if timing.sampler.is_cut:
+            samples = timing.sampler.samples
+            raise self.out_of_time(f"Samples: {len(samples.seconds)}, steps: {samples.steps}")
+
+    def out_of_time(self, reached: str) -> TrialEnded:
+        """The end of a trial whose time is out."""
+        limit = f"seconds_cell = {self.seconds_limit:g} s"
+        return TrialEnded("timeout", f"{reached} in {limit}; what it reached is kept.")
+
+    def seconds_left(self) -> float:
+        """Seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
+        return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
+
+    def train(self, run: Training, held_out: tuple[Any, Any]) -> None:
+        """The epochs asked for, from new weights, or as many as time allows: loss, seconds an epoch, quality."""
+        run.reset()
+        curve, seconds, points = Curve(), 0.0, []
+        judged = epochs_judged(self.cell.epochs)
+        for epoch in range(self.cell.epochs):
+            start = time.perf_counter()
+            for event in run.epoch(epoch):
+                curve.add(event)
+            run.catch_up()
+            seconds += time.perf_counter() - start
+            is_cut = epoch + 1 < self.cell.epochs and self.seconds_left() <= 0
+            if is_cut or epoch + 1 in judged:
+                points.append({"epoch": epoch + 1, "seconds": seconds, **run.qualities(*held_out)})
+            if is_cut:
+                break
+        self.seconds_measured += seconds
+        name, done = run.model.quality_name, points[-1]["epoch"]
+        measures = {measure: points[-1][measure] for measure in run.model.measures}
+        self.row |= {"seconds_epoch": seconds / done, "quality_curve": points, **curve.columns()}
+        self.row |= {"quality": points[-1][name], "quality_name": name, "measures": measures}
+        if is_cut:
+            raise self.out_of_time(f"{done} of {self.cell.epochs} epochs")

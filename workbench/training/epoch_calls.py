@@ -1,0 +1,166 @@
+"""Epochs in few calls, on the host: all batches of a stretch of an epoch in one compiled call (`kernels.epochs`).
+
+What a call does is the rule's steps (`RuleSteps`), or dual ascent (`dual_steps.DualSteps`).
+
+Rows are read where they stand, in the order of the epoch's batches. A call ends after about 50 ms, so that whoever asks
+for events is asked in turn: progress, loss curves, Ctrl-C and changes of options work as with steps one by one.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import numpy as np
+
+from kernels import epochs
+from kernels.epochs import dense
+from workbench import data, formats
+from workbench.optimizers.missed import STEPS
+from workbench.training.dual_steps import DualSteps
+from workbench.training.events import Laps, StepEvent
+
+if TYPE_CHECKING:
+    from workbench.training.prepared import Prepared
+    from workbench.training.run import Run
+
+SECONDS_CALL = 0.05
+"""What a call takes, about."""
+
+SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT, SECONDS_UNTOUCHED = 60e-9, 15e-9, 0.6e-9, 2e-9
+"""What a row, an entry, a column of an entry's weights, and the step of an element that is not touched take, about:
+calls have the same batches on any machine."""
+
+SECONDS_DENSE, SECONDS_PRODUCT = 0.4e-9, 0.1e-9
+"""What an entry of a dense row and a column of its weights take, about."""
+
+
+class Steps(Protocol):
+    """Steps that calls do, and what is kept for them beside the parameters."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is kept."""
+
+    def begin(self, x: Any) -> None:
+        """Get ready for an epoch on the rows x."""
+
+    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+        """Do the steps of some batches: the loss of each."""
+
+
+@final
+class RuleSteps:
+    """Steps of the setup's optimizer, whose states are those of the training."""
+
+    nbytes = 0
+
+    def __init__(self, run: "Run") -> None:
+        self.run = run
+
+    def begin(self, x: Any) -> None:
+        """Nothing is kept."""
+
+    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+        """Call the kernel on parameters and states, with the settings of these steps."""
+        run, steps = self.run, -(-order.size // batch_rows)
+        is_dense = run.setup.format == "dense"
+        w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps, whole=is_dense)
+        b = [np.zeros(0, run.dtype)] * len(w.tables)
+        if run.setup.has_intercept:
+            of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True)
+            b = [table.reshape(-1) for table in of_b.tables]
+        held, *rows = _held(x)
+        loss, rule = run.model.loss, run.setup.optimizer
+        kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, w.way)
+        batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *w.beside)
+        losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
+        for ahead in {id(one): one for one in (w, of_b)}.values():
+            ahead.end()
+        return losses
+
+
+def _held(x: Any) -> tuple:
+    """Name of how rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
+    if not isinstance(x, np.ndarray):
+        return "csr", x.indptr, x.indices, x.data
+    if x.dtype == np.float16:
+        return "float16", x.view(np.uint16)
+    return "uint8" if x.dtype == np.uint8 else "dense", x
+
+
+@final
+class EpochCalls:
+    """The calls of a training; parameters, states and the count of steps are those of the training itself."""
+
+    def __init__(self, run: "Run", steps: Steps) -> None:
+        self.run, self.steps = run, steps
+        self.rows_most: int | None = None
+        """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
+
+    def events(self, epoch: int) -> Iterator[StepEvent]:
+        """The events of an epoch, one for each call."""
+        laps, batches = Laps(), self.run.batches
+        if not isinstance(batches, data.Batches):
+            raise data.DataError(
+                f"{batches.x.place} is read as it is trained on, and epochs in one call read rows in memory: launch "
+                "kernels, or load it with whole=True (reading: whole=true)."
+            )
+        order, x = batches.order(epoch), batches.x
+        held = {name: array for name, _, array in batches.labels}
+        self.steps.begin(x)
+        stride = self._rows_a_call(x, order)
+        laps.lap("slice")
+        for first in range(0, order.size, stride):
+            rows = order[first : first + stride]
+            losses = self.call(x, held["label"], held.get("weight"), rows, self.run.setup.batch_rows)
+            laps.lap("batches")
+            loss = float(losses @ self._rows_of(len(losses), rows.size)) / rows.size
+            yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
+            laps = Laps()
+
+    def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
+        """Rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
+        batch_rows, seconds_row = self.run.setup.batch_rows, SECONDS_ROW
+        if self.run.setup.format == "dense":
+            seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
+        else:
+            seconds_row += x.nnz / max(x.shape[0], 1) * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
+        seconds_row += SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
+        rows = min(int(SECONDS_CALL / seconds_row), self.rows_most or x.shape[0], STEPS * batch_rows)
+        return max(rows // batch_rows, 1) * batch_rows
+
+    def _untouched(self, x: Any) -> int:
+        """Elements of the weights that a batch steps beside its own, about: all in standard updates; where missed steps
+        are repeated, those that any row touches, for each misses as many steps as it catches up on."""
+        if self.run.setup.update == "standard":
+            return x.shape[1] * self.run.width
+        return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
+
+    def _rows_of(self, batches: int, rows: int) -> np.ndarray:
+        """Rows of each batch, of which the last may have fewer."""
+        counts = np.full(batches, self.run.setup.batch_rows)
+        counts[-1] = rows - counts[:-1].sum()
+        return counts
+
+    def step_by(self, batch: "Prepared") -> None:
+        """Do the step of one prepared batch, whose rows are taken as the data is held."""
+        x, rows = batch.x, batch.x.shape[0]
+        if self.run.setup.format == "dense":
+            held = self.run.batches.x
+            x = formats.astype(formats.to_format(x, formats.format_of(held)), held.dtype, copy=False)
+        self.call(x, batch.y, batch.weights, np.arange(rows), rows)
+
+    def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
+        """Do the steps of the batches that the rows `order` int64 [M] of x make, in one call: their losses.
+
+        y are the targets of x, `weights` what the loss of each row counts for, all alike for None.
+        """
+        counts = np.zeros(0, self.run.dtype) if weights is None else weights
+        losses = self.steps.do(x, y, counts, order, batch_rows)
+        self.run.step += losses.size
+        return losses
+
+
+def calls_for(run: "Run") -> EpochCalls | None:
+    """The calls of a training whose setup does epochs in calls; None for those of steps one by one."""
+    kinds = {"epoch": RuleSteps, "dual": DualSteps}
+    return EpochCalls(run, kinds[run.setup.launch](run)) if run.setup.launch in kinds else None

@@ -1,0 +1,318 @@
+"""A training on the host: the model's graph bound to parameters, batches prepared for it, and an optimizer."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from time import perf_counter
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse
+
+from workbench import data, formats, graph, ops, optimizers
+from workbench.data.batches import loader
+from workbench.executor import Executor, bind
+from workbench.models import Input
+from workbench.models.patterns import Pattern
+from workbench.ops.products import Unsummed, plan_of
+from workbench.training import saved
+from workbench.training.epoch_calls import calls_for
+from workbench.training.events import Laps, StepEvent, by_part
+from workbench.training.moving import Mover
+from workbench.training.patterned import held
+from workbench.training.prepared import Prepared
+from workbench.training.repeated_steps import Repeating
+from workbench.training.setup import LAZY, Setup, SetupError
+from workbench.training.training import Training
+
+
+@final
+class Run(Training):
+    """A training on the cpu; `arrays` are the parameters by name, `weights` those of a model X @ W [D, N].
+
+    `patterned` holds those that are values at a pattern. What moves a pattern is part of the phase `update`.
+    """
+
+    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(setup, x, y, width, facts)
+        if setup.device != "cpu" or setup.trainers > 1:
+            raise SetupError(f"A Run trains on cpu, alone; its setup says {setup.device}, {setup.trainers} trainers.")
+        sparse, others = ([one for one in self.parameters if bool(one.matrix) == is_so] for is_so in (True, False))
+        self.patterned = {one.name: held(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse}
+        self.arrays = {one.name: self.start_of(one) for one in others}
+        self.arrays |= {name: one.array for name, one in self.patterned.items()}
+        self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
+        self.updater = self._new_updater()
+        self.y_like, self.repeated = y[:0], Repeating()
+        self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
+        moves = self.model.moves(self.given) if self.model.moves else None
+        self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
+        self.calls = calls_for(self)
+        if self.calls is None:
+            _ = self.executor  # what is wrong with the graph is told now
+        self.last: Prepared | None = None
+
+    def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
+        """The calls of an epoch, if the setup launches whole epochs, or its steps if these repeat the same calls."""
+        return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
+
+    def _new_updater(self) -> optimizers.Updater:
+        without_decay = {one.name: optimizers.Multiplier(decay=0.0) for one in self.parameters if not one.decays}
+        return optimizers.Updater(
+            self.setup.optimizer, lazy=LAZY[self.setup.update], multipliers=without_decay or None, **self.setup.options
+        )
+
+    def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
+        """The graph bound to the parameters, for batches of the setup's size; `y` tells the targets' shape and type."""
+        rows = min(self.setup.batch_rows, self.batches.total)
+        arguments, inputs = symbol.arguments(), self.model.inputs(self.given, rows)
+        shapes = {"x": (self.model.reads(self.given, rows), self.features), "y": (rows, *y.shape[1:])}
+        shapes |= {one.name: one.shape for one in inputs}
+        dtypes = {"x": self.dtype, "y": y.dtype, **{one.name: self.dtype for one in inputs}}
+        held = {name: one for name, one in self.patterned.items() if name in arguments}
+        arrays = {name: array for name, array in self.arrays.items() if name in arguments}
+        kinds = {"x": self.setup.format, **{one.name: self._format_of(one) for one in inputs}}
+        return bind(
+            symbol,
+            arrays | {name: one.argument for name, one in held.items()},
+            shapes={name: shape for name, shape in shapes.items() if name in arguments},
+            dtypes={name: dtype for name, dtype in dtypes.items() if name in arguments},
+            formats=kinds | {name: one.format for name, one in held.items()},
+            grad_req={name: "write" for name in grad_formats if name in arguments},
+            grad_formats={name: format for name, format in grad_formats.items() if name in arguments},
+            resizable=[one.name for one in inputs],
+        )
+
+    def _format_of(self, one: Input) -> str:
+        return "dense" if self.setup.format == "dense" else one.format
+
+    def _others(self, batch: data.Batch) -> dict[str, Any]:
+        """Arrays of the batch beside X, as the graph takes them."""
+        others, converted = {}, {}
+        for one in self.model.inputs(self.given, len(batch.rows_index)):
+            array = batch.others[one.name]
+            if id(array) not in converted:  # layers that read the same share it in every format
+                converted[id(array)] = formats.to_format(array, self._format_of(one))
+            others[one.name] = converted[id(array)]
+        return others
+
+    @cached_property
+    def symbols(self) -> tuple[graph.Graph, graph.Graph]:
+        """The graphs of the scores and of the mean loss; calls of epochs read neither."""
+        return self.model.graph(self.given, self.setup.engine, self.setup.has_intercept)
+
+    def bind_like(self, symbol: graph.Graph) -> Executor:
+        """Another graph of the same variables, bound to the parameters."""
+        return self._bind(symbol, {}, self.y_like)
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The loss, bound to the parameters; calls of epochs do without it, so that they begin sooner."""
+        gradients = {one.name: one.gradient_format(self.setup.gradient) for one in self.parameters}
+        gradients |= {name: one.format for name, one in self.patterned.items()}
+        return self._bind(self.symbols[1], gradients, self.y_like)
+
+    @cached_property
+    def reads_plan(self) -> bool:
+        """Whether a step reads the batch plan."""
+        return "x" in self.executor.reads_plan
+
+    @cached_property
+    def scorer(self) -> Executor:
+        """The scores alone, for predictions."""
+        return self._bind(self.symbols[0], {}, np.empty(0))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights, parameter w: [features, width] of models that are products; not a copy."""
+        return self.arrays["w"]
+
+    @property
+    def intercept(self) -> np.ndarray | None:
+        """The parameter b, None where the setup asks for no intercept."""
+        return self.arrays.get("b")
+
+    @property
+    def states(self) -> list[np.ndarray]:
+        """The optimizer's state of w, as far as a step has made it."""
+        return self.updater.states.get("w", [])
+
+    def reset(self) -> None:
+        """Starting values, no state, step zero; prepared batches are kept."""
+        for parameter in self.parameters:
+            if parameter.matrix:
+                self.patterned[parameter.name].start(self.first_pattern(parameter), self.start_of(parameter))
+            else:
+                self.arrays[parameter.name][...] = self.start_of(parameter)
+        self.updater, self.calls = self._new_updater(), calls_for(self)
+        self.__dict__.pop("scorer", None)  # it holds the last batch that was predicted
+        self.step = 0
+
+    def pattern(self, name: str) -> Pattern:
+        """The pattern of the parameter of that name, as it is held now."""
+        return self.patterned[name].pattern
+
+    def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
+        """Copy rows by NumPy; of values at a pattern those with these numbers."""
+        return (self.patterned[name].values if name in self.patterned else self.arrays[name])[rows]
+
+    def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
+        """Give rows of a parameter these values; of values at a pattern those with these numbers."""
+        if name in self.patterned:
+            self.patterned[name].write(rows, values)
+        else:
+            self.arrays[name][rows] = values
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that further training depends on but setup and rows, copied (`train.saved`)."""
+        return saved.state_dict(self)
+
+    def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
+        """Go on from it with the same bits; a state that does not fit is a `SetupError` or an `OptimizerError`."""
+        saved.load_state_dict(self, arrays)
+
+    def take(self, x: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Train on these rows from now on, of the same features and kind of target; parameters, states, steps stay.
+
+        `weights` [rows], of the type of the parameters, multiply the loss of each row, of which the step takes the mean
+        over the rows of the batch. The loss that an event tells counts every row alike.
+        """
+        if x.shape[1] != self.features:
+            raise SetupError(f"The training has {self.features} features; rows of {x.shape[1]} came.")
+        if not self.model.rows_apart:
+            raise SetupError(f"The {self.model.name} model trains on the rows that its graph was given for, no others.")
+        if weights is not None and self.model.sampler is not None:
+            raise SetupError(f"The {self.model.name} model draws rows for each batch, which have no weights.")
+        if weights is not None and self.mover is not None and self.mover.moves.by_gradient:
+            raise SetupError("A pattern that moves by the dense gradient takes no weights of rows; pattern=set does.")
+        self.hold(x, y if weights is None else {"label": y, "weight": weights})
+
+    # Steps
+
+    def prepare(self, batch: data.Batch) -> Prepared:
+        """The batch in the setup's format, with its plan and its values in the plan's order."""
+        start, given = perf_counter(), batch.x
+        is_own = batch.is_copy and formats.format_of(given) == self.setup.format
+        x = given if is_own else formats.to_format(given, self.setup.format)
+        others = self._others(batch) if self.reads_others else {}
+        converted, plan = perf_counter(), None
+        if self.reads_plan:
+            plan = batch.planned() if is_own and batch.planned else None
+            if plan is None:  # one that is kept, or that rows catch up by, is read again
+                plan = plan_of(x) if self.keeps or self.setup.update == "exact" else self.executor.new_plan("x", x)
+            if plan:
+                plan.in_order(x.data)
+        seconds = {"convert": converted - start, "plan": perf_counter() - converted}
+        made = () if x is given and not others else (x, *others.values())
+        return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
+
+    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+        """A batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and plan."""
+        here = ready.value.seconds
+        cut = {"slice": ready.seconds_prepare - sum(here.values())}
+        return {"wait": ready.seconds_wait} if self.setup.ahead else cut | here, ready.seconds_prepare
+
+    def do_step(self, batch: Prepared, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
+        """Forward, loss, gradient and update, each a phase."""
+        laps = Laps(phases)
+        self.step += 1
+        loss = self.forward(batch, laps)
+        gradients = self.backward(laps)
+        if self.mover is None or not self.mover.takes(self.step):
+            self.update(gradients)
+        if self.mover is not None:
+            self.mover.move(self, batch, gradients)
+        if not self.keeps:
+            self.executor.release("x", "y", *batch.others)
+        laps.lap("update")
+        return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
+
+    def forward(self, batch: Prepared, laps: Laps | None = None) -> float:
+        """Run the executor forward; rows that the batch reads catch up before."""
+        self.last = batch if self.calls else None
+        if self.setup.update == "exact":
+            self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
+        arrays = {"x": batch.x, "y": batch.y, **batch.others}
+        loss = float(self.executor.forward(True, batch.plans, by_part(laps), is_own=batch.is_own, **arrays)[0])
+        if batch.weights is not None:
+            np.multiply(self.slope(), batch.weights[:, None], out=self.slope())
+        return loss
+
+    def slope(self) -> np.ndarray:
+        """The slope, in the executor's memory, which the next step overwrites."""
+        return self.executor.slopes["loss"]
+
+    def backward(self, laps: Laps | None = None) -> dict[str, Any]:
+        """Run the executor backward; a call of an epoch holds no gradient."""
+        if self.calls:
+            return dict.fromkeys(self.arrays)
+        return self.executor.backward(lap=by_part(laps))
+
+    def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
+        """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
+        if name in self.patterned:
+            return self.patterned[name].at_places(gradient)[rows]
+        if gradient is None or isinstance(gradient, Unsummed):
+            return None
+        if isinstance(gradient, formats.RowSparse):
+            return gradient.values[np.searchsorted(gradient.indices, rows)]
+        return gradient[rows].copy()
+
+    def update(self, gradients: dict[str, Any]) -> None:
+        """Let the updater do a step, or a call of an epoch, of the batch of the last `forward` alone."""
+        if self.calls and self.last:
+            self.calls.step_by(self.last)
+            return
+        at_patterns = {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
+        self.updater.update(self.arrays, {**gradients, **at_patterns})
+
+    def catch_up(self) -> None:
+        """Bring all rows of all touched parameters up to date."""
+        self.updater.catch_up(self._touched())
+
+    def _touched(self) -> dict[str, np.ndarray]:
+        return {name: self.arrays[name] for name in self.touched}
+
+    def _product(self, x: Any) -> np.ndarray | None:
+        """Scores [rows, outputs] by one product with the weights, where they are X @ W + b and X is in memory."""
+        if (
+            not self.model.is_product
+            or self.patterned
+            or not (isinstance(x, np.ndarray) or scipy.sparse.issparse(x))
+            or x.dtype != self.dtype
+        ):
+            return None
+        if x.shape[1] != self.features:  # the batches say what is wrong
+            return None
+        if isinstance(x, np.ndarray) or self.setup.format == "dense":  # by BLAS or SciPy, of which nothing is compiled
+            scores = np.asarray(x @ self.arrays["w"])
+        else:
+            scores = ops.get("dot")(formats.to_format(x, "csr"), self.arrays["w"])
+        return scores if self.intercept is None else scores + self.intercept
+
+    def scores_of(self, batch: data.Batch) -> np.ndarray:
+        """Scores, computed without the loss in a buffer."""
+        x = formats.to_format(batch.x, self.setup.format)
+        scores = self.scorer.forward(x=x, **self._others(batch))[0]
+        self.scorer.release("x")
+        return scores
+
+    def densified(self) -> list[dict]:
+        """Arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
+        conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
+        for parameter in (one for one in self.parameters if one.touched):
+            array = self.arrays[parameter.name]
+            if self.setup.update == "standard" and parameter.gradient_format(self.setup.gradient) == "row_sparse":
+                of = "" if parameter.name == "w" else f" of {parameter.name}"
+                conversions.append((f"gradient{of} for the standard update", array.shape, array.nbytes))
+        if self.setup.format == "dense" and not isinstance(self.batches.x, np.ndarray):
+            shape = (self.setup.batch_rows, self.features)
+            conversions.append(("batch from csr", shape, shape[0] * shape[1] * self.dtype.itemsize))
+        return [{"op": op, "shape": list(shape), "bytes": size} for op, shape, size in conversions]
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states, the executor's own."""
+        kept = sum(batch.bytes_own for batch in self.kept.values()) + (self.mover.nbytes if self.mover else 0)
+        own = sum(one.nbytes for one in (*self.arrays.values(), *self.patterned.values()))
+        own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers
+        return self.batches.nbytes + self.given.nbytes + kept + self.updater.nbytes + own

@@ -1,0 +1,239 @@
+"""Setup of a training, and which settings go together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any
+
+from kernels import loss_blocks
+from kernels.gpu.losses import LOSSES
+from workbench import models, optimizers, settings
+from workbench.models import Model
+from workbench.ops import products
+from workbench.training.several import why_not_several
+
+LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
+"""What the optimizer calls each update."""
+
+
+ON_CUDA = {("csr", "ours"), ("coo", "ours"), ("csr", "vendor"), ("dense", "dense")}
+"""Formats and engines that train on a CUDA device; the vendor is cuSPARSE there, and dense is cuBLAS."""
+IN_GRAPH = {
+    "csr": {"engine": "ours", "gradient": "fused", "update": "lazy"},
+    "dense": {"engine": "dense", "gradient": "dense", "update": "standard"},
+}
+"""What a step has that is launched as one graph, by the format of its batches."""
+IN_CALLS = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "device": "cpu", "ahead": False}
+"""What epochs have that are done in few calls, by a rule or by dual ascent."""
+DENSE_IN_CALLS = IN_CALLS | {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+"""What epochs of a dense training have that are done in few calls."""
+
+
+class SetupError(ValueError):
+    """Settings that do not go together; the message says which and what would."""
+
+
+_FIELDS = [
+    (name, settings.BY_NAME[name].type, field(default=settings.BY_NAME[name].default))
+    for name in settings.names(goes_to="setup")
+]
+_Setup: Any = make_dataclass("_Setup", _FIELDS, frozen=True)
+
+
+@dataclass(frozen=True)
+class Setup(_Setup):
+    """Settings of a training: the formats of X, the gradient and the update, and what computes them.
+
+    It has the settings of the table that go to a setup, the `options` of the optimizer by name, and `last`, which says
+    what becomes of rows that fill no batch, as in `data.Batches`.
+
+    With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
+    done for the next batch on a thread beside the step, which then pays for what it waits. Without `shuffle`, batches
+    repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows in any
+    case. With `hold` csr data that is trained on dense is held as CSR, and each batch is made dense; with `hold` uint8
+    or float16 it is held dense in that type, in which every value must be exact, and each batch is widened. A `fused`
+    gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update
+    leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
+    `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
+    With `launch` graph a whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches,
+    with the products of cuBLAS. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call
+    on cpu, which reads rows where they stand: csr ones with any update, dense ones with the standard one. With `launch`
+    dual so are csr or dense rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to
+    what `sgd` with this decay and an `exact` update, which is the standard one of dense rows, comes to, without a
+    learning rate; `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes on cpu, a
+    number for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps
+    all of it every time, without weight decay.
+    """
+
+    options: Mapping[str, float] = field(default_factory=dict)
+    last: str = "keep"
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the model has one: as `intercept` says, and where it does not, on cpu, if it may have one."""
+        if not models.get(self.model).has_intercept:
+            return False
+        return self.device == "cpu" if self.intercept is None else self.intercept
+
+    @property
+    def forward_rule(self) -> products.Method:
+        """The rule of X @ W."""
+        return products.rule(self.format, False, engine=self.engine)
+
+    @property
+    def gradient_rule(self) -> products.Method:
+        """The rule of X.T @ G; for a fused gradient that of its rows."""
+        result = "row_sparse" if self.gradient == "fused" else self.gradient
+        return products.rule(self.format, True, result, self.engine)
+
+
+def why_impossible(setup: Setup) -> str:
+    """Reason why the format, engine, gradient and update do not go together, or "" when they do."""
+    for name in ("device", "launch", "hold"):
+        value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
+        if value not in allowed:
+            return f"There is no {name} {value!r}; there is: {', '.join(allowed)}."
+    try:
+        _ = setup.forward_rule, setup.gradient_rule
+    except products.NoRuleError as error:
+        return str(error)
+    if setup.update in ("lazy", "exact") and setup.gradient == "dense":
+        word = "A lazy" if setup.update == "lazy" else "An exact"
+        return f"{word} update changes the rows that a row_sparse gradient names; a dense gradient names none."
+    if reason := _why_not_held(setup):
+        return reason
+    reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
+    reason = reason or _why_not_these_options(setup)
+    reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
+    reason = reason or (why_not_several(setup, setup.trainers) if setup.trainers != 1 else "")
+    reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
+    reason = reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
+    return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")
+
+
+def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
+    """`SetupError` for settings that do not go together, `OptimizerError` for options that do not fit."""
+    optimizers.get(setup.optimizer).resolve(setup.options)
+    if reason := why_impossible(setup):
+        raise SetupError(reason)
+    if not model.allows(width):
+        raise SetupError(f"The {model.name} model has {model.widths}; asked for was width {width}.")
+
+
+def _why_not_these_options(setup: Setup) -> str:
+    model = models.get(setup.model)
+    try:
+        model.resolve(setup.model_options)
+    except models.ModelError as error:
+        return str(error)
+    if setup.intercept and not model.has_intercept:
+        return f"The {model.name} model has no intercept, which would change no order; leave it out."
+    return ""
+
+
+def _why_not_held(setup: Setup) -> str:
+    """Reason why data is not held so, or ""."""
+    if setup.hold == "format":
+        return ""
+    if setup.format != "dense":
+        return (
+            f"hold {setup.hold} is for data that is trained on dense; format {setup.format} is held as it is: "
+            "take hold format, or format dense."
+        )
+    if setup.device != "cpu":
+        return f"Data is held as {setup.hold} on cpu alone; on {setup.device} take hold format."
+    model = models.get(setup.model)
+    if model.sampler is not None or not model.rows_apart:
+        return f"The {model.name} model completes its batches from all rows: take hold format."
+    return ""
+
+
+def _why_not_fused(setup: Setup) -> str:
+    if setup.update == "standard":
+        return "A fused gradient is applied as it is summed, to the rows it touches; its update is lazy or exact."
+    if not setup.gradient_rule.plan:
+        return f"A fused gradient is summed by a batch plan, which {setup.format} has none of; csr and coo have."
+    return ""
+
+
+def _why_not_on_cuda(setup: Setup) -> str:
+    if (setup.format, setup.engine) not in ON_CUDA:
+        known = ", ".join(f"{format} by {engine}" for format, engine in sorted(ON_CUDA))
+        return f"On cuda no {setup.format} trains by engine {setup.engine}; there is: {known}."
+    if not (model := models.get(setup.model)).is_product:
+        return not_on_cuda(model)
+    if setup.has_intercept:
+        return "Models with an intercept do not train on cuda yet: take device cpu, or give X a column of ones."
+    if setup.update == "exact":
+        return "An exact update keeps what rows have missed on the host: it runs on cpu; cuda has standard and lazy."
+    return ""
+
+
+def not_on_cuda(model: Model) -> str:
+    """Reason why a model does not train on a CUDA device."""
+    return f"The {model.name} model has no steps on cuda yet: models whose scores are X @ W train there."
+
+
+def _why_no_graph(setup: Setup) -> str:
+    if setup.format not in IN_GRAPH:
+        return f"A step in one graph has format {' or '.join(IN_GRAPH)}; with format {setup.format} launch is kernels."
+    choices = IN_GRAPH[setup.format]
+    if wrong := [name for name, choice in choices.items() if getattr(setup, name) != choice]:
+        needed = ", ".join(f"{name} {choices[name]}" for name in wrong)
+        came = f"{wrong[0]} {getattr(setup, wrong[0])}"
+        return f"A step in one graph of format {setup.format} has {needed}; with {came} launch is kernels."
+    if (loss := models.get(setup.model).loss) not in LOSSES:
+        return f"A step in one graph has the loss {', '.join(LOSSES)}; for {loss}, launch is kernels."
+    if setup.device != "cuda":
+        return "A step in one graph runs on a CUDA device; on cpu launch is kernels."
+    return ""
+
+
+def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] = IN_CALLS) -> str:
+    for name, choice in needed.items():
+        if (value := getattr(setup, name)) != choice:
+            return f"{what} {_words(needed)}; with {_words({name: value})} launch is kernels."
+    if not _goes_into_calls(models.get(setup.model)):
+        known = ", ".join(name for name in models.names() if _goes_into_calls(models.get(name)))
+        return f"{are} {known}; for {setup.model}, launch is kernels."
+    return ""
+
+
+def _why_no_dual(setup: Setup) -> str:
+    is_dense = setup.format == "dense"
+    needed = DENSE_IN_CALLS if is_dense else IN_CALLS
+    what = "Dual ascent on dense rows has" if is_dense else "Dual ascent has"
+    if reason := _why_no_calls(setup, what, "Dual ascent is for", needed):
+        return reason
+    if setup.hold not in ("format", "csr"):
+        return (
+            f"Dual ascent reads values of the type of the weights: with hold {setup.hold} launch is kernels or epoch."
+        )
+    update = "standard" if is_dense else "exact"
+    if setup.optimizer != "sgd" or setup.update != update:
+        return (
+            f"Dual ascent trains what sgd with an exact update does: take optimizer sgd and update {update}; with "
+            f"{setup.optimizer} and {setup.update} launch is kernels or epoch."
+        )
+    if not setup.options.get("decay"):
+        return "Dual ascent needs a decay above 0, which the weights are divided by: 1e-4, for one, or 1 / (C rows)."
+    if others := sorted(set(setup.options) - {"decay"}):
+        return f"Dual ascent has steps of its own length and takes the decay alone: leave {', '.join(others)} out."
+    return ""
+
+
+def _why_no_epoch(setup: Setup) -> str:
+    needed = DENSE_IN_CALLS if setup.format == "dense" else IN_CALLS
+    what = "Dense epochs in one call have" if setup.format == "dense" else "Epochs in one call have"
+    return _why_no_calls(setup, what, "Epochs in one call are for", needed)
+
+
+def _goes_into_calls(model: Model) -> bool:
+    return model.is_product and model.sampler is None and model.loss in loss_blocks.losses()
+
+
+def _words(choices: Mapping[str, Any]) -> str:
+    """Settings in words: a flag that is off as one that is not there."""
+    said = {
+        name: {True: name, False: f"nothing {name}"}.get(value, f"{name} {value}") for name, value in choices.items()
+    }
+    return ", ".join(said.values())

@@ -1,0 +1,280 @@
+"""Base of every training: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, final
+
+import numpy as np
+
+from kernels import aligned
+from workbench import data, models
+from workbench.data.batches import loader
+from workbench.metrics import constant_quality
+from workbench.models import Given, Model, Parameter, patterns
+from workbench.models.patterns import Pattern
+from workbench.training import ranking
+from workbench.training.events import StepEvent
+from workbench.training.holding import held_as
+from workbench.training.setup import Setup, SetupError, refuse_impossible
+
+
+def batches_of(
+    setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False, as_held: bool = False
+) -> data.Batches | data.StoredBatches:
+    """The rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is drawn.
+
+    Batches that are kept have memory of their own, and are made dense when they are prepared; with `as_held` no batch
+    is made dense here.
+    """
+    is_whole = setup.launch == "kernels" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
+    shuffle = setup.shuffle and (is_drawn or not is_whole)
+    dense = None if as_held or keeps_batches(setup, x, shuffle) else dense_type(setup)
+    return data.batches_of(x, y, setup.batch_rows, shuffle=shuffle, seed=setup.seed, last=setup.last, dense=dense)
+
+
+def dense_type(setup: Setup) -> str | None:
+    """Type of values in which batches are made dense as they are cut; None if they are cut as the data is held."""
+    model = models.get(setup.model)
+    is_cut = setup.device == "cpu" and model.rows_apart and model.sampler is None
+    return setup.dtype if setup.format == "dense" and is_cut else None
+
+
+def keeps_batches(setup: Setup, x: Any, shuffle: bool) -> bool:
+    """Whether the batches of an epoch on X are kept for those after it: not if they are new each time, stored, or made
+    of what is held otherwise than it is trained on."""
+    return not shuffle and setup.hold == "format" and not isinstance(x, data.StoredRows)
+
+
+def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
+    """The batches as the model takes them: completed where it samples."""
+    if model.sampler is None:
+        return batches
+    return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
+
+
+def whole(feed: data.Feed, batch: data.Batch, first: int) -> data.Batch:
+    """A batch to predict, with all that its scores depend on; `first` is the number of the first row of its data."""
+    if not isinstance(feed, data.Completed):
+        return batch
+    return feed.complete(dataclasses.replace(batch, rows_index=batch.rows_index + first), None)
+
+
+class Training(ABC):
+    """Parameters, optimizer states and batches of one training; `events` does the steps.
+
+    X [rows, D] is CSR, dense for format dense, or stored rows, which are read as they come; y is what the model's loss
+    takes; `facts` are those of the data that the model needs. Made by `make_run`. Raises `SetupError` for settings that
+    do not go together, `ModelError` for data that lacks what the model needs.
+    """
+
+    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
+        self.setup, self.model = setup, models.get(setup.model)
+        refuse_impossible(setup, self.model, width)
+        self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
+        self.parameters = self.model.trained(self.given, setup.has_intercept)
+        """The model's parameters, the intercept among them where the setup asks for one."""
+        self.hold(x, y)
+        self.features, self.width, self.dtype = x.shape[1], width, np.dtype(setup.dtype)
+        self.step = 0
+
+    @final
+    def hold(self, x: Any, y: Any) -> None:
+        """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
+        is_drawn = self.model.sampler is not None and self.model.draws(self.given)
+        self.batches = batches_of(self.setup, held_as(self.setup.hold, x), y, is_drawn)
+        self.feed = feed_of(self.batches, self.model, self.given)
+        self.kept: dict[int, Any] = {}
+
+    # Steps
+
+    @final
+    def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
+        """The steps of `epochs` epochs, or without end."""
+        epoch = 0
+        while epochs is None or epoch < epochs:
+            yield from self.epoch(epoch)
+            epoch += 1
+
+    @final
+    def epoch(self, epoch: int) -> Iterator[StepEvent]:
+        """The steps of one epoch."""
+        if (calls := self.calls_of(epoch)) is not None:
+            yield from calls
+            return
+        if self.kept:
+            for batch in self.kept.values():
+                yield self.do_step(batch, epoch, {}, 0.0)
+            return
+        keeps, kept = self.keeps, dict[int, Any]()
+        at_once = self.feed.at_once if self.setup.device == "cpu" else 1
+        prepared = loader.ahead(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
+        try:
+            for ready in prepared:
+                if keeps:
+                    kept[len(kept)] = ready.value
+                phases, seconds_prepare = self.phases_before(ready)
+                event = self.do_step(ready.value, epoch, phases, seconds_prepare)
+                del ready  # the memory of a batch may serve the next one
+                yield event
+        finally:
+            prepared.close()
+            self.settle()
+        self.kept = kept
+
+    def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
+        """The events of an epoch that has its own way to do steps; None if they are done on the batches of the feed."""
+        return None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the batches of an epoch are kept for those after it, as prepared."""
+        return keeps_batches(self.setup, self.batches.x, self.batches.shuffle)
+
+    @abstractmethod
+    def prepare(self, batch: data.Batch) -> Any:
+        """The batch as a step takes it: in the setup's format, with its plan where the gradient reads one."""
+
+    @abstractmethod
+    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+        """(seconds of each phase before the step, seconds that the batch took to prepare) of what the loader gives."""
+
+    @abstractmethod
+    def do_step(self, batch: Any, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
+        """One step on a prepared batch; `phases` are the seconds of those before it."""
+
+    def settle(self) -> None:  # noqa: B027 - most trainings have nothing to wait for
+        """Wait for what goes on beside the steps, after the last of an epoch or when they are left."""
+
+    # The same in parts, by which a step is checked before it is timed
+
+    @abstractmethod
+    def forward(self, batch: Any) -> float:
+        """The mean loss of a prepared batch."""
+
+    @abstractmethod
+    def slope(self) -> np.ndarray:
+        """The slope of the loss of the last `forward`, right after it [R, outputs]."""
+
+    @abstractmethod
+    def backward(self) -> dict[str, Any]:
+        """Gradients by parameter for the batch of the last `forward`: dense, row_sparse, or left unsummed."""
+
+    @abstractmethod
+    def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
+        """Rows `rows` of one gradient of `backward`, that of the parameter `name`; None where it is left unsummed."""
+
+    @abstractmethod
+    def update(self, gradients: dict[str, Any]) -> None:
+        """Change parameters and states by one step; `gradients` is what `backward` returned."""
+
+    # Parameters
+
+    @final
+    def start_of(self, parameter: Parameter) -> np.ndarray:
+        """Starting values of a parameter, the same for the same seed; pages of zeros are taken as they are written."""
+        if not parameter.deviation:
+            return aligned.zeros(parameter.shape, self.dtype)
+        number = [one.name for one in self.parameters].index(parameter.name)
+        generator = np.random.default_rng((self.setup.seed, number))
+        return aligned.copy(generator.normal(0.0, parameter.deviation, parameter.shape), self.dtype)
+
+    @final
+    def first_pattern(self, parameter: Parameter) -> Pattern:
+        """The pattern that a parameter with a matrix starts with, the same for the same seed."""
+        number = [one.name for one in self.parameters].index(parameter.name)
+        return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
+
+    def pattern(self, name: str) -> Pattern:
+        """The pattern of a parameter with a matrix as it is now."""
+        raise SetupError(f"The parameter {name} has no pattern here.")
+
+    @final
+    def rows_of(self, parameter: Parameter, features: np.ndarray) -> np.ndarray:
+        """The rows of a parameter that belong to these features; all where they belong to none."""
+        if not parameter.touched:
+            return np.arange(parameter.shape[0])
+        return self.pattern(parameter.name).on_rows(features)[1] if parameter.matrix else features
+
+    @abstractmethod
+    def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
+        """Rows `rows` of a parameter, a copy on the host."""
+
+    @abstractmethod
+    def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
+        """Overwrite rows `rows` of a parameter."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Starting values, states of zero, step zero: as new, prepared batches kept."""
+
+    # Results
+
+    @abstractmethod
+    def scores_of(self, batch: data.Batch) -> np.ndarray:
+        """Scores [R, outputs] of a batch, on the host; the next call may overwrite them."""
+
+    @final
+    def predict(self, x: Any, first: int = 0) -> np.ndarray:
+        """Scores [rows, outputs] of X, in chunks of the batch size, in the setup's format.
+
+        `first` is the number of the first row of X in the data, of which models of a graph take the rows around it: 0
+        for those trained on, their count for those held out. Of these models the numbers of the rows alone count.
+        """
+        self.catch_up()
+        if (scores := self._product(x)) is not None:
+            return scores
+        batches = data.batches_of(x, None, self.setup.batch_rows, dense=dense_type(self.setup)).epoch(0)
+        if not self.model.rows_apart:
+            batches = (whole(self.feed, batch, first) for batch in batches)
+        return np.concatenate([self.scores_of(batch).copy() for batch in batches])
+
+    def _product(self, x: Any) -> np.ndarray | None:
+        """Scores [rows, outputs] by one product over all rows; None if the model or the array needs batches.
+
+        O(nnz * outputs) without the cost of batches: 15 to 30 times less on rows of 20 to 40 entries and one output.
+        """
+        return None
+
+    def catch_up(self) -> None:  # noqa: B027 - only an exact update has rows that lag behind
+        """Bring rows up to date that an exact update has left for later."""
+
+    @final
+    def quality(self, x: Any, y: np.ndarray) -> float:
+        """The model's measure of quality on held-out X and y."""
+        return self.qualities(x, y)[self.model.quality_name]
+
+    @final
+    def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
+        """The model's measure of quality and those shown beside it, by name, on held-out X and y.
+
+        For a model of a graph the rows held out are the nodes behind those trained on.
+        """
+        measures = {self.model.quality_name: self.model.quality, **self.model.measures}
+        if self.model.rank is None:
+            scores = self.predict(x, first=self.batches.total)
+            return {name: measure(scores, y) for name, measure in measures.items()}
+        self.catch_up()
+        arrays = {one.name: self.read_rows(np.arange(one.shape[0]), one.name) for one in self.parameters}
+        return self._of_order(self.model.rank(self.given, arrays), measures, x)
+
+    def _of_order(self, scores_of: ranking.Scorer, measures: Mapping[str, Callable], x: Any) -> dict[str, float]:
+        return ranking.measured(scores_of, measures, self.given.facts["fields"], self.batches.x, x)
+
+    @final
+    def quality_without_x(self, x: Any, y: np.ndarray) -> float:
+        """Quality of the best answer that ignores X, or the user, on held-out X and y: made from what is trained on."""
+        if self.model.rank is not None:
+            popular = ranking.by_popularity(self.batches.x, self.given.facts["fields"])
+            return self._of_order(popular, {"quality": self.model.quality}, x)["quality"]
+        outputs = self.model.outputs or self.width
+        return constant_quality(self.model.target, self.model.quality, self.batches.y, y, outputs)
+
+    @abstractmethod
+    def densified(self) -> list[dict]:
+        """Arrays that these settings make dense on the way, of which shape and bytes: none for most."""
+
+    @property
+    @abstractmethod
+    def bytes_held(self) -> int:
+        """Bytes of all arrays of the training on the host."""
