@@ -229,7 +229,7 @@ def test_the_doctor_says_what_holds_blas_back(monkeypatch):
 
 def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
     files = sorted(demo.SPECS.glob("*.toml"))
-    assert {file.stem for file in files} >= {"demo_train", "demo_density"}
+    assert {file.stem for file in files} >= {"demo_train", "demo_density", "demo_quick"}
     for file in files:
         cells = grid.expand(spec.load(file))
         assert not cells.dropped, file
@@ -254,6 +254,18 @@ def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     rows = store.read("runs/demo/demo_train")
     assert {row["format"] for row in rows if row["quality"] is not None} == {"csr", "dense"}
     assert json.loads((tmp_path / "runs/demo/demo_density/machine.json").read_text(encoding="utf-8"))["cores"] >= 1
+
+
+@pytest.mark.usefixtures("sweeps_here")
+def test_the_quick_demo_sweeps_alone_and_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
+    spec_file(tmp_path, 0, "demo_quick")
+    monkeypatch.setattr(demo, "SPECS", tmp_path)
+    came = run("demo", "--quick", "--root", "runs/demo")
+    assert came.exit_code == 0, came.output
+    assert "Verdict" in came.output
+    assert f"Report: {tmp_path / 'runs/demo/report.html'}" in came.output
+    assert "workbench demo --quick" in (tmp_path / "runs/demo/report.md").read_text(encoding="utf-8")
+    assert not (tmp_path / "runs/demo/demo_train").exists()
 
 
 def test_jupyterlab_that_is_missing_is_told_with_the_install_line(monkeypatch):

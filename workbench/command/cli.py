@@ -51,14 +51,19 @@ def about(version: Annotated[bool, typer.Option("--version", help="Say the versi
 
 
 @app.command()
-def demo(root: Folder = Path("runs/demo")) -> None:
+def demo(
+    root: Folder = Path("runs/demo"),
+    quick: Annotated[bool, typer.Option("--quick", help="Three densities, no training: a minute.")] = False,
+) -> None:
     """Train sparse and dense on real data, sweep density and format, print the verdict and the report's path."""
     from workbench.command import demo, terminal
 
-    trained = demo.train_both(root, terminal.follow)
-    terminal.console.print(terminal.trained_table(trained))
-    rows = trained + demo.sweep_density(root, terminal.follow)
-    terminal.conclude(demo.conclude(rows, root))
+    rows = []
+    if not quick:
+        rows = demo.train_both(root, terminal.follow)
+        terminal.console.print(terminal.trained_table(rows))
+    rows = rows + demo.sweep_density(root, terminal.follow, quick)
+    terminal.conclude(demo.conclude(rows, root, quick))
 
 
 app.command()(advise_options.advise)

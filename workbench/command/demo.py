@@ -35,16 +35,21 @@ def train_both(root: Path, tell: Tell) -> list[dict]:
     return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
 
 
-def sweep_density(root: Path, tell: Tell) -> list[dict]:
-    """Seconds a step and memory at several densities, sparse formats and dense."""
-    return run("demo_density", root, "Sweeping density and format", tell)
+def sweep_density(root: Path, tell: Tell, quick: bool = False) -> list[dict]:
+    """Measure seconds a step and memory at several densities, sparse and dense; `quick` in less than a minute."""
+    return run(_sweep_name(quick), root, "Sweeping density and format", tell)
 
 
-def conclude(rows: list[dict], root: Path) -> Conclusion:
-    """The verdict and break-evens over all rows; the report is written under `root`."""
+def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
+    """Write the reports of all records under `root`; return the verdict and the break-evens."""
     frame = store.frame(rows)
-    machine = json.loads((root / "demo_density" / "machine.json").read_text(encoding="utf-8"))
+    machine = json.loads((root / _sweep_name(quick) / "machine.json").read_text(encoding="utf-8"))
     path = root / "report.html"
-    report.html(frame, path, title=TITLE, command=COMMAND, machine=machine)
-    report.markdown(frame, root / "report.md", title=TITLE, command=COMMAND, machine=machine)
+    command = f"{COMMAND} --quick" if quick else COMMAND
+    report.html(frame, path, title=TITLE, command=command, machine=machine)
+    report.markdown(frame, root / "report.md", title=TITLE, command=command, machine=machine)
     return conclusion.of(frame, path)
+
+
+def _sweep_name(quick: bool) -> str:
+    return "demo_quick" if quick else "demo_density"
