@@ -56,3 +56,15 @@ def test_a_scheduler_that_is_not_there_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(dask_hosts, "SECONDS_JOIN", 0.5)
     with pytest.raises(StoreError, match=r"The scheduler tcp://127\.0\.0\.1:9 is not reached"):
         Hosts("tcp://127.0.0.1:9", tmp_path)
+
+
+def test_a_cluster_on_this_machine_runs_nothing_for_who_lacks_its_certificate(tmp_path):
+    """Any user of the machine reaches a port on loopback, and a scheduler runs what its clients send."""
+    with Hosts("local:1", tmp_path) as hosts:
+        address = hosts.cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        assert hosts.own[0].address.startswith("tls://127.0.0.1:")
+        for stranger in (address, address.replace("tls", "tcp")):
+            with pytest.raises((OSError, TypeError)):
+                distributed.Client(stranger, timeout=2, set_as_default=False)
+        assert (tmp_path / "tls" / "key.pem").stat().st_mode & 0o77 == 0

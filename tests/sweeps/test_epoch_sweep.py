@@ -30,7 +30,7 @@ def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
         ("dense", "standard", "cpu"),
         ("csr", "standard", "cpu"),
     ]
-    assert any("with gradient fused launch is kernels" in reason for reason in found.dropped)
+    assert not any("gradient fused" in reason for reason in found.dropped)  # measured as a row_sparse one, once
 
 
 def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():

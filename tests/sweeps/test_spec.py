@@ -39,6 +39,28 @@ def test_values_are_checked_axis_by_axis(axes, text):
     assert said.startswith("axis ")
 
 
+@pytest.mark.parametrize(
+    ("axis", "value", "text"),
+    [
+        *((axis, 10**22, "less than or equal to 9223372036854775807") for axis in ("batch_rows", "rows", "features")),
+        *((axis, 2**63, "less than or equal to 9223372036854775807") for axis in ("threads", "seed", "epochs")),
+        ("rows", True, "True is true or false; expected a whole number"),
+        ("batch_rows", 64.0, "64.0 is a number; expected a whole number"),
+        ("batch_rows", "64", "'64' is text; expected a whole number"),
+        ("density", True, "True is true or false; expected a number"),
+        ("learning_rate", float("inf"), "inf is not finite; expected a finite number"),
+        ("shuffle", 1, "1 is a whole number; expected true or false"),
+    ],
+)
+def test_values_of_another_type_or_beyond_64_bits_are_refused(axis, value, text):
+    assert text in error_of(axes={axis: [value]})
+
+
+@pytest.mark.parametrize("measure", [{"rounds": True}, {"rounds": "4"}, {"roofs": 1}, {"samples_most": 2**63}])
+def test_settings_of_measuring_are_taken_as_they_are_typed(measure):
+    assert error_of(measure=measure).startswith(f"measure.{next(iter(measure))}: ")
+
+
 def test_an_axis_that_is_also_a_contenders_setting_is_refused():
     assert "['format'] is an axis and a setting of a contender" in error_of(contenders=[{"format": "csr"}])
 

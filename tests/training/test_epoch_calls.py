@@ -109,7 +109,6 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
     ("settings", "told"),
     [
         ({"format": "coo"}, "with format coo launch is kernels"),
-        ({"gradient": "fused"}, "with gradient fused launch is kernels"),
         ({"ahead": True}, "nothing ahead; with ahead launch is kernels"),
         ({"device": "cuda", "intercept": False}, "with device cuda launch is kernels"),
         ({"update": "standard", "gradient": "dense"}, "with gradient dense launch is kernels"),

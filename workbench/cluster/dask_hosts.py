@@ -96,12 +96,10 @@ class Hosts:
         return client
 
     def _started(self, where: str, reached: str) -> Client:
-        is_here = where.startswith("local:")
         refuse_unallocated(where)
-        self.certificates = (
-            "" if is_here else str(Path(cluster_security.made(self.folder / "tls").key).parent.resolve())
-        )
-        how = {"protocol": "tcp" if is_here else "tls", "host": f"[{reached}]" if ":" in reached else reached}
+        # on loopback too: any user of this machine reaches the port, and a scheduler runs what its clients send
+        self.certificates = str(Path(cluster_security.made(self.folder / "tls").key).parent.resolve())
+        how = {"protocol": "tls", "host": f"[{reached}]" if ":" in reached else reached}
         security = security_of(self.certificates)
         self.cluster = LocalCluster(
             n_workers=0, processes=False, dashboard_address=PAGES, silence_logs=50, security=security, **how

@@ -77,13 +77,16 @@ def made(folder: Path) -> Certificates:
     os.chmod(folder, 0o700)
     found = read(folder)
     if (program := shutil.which("openssl")) is None:
-        raise OpenClusterError("A cluster of several machines is encrypted, and there is no openssl here: install it.")
+        raise OpenClusterError(
+            "A cluster is encrypted, also on one machine, and there is no openssl here.\nInstall the program openssl."
+        )
     asked = ["req", "-x509", "-newkey", "rsa:3072", "-nodes", "-days", "30", "-subj", "/CN=workbench"]
     files = ["-keyout", found.key, "-out", found.certificate]
     done = subprocess.run([program, *asked, *files], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         raise OpenClusterError(f"openssl made no certificate: {done.stderr.strip() or done.returncode}.")
-    os.chmod(found.key, 0o600)
+    for file in found:
+        os.chmod(file, 0o600)
     return found
 
 

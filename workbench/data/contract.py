@@ -1,6 +1,7 @@
 """The Source record, what a data set is made by, and its registry."""
 
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,16 @@ class Source:
         if missing := [name for name, value in complete.items() if value is inspect.Parameter.empty]:
             needed = f"{self.name} needs the parameter {missing[0]!r}{MEANT.get(missing[0], '')}"
             raise DataError(f"{needed}; its parameters are {', '.join(known)}.")
+        self._refuse_no_path(complete)
         return complete
+
+    def _refuse_no_path(self, given: dict[str, Any]) -> None:
+        """`DataError` for a value of a required path or file of labels that is no path."""
+        for name in MEANT:
+            is_required = self.parameters.get(name) is inspect.Parameter.empty
+            if is_required and not isinstance(given[name], str | os.PathLike):
+                what = "a path" if name == "path" else "the path of a file with a label for each row"
+                raise DataError(f"{self.name}: {name} is {given[name]!r:.80}; expected {what}.")
 
     def refuse_unknown(self, given: Iterable[str]) -> None:
         """`DataError` for a name that is no parameter, with those that are."""

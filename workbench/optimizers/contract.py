@@ -25,13 +25,18 @@ COMMON = {"rescale": 1.0, "clip": math.inf}
 """Options of every optimizer: the gradient is multiplied by `rescale`, then each element kept from -clip to clip."""
 
 RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "learning_rate": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
+    "decay": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
+    "decoupled": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
+    "rescale": ("a finite number", math.isfinite),
+    "beta": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
     "beta1": ("0 or more and below 1", lambda x: 0 <= x < 1),
     "beta2": ("0 or more and below 1", lambda x: 0 <= x < 1),
     "gamma": ("0 or more and below 1", lambda x: 0 <= x < 1),
     "clip": ("0 or more, None for none", lambda x: x >= 0),
     "clip_weights": ("0 or more, None for none", lambda x: x >= 0),
-    "epsilon": ("0 or more", lambda x: x >= 0),
-    "l1": ("0 or more", lambda x: x >= 0),
+    "epsilon": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
+    "l1": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
 }
 """What values an option may have, for those that do not take every number."""
 

@@ -151,6 +151,8 @@ def expand(spec: Spec) -> Grid:
         chosen, notes = complete(dict(zip(spec.axes, values, strict=True)) | contender)
         grid.notes += [note for note in notes if note not in grid.notes]
         cell = without_unread(Cell(**chosen))
+        if cell.launch == "epoch" and cell.gradient == "fused":  # computed alike: one configuration, measured once
+            cell = cell.model_copy(update={"gradient": "row_sparse"})
         if reason := why_dropped(cell):
             grid.dropped[reason] += 1
             continue

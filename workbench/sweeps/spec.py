@@ -11,14 +11,17 @@
 (0.01, 0.1)
 """
 
+import collections
 import difflib
 import functools
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pydantic
 
 from workbench import data, formats, models, optimizers, settings
@@ -33,8 +36,17 @@ class SpecError(ValueError):
     """A spec that cannot be used; the message says where, what came, what is allowed."""
 
 
-Positive = Annotated[int, pydantic.Field(ge=1)]
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
+TYPED = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+"""Of tables whose values are taken as they are typed: true is no whole number, and "64" is none."""
+MOST_INTEGER = 2**63 - 1
+"""Largest whole number of a setting: what a record and an array index can hold."""
+Positive = Annotated[int, pydantic.Field(ge=1, le=MOST_INTEGER)]
+TYPE_WORDS = collections.defaultdict(
+    lambda: "of another type",
+    {bool: "true or false", int: "a whole number", float: "a number", str: "text", type(None): "nothing"},
+)
+"""Types of values in a message."""
 FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
 """Axes that name files of the user's."""
 
@@ -70,12 +82,30 @@ def allowed(setting: Setting) -> tuple[str, ...]:
     return tuple(REGISTRIES[setting.allowed]()) if isinstance(setting.allowed, str) else setting.allowed
 
 
+def _typed(type_of_value: type, value: Any) -> Any:
+    """Refuse a value that is not of that type: TOML and JSON have types, so that nothing is converted.
+
+    Whole numbers are numbers, and infinite ones are not; NumPy's scalars count as what they hold.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    allowed = {bool: isinstance(value, bool), int: is_number and isinstance(value, int), float: is_number}
+    if value is not None and not allowed[type_of_value]:
+        raise ValueError(f"{value!r} is {TYPE_WORDS[type(value)]}; expected {TYPE_WORDS[type_of_value]}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value!r} is not finite; expected a finite number")
+    return value
+
+
 def _field(setting: Setting) -> tuple[Any, Any]:
     """Type and default of the field of a cell."""
     kind: Any = setting.type
     if setting.allowed:
         kind = _named(functools.partial(allowed, setting))
-    bounds = {"ge": setting.least, "gt": setting.above, "le": setting.most}
+    if setting.type is not str:
+        kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
+    most = MOST_INTEGER if setting.type is int and setting.most is None else setting.most
+    bounds = {"ge": setting.least, "gt": setting.above, "le": most}
     if bounds := {bound: limit for bound, limit in bounds.items() if limit is not None}:
         kind = Annotated[kind, pydantic.Field(**bounds)]
     return (kind | None if setting.default is None else kind), setting.default
@@ -107,7 +137,7 @@ class Measure(pydantic.BaseModel):
     not with fewer than four rounds.
     """
 
-    model_config = STRICT
+    model_config = TYPED
 
     seconds_warmup: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_warmup
     seconds_sample: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_sample
@@ -134,7 +164,7 @@ class Limits(pydantic.BaseModel):
     would end later.
     """
 
-    model_config = STRICT
+    model_config = TYPED
 
     seconds_cell: Annotated[float, pydantic.Field(gt=0)] = 120.0
     bytes_cell: Positive | None = None
@@ -163,7 +193,7 @@ class Spec(pydantic.BaseModel):
     contenders: tuple[dict[str, Any], ...] = ()
     measure: Measure = Measure()
     limits: Limits = Limits()
-    seed: int = 0
+    seed: Annotated[int, pydantic.Field(strict=True, ge=0, le=MOST_INTEGER)] = 0
 
     @pydantic.field_validator("axes", mode="before")
     @classmethod

@@ -67,7 +67,8 @@ def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     own = products.default_engine(setup.format)
     engines = (own, *(engine for engine in products.ENGINES if engine != own))
     usual = tuple(value or USUAL[name] for name, value in zip(COMPLETED, given, strict=True))
-    candidates = itertools.product(engines, _gradients(given, fastest), ("lazy", *table.BY_NAME["update"].allowed))
+    gradients = _gradients(given, fastest and setup.launch != "epoch")  # an epoch is fused whatever it is called
+    candidates = itertools.product(engines, gradients, ("lazy", *table.BY_NAME["update"].allowed))
     for chosen in candidates if fastest else (usual, *candidates):
         is_as_given = all(value in (None, choice) for value, choice in zip(given, chosen, strict=True))
         if is_as_given and not why_impossible(replace(setup, **dict(zip(COMPLETED, chosen, strict=True)))):

@@ -42,7 +42,7 @@ class Run(Training):
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
         self.updater = self._new_updater()
-        self.y_like, self.repeated = y[:0], Repeating()
+        self.y_like, self.repeated = self.targets(y)[:0], Repeating()
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         moves = self.model.moves(self.given) if self.model.moves else None
         self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
@@ -278,7 +278,7 @@ class Run(Training):
             not self.model.is_product
             or self.patterned
             or not (isinstance(x, np.ndarray) or scipy.sparse.issparse(x))
-            or x.dtype != self.dtype
+            or getattr(x, "dtype", None) != self.dtype  # malformed csr has none: the batches say what is wrong
         ):
             return None
         if x.shape[1] != self.features:  # the batches say what is wrong

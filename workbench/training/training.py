@@ -1,6 +1,7 @@
 """Base of every training: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
@@ -74,17 +75,39 @@ class Training(ABC):
         self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
         self.parameters = self.model.trained(self.given, setup.has_intercept)
         """The model's parameters, the intercept among them where the setup asks for one."""
-        self.hold(x, y)
         self.features, self.width, self.dtype = x.shape[1], width, np.dtype(setup.dtype)
+        self.hold(x, y)
         self.step = 0
 
     @final
     def hold(self, x: Any, y: Any) -> None:
         """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
+        y = {**y, "label": self.targets(y["label"])} if isinstance(y, Mapping) else self.targets(y)
         is_drawn = self.model.sampler is not None and self.model.draws(self.given)
         self.batches = batches_of(self.setup, held_as(self.setup.hold, x), y, is_drawn)
         self.feed = feed_of(self.batches, self.model, self.given)
         self.kept: dict[int, Any] = {}
+
+    @final
+    def targets(self, y: Any) -> Any:
+        """Give the targets the type and shape that every way of training takes; sparse targets stay as they are.
+
+        Class indices become int64, other values the type of the parameters, and one value a row becomes a column. The
+        logistic loss takes values from 0 to 1 (`SetupError`).
+        """
+        if not isinstance(y, np.ndarray) or y.dtype.kind not in "biuf":
+            return y
+        if self.model.target == "classes":
+            return y.astype(np.int64, copy=False) if y.dtype.kind in "iu" else y
+        y = y.astype(self.dtype, copy=False)
+        outputs = self.model.outputs or self.width
+        y = y[:, None] if y.ndim == 1 and outputs == 1 and self.model.rows_apart else y
+        if self.model.loss == "logistic" and y.size and not (y.min() >= 0 and y.max() <= 1):
+            raise SetupError(
+                f"Targets of the {self.model.name} model are {y.min():.6g} to {y.max():.6g}; expected 0 to 1.\n"
+                "Give 1 for the positive class and 0 for the other one, or take the model linear for numbers."
+            )
+        return y
 
     # Steps
 
@@ -173,6 +196,16 @@ class Training(ABC):
     @final
     def start_of(self, parameter: Parameter) -> np.ndarray:
         """Starting values of a parameter, the same for the same seed; pages of zeros are taken as they are written."""
+        try:
+            return self._start_of(parameter)
+        except MemoryError:
+            gib = math.prod(parameter.shape) * self.dtype.itemsize / 2**30
+            raise SetupError(
+                f"The parameter {parameter.name} {list(parameter.shape)} needs {gib:,.1f} GiB; memory has less.\n"
+                "Keep fewer features (features), hash them into fewer, or take a smaller width."
+            ) from None
+
+    def _start_of(self, parameter: Parameter) -> np.ndarray:
         if not parameter.deviation:
             return aligned.zeros(parameter.shape, self.dtype)
         number = [one.name for one in self.parameters].index(parameter.name)

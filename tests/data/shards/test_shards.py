@@ -159,11 +159,14 @@ def first(folder, name):
     return folder / "00000" / f"{name}.npy"
 
 
-def rewrite(folder, name, change):
-    """Write an array of the first shard anew, of the same size."""
+def rewrite(folder, name, change, with_hash=True):
+    """Write an array of the first shard anew, of the same size; with its hash, where another check is to notice it."""
     array = np.load(first(folder, name))
     change(array)
     np.save(first(folder, name), array)
+    if with_hash:
+        sha256 = manifest.sha256_of(first(folder, name))
+        edit(folder, lambda table: table["shards"][0]["files"][name].update(sha256=sha256))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +247,7 @@ def test_indices_that_kernels_would_follow_are_checked_when_rows_are_read(tmp_pa
 def test_verifying_finds_what_sizes_do_not_tell(tmp_path):
     stored(tmp_path / "X.sparse", drawn())
     assert data.load("sparse", path=tmp_path / "X.sparse", verify=True).rows == 300
-    rewrite(tmp_path / "X.sparse", "data", lambda values: values.__setitem__(0, 7))
+    rewrite(tmp_path / "X.sparse", "data", lambda values: values.__setitem__(0, 7), with_hash=False)
     assert data.load("sparse", path=tmp_path / "X.sparse").rows == 300
     with pytest.raises(DataError, match=r"data.npy does not hold what was written: its SHA-256 is another"):
         data.load("sparse", path=tmp_path / "X.sparse", verify=True)
@@ -281,3 +284,28 @@ def test_blocks_of_different_widths_make_one_set(tmp_path):
     assert kept.x.read(0, 5).shape == (5, 7)
     assert kept.labels.kind == "classes"
     assert kept.y.tolist() == [0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["data", "indices", "indptr", "y"])
+def test_a_flipped_bit_is_refused_when_the_file_is_first_read(tmp_path, name):
+    """A value that stays plausible is noticed by the hash alone."""
+    stored(tmp_path / "X.sparse", drawn())
+    file = next((tmp_path / "X.sparse").glob(f"*/{name}.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 0x01
+    file.write_bytes(bytes(content))
+    with pytest.raises(DataError, match=rf"{name}.npy does not hold what was written"):
+        data.load("sparse", path=tmp_path / "X.sparse").x.read(0, 300)
+
+
+def test_a_width_beyond_all_memory_is_refused(tmp_path):
+    stored(tmp_path / "X.sparse", drawn())
+    edit(tmp_path / "X.sparse", lambda table: table.update(shape=[table["shape"][0], 10**18]))
+    with pytest.raises(DataError, match="1,000,000,000,000,000,000 features, more than memory has addresses"):
+        data.load("sparse", path=tmp_path / "X.sparse")
+
+
+@pytest.mark.parametrize("path", [None, 3, ["x"]])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(DataError, match=r"sparse: path is .*; expected a path"):
+        data.load("sparse", path=path)

@@ -64,11 +64,16 @@ class ArrayFile:
     It is not mapped into memory: touching a part of a map that another program has cut off ends the process (SIGBUS),
     where a read that ends too soon is refused. Threads may share it, and so may a process and its forks.
 
-    Refused (`DataError`): a file that is missing, cut short, or of another type or shape than `dtype` and `shape`.
+    Refused (`DataError`): a file that is missing, cut short, or of another type or shape than `dtype` and `shape`; at
+    the first read, a file whose SHA-256 is not `sha256`. `verified` are the files whose hash was compared, shared with
+    those who open the file again.
     """
 
-    def __init__(self, path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, path: Path, dtype: np.dtype, shape: tuple[int, ...], sha256: str = "", verified: set[Path] | None = None
+    ) -> None:
         self.path, self.dtype, self.shape = path, dtype, shape
+        self.sha256, self.verified = sha256, set[Path]() if verified is None else verified
         with reading(path, WHAT), path.open("rb") as file:
             header = check_array(file)
             found = f"{path} holds {header.dtype} {list(header.shape)}"
@@ -78,6 +83,13 @@ class ArrayFile:
         weakref.finalize(self, os.close, self.handle)
         self.start = header.start
         self.bytes_row = dtype.itemsize * math.prod(shape[1:])
+
+    def verify(self) -> None:
+        """Compare the file with its hash, the first time; `DataError` if it does not hold what was written."""
+        if self.sha256 and self.path not in self.verified:
+            if sha256_of(self.path) != self.sha256:
+                raise DataError(f"{self.path} does not hold what was written: its SHA-256 is another one. {AGAIN}.")
+            self.verified.add(self.path)
 
     def read(self, first: int, last: int) -> np.ndarray:
         """Elements `first` to `last` along the first axis, in memory."""
@@ -94,6 +106,7 @@ class ArrayFile:
         if out.dtype != self.dtype:
             np.copyto(out, self.read(first, first + len(out)), casting="same_kind")
             return
+        self.verify()
         wanted, at = out.reshape(-1).view(np.uint8).data, 0
         while at < len(wanted):
             count = os.preadv(self.handle, [wanted[at:]], self.start + first * self.bytes_row + at)
@@ -111,6 +124,8 @@ INDICES = ("uint8", "uint16", "int32", "int64")
 """Types that indices may have on disk, narrowest first."""
 VALUES = ("float32", "float64")
 LABELS = ("int64", "float32", "float64", "uint8")
+MOST_FEATURES = 2**47
+"""Largest number of features: a byte for each is the address space of a process."""
 AGAIN = "Convert the data again"
 
 
@@ -274,6 +289,8 @@ def _fault(manifest: Manifest, table: dict[str, Any]) -> str:
     ):
         if value not in allowed:
             return f"{name} is {value!r}, which is none of {', '.join(allowed)}"
+    if manifest.shape[1] > MOST_FEATURES:
+        return f"it has {manifest.shape[1]:,} features, more than memory has addresses"
     reached = 0
     for number, shard in enumerate(manifest.shards):
         if shard.first_row != reached or not {"indptr", "indices", "y"} <= set(shard.files):

@@ -39,6 +39,8 @@ class Shards:
         self.folder = folder
         self.manifest: Manifest = manifests.read(folder)
         self.first_rows = np.array([shard.first_row for shard in self.manifest.shards], np.int64)
+        self.verified = set[Path]()
+        """Files whose hash was compared: each is when it is first read."""
         self.arrays = functools.lru_cache(MOST_OPEN)(self._open)
         self.check_sizes()
 
@@ -68,7 +70,11 @@ class Shards:
     def _open(self, number: int) -> dict[str, ArrayFile]:
         """The arrays of a shard by name."""
         known = self.manifest.arrays(self.manifest.shards[number])
-        return {name: ArrayFile(self._path(number, name), dtype, shape) for name, (dtype, shape) in known.items()}
+        files = self.manifest.shards[number].files
+        return {
+            name: ArrayFile(self._path(number, name), dtype, shape, files[name].sha256, self.verified)
+            for name, (dtype, shape) in known.items()
+        }
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """(shard, first row in it, row behind the last one in it) of rows `start` to `stop`, one for each shard."""
@@ -96,6 +102,7 @@ class Shards:
         for done, (number, name, path) in enumerate(files):
             if sha256_of(path) != self.manifest.shards[number].files[name].sha256:
                 raise DataError(f"{path} does not hold what was written: its SHA-256 is another one. {AGAIN}.")
+            self.verified.add(path)
             tell(done + 1, len(files))
         rows = ShardRows(self, 0, self.manifest.shape[0], np.dtype(self.manifest.dtype))
         for shard in self.manifest.shards:

@@ -17,9 +17,10 @@ def make(path: str | os.PathLike, whole: bool = False, verify: bool = False) -> 
     """The set that was converted into the folder `path`.
 
     Its rows are read as they are trained on, by `StoredBatches`; in memory are its labels, up to 8 bytes a row. With
-    `whole` all is loaded, as of any other set, and can then be thinned, held dense or given fewer features. With
-    `verify` every file is read and compared with its hash before. Refused (`DataError`): a folder that is not whole or
-    from a newer version, files that are missing, damaged, or of another size or type than its manifest says.
+    `whole` all is loaded, as of any other set, and can then be thinned, held dense or given fewer features. Every
+    file is compared with its hash when it is first read; with `verify` all are, before. Refused (`DataError`): a folder
+    that is not whole or from a newer version, files that are missing, damaged, or of another size or type than its
+    manifest says.
     """
     shards = Shards(Path(path))
     if verify:
