@@ -57,7 +57,8 @@ class Setup(_Setup):
     With `launch` graph a whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches,
     with the products of cuBLAS. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call
     on cpu, which reads rows where they stand: csr ones with any update, dense ones with the standard one; a `fused`
-    gradient is computed there as a `row_sparse` one is. With `launch` dual so are csr or dense rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to
+    gradient is computed there as a `row_sparse` one is. With `launch` dual so are csr or dense rows one by one,
+    each by a step of dual variables (`kernels.epochs.dual`): it trains to
     what `sgd` with this decay and an `exact` update, which is the standard one of dense rows, comes to, without a
     learning rate; `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes on cpu, a
     number for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps
