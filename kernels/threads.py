@@ -221,6 +221,16 @@ def get_threads() -> int:
     return 1 if this_thread.is_serial else of_numba.layer().count()
 
 
+def available_threads() -> int:
+    """Threads that this thread's work may be spread over by other means than parallel calls, 1 inside of `serial`.
+
+    The threading layer is not started: a process that only reads a file may be forked afterwards.
+    """
+    if this_thread.is_serial or _is_alone:
+        return 1
+    return get_threads() if of_numba.is_layer_loaded() else numba.config.NUMBA_NUM_THREADS
+
+
 def is_serial(work: int, *, within: bool = False) -> bool:
     """Whether a call of `work` multiply-adds, which is then made, should stay on one thread: see `kernels.choice`.
 

@@ -9,6 +9,7 @@ from tests.support.small_sets import csr, same
 from tests.support.stored_sets import block, blocks, drawn, stored
 from workbench import data, formats
 from workbench.data import DataError
+from workbench.data.files import line_blocks
 from workbench.data.labels.meaning import Wanted
 from workbench.data.shards import shuffling
 from workbench.data.shards.converting import LabelCollector
@@ -36,9 +37,7 @@ def svmlight(path, rows=300, labels=None, first=1, seed=0):
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("labels", [None, ["-1", "+1"], ["0.5", "2", "3"], ["1", "0"]])
 def test_text_is_converted_block_by_block_to_what_reading_it_whole_gives(tmp_path, monkeypatch, first, labels):
-    from workbench.data.sources import svmlight as source
-
-    monkeypatch.setattr(source, "LINES_OF_BLOCK", 64)
+    monkeypatch.setattr(line_blocks, "BYTES", 2000)
     path = svmlight(tmp_path / "rows.svm", labels=labels, first=first)
     stored(tmp_path / "X.sparse", "svmlight", path=path)
     expected = data.load("svmlight", path=path, cache=False)
@@ -72,9 +71,7 @@ def test_faults_of_the_source_leave_nothing(tmp_path, text, parameters, message)
 
 
 def test_rows_of_a_query_are_a_group_and_stay_together(tmp_path, monkeypatch):
-    from workbench.data.sources import svmlight as source
-
-    monkeypatch.setattr(source, "LINES_OF_BLOCK", 7)
+    monkeypatch.setattr(line_blocks, "BYTES", 100)
     path = tmp_path / "rows.svm"
     path.write_text("".join(f"{row % 2} qid:{row // 5} {row % 9 + 1}:1\n" for row in range(60)))
     kept = stored(tmp_path / "X.sparse", "svmlight", path=path)

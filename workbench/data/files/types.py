@@ -62,7 +62,7 @@ _EDGES_HEAD = re.compile(
     rb"(?i)\W*(source|src|from|node_?1|from_?node(_?id)?)\W*[,;\t ]\W*"
     rb"(target|dst|to|node_?2|to_?node(_?id)?)\W*([,;\t ].*)?"
 )
-_WORDS_AS_LABELS = re.compile(rb"[^\s:|,]+(\s+[0-9]+:[^\s:]+)+\s*(#.*)?")
+_WORDS_AS_LABELS = re.compile(rb"(?!(?i:[+-]?(?:nan|inf|infinity)\s))[^\s:|,]+(\s+[0-9]+:[^\s:]+)+\s*(#.*)?")
 _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
 _NUMBERS = re.compile(rb"[+-]?[0-9][0-9.eE+-]*([ \t]+[+-]?[0-9][0-9.eE+-]*)+")

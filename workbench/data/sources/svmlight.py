@@ -1,11 +1,10 @@
 """Text files in the svmlight (LIBSVM) form: a line a row, `label index:value index:value ...`, packed or not."""
 
 import dataclasses
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -14,16 +13,24 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
+from workbench.data.files.line_blocks import line_blocks, map_blocks
 from workbench.data.files.opened import opened, place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.files.types import otherwise, refuse_binary
 from workbench.data.labels.meaning import Wanted
 from workbench.data.shards.converting import blocks_of
-from workbench.data.text.svmlight import first_fault, has_several_labels, holds_row, parse, query_numbers
+from workbench.data.text.svmlight import (
+    csr_of,
+    first_fault,
+    has_several_labels,
+    holds_row,
+    narrowed,
+    query_numbers,
+)
+from workbench.data.text.svmlight_rows import NO_QUERY, InvalidLineError, TextRows, joined, read_rows
 
 LICENCE = "that of the file"
 TEXT = "svmlight text (each line: label column:value ...)"
-LINES_OF_BLOCK = 1 << 13
 
 
 def make(
@@ -50,18 +57,14 @@ def make(
     from_zero = bool(zero_based)
     with reading(path, TEXT):
         try:
-            rows = _read(path, wanted)
+            rows, has_several = _read(path, wanted)
             if zero_based == "auto":
-                from_zero = not rows.columns.nnz or int(rows.columns.indices.min()) == 0
-            x = _counted_from(rows.columns, 0 if from_zero else 1, features)
-            if rows.noticed[b"_"]:
-                _refuse_fault(path, features, from_zero, isinstance(rows.labels, list))
-            groups = query_numbers(path) if rows.noticed[b"qid"] else None
-            place = place_in(path, holds_row)
-            dataset = dataset_of("svmlight", x, rows.labels, wanted, path, LICENCE, place, groups)
-        except DataError:
-            raise
-        except (ValueError, OverflowError):
+                from_zero = not len(rows.columns) or int(rows.columns.min()) == 0
+            x, groups = csr_of(rows, features, from_zero), _groups(rows.queries, path)
+            labels = _tuples(rows) if has_several else rows.labels
+            del rows
+            dataset = dataset_of("svmlight", x, labels, wanted, path, LICENCE, place_in(path, holds_row), groups)
+        except InvalidLineError:
             _refuse_fault(path, features, from_zero, kind == "multilabel" or (not kind and has_several_labels(path)))
             raise
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
@@ -88,19 +91,24 @@ def blocks(
 
 
 def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> Iterator[RowBlock]:
+    def read(text: bytes) -> tuple[scipy.sparse.csr_array, TextRows]:
+        rows = read_rows(text)
+        return csr_of(rows, features, zero_based), rows
+
+    seen = None  # whether the rows before have queries
     with reading(path, TEXT), opened(path) as file:
-        lines = ((number, text) for number, text in enumerate(file, 1) if holds_row(text))
-        groups, row = None, 0
-        while some := list(itertools.islice(lines, LINES_OF_BLOCK)):
-            if groups is None and any(b"qid" in text for _, text in some):
-                groups = query_numbers(path)
-            part, row = None if groups is None else groups[row : row + len(some)], row + len(some)
-            try:
-                yield RowBlock(*parse(some, os.fspath(path), features, zero_based), part)
-            except DataError:
-                if has_several_labels(path):
-                    raise DataError(f"{path} has rows with several labels; say kind = 'multilabel'.") from None
-                raise
+        try:
+            for x, rows in map_blocks(read, line_blocks(file)):
+                groups = _groups(rows.queries, path)
+                if seen not in (None, groups is not None):
+                    query_numbers(path)
+                if len(rows.labels):
+                    seen = groups is not None
+                    yield RowBlock(x, rows.labels, groups)
+        except InvalidLineError as error:
+            if has_several_labels(path):
+                raise DataError(f"{path} has rows with several labels; say kind = 'multilabel'.") from None
+            raise DataError(first_fault(path, features, zero_based) or f"{path} cannot be read: {error}.") from None
 
 
 def _holds_column_zero(path: str | os.PathLike) -> bool:
@@ -116,42 +124,42 @@ def _check(features: int | None, zero_based: bool | str) -> None:
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
 
 
-class _Rows(NamedTuple):
-    """Rows of a file: columns as numbered there; labels, or a tuple of them a row; whether words occur."""
-
-    columns: scipy.sparse.csr_matrix
-    labels: np.ndarray | list
-    noticed: dict[bytes, bool]
-
-
-def _read(path: str | os.PathLike, wanted: Wanted) -> _Rows:
+def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
+    """The rows of the file, values float32, and whether rows have several labels."""
     if wanted.kind == "multilabel":
-        return _parsed(path, several=True)
+        return _read_file(path, several=True), True
     try:
-        return _parsed(path, several=False)
-    except DataError:
-        raise
-    except ValueError:
+        return _read_file(path, several=False), False
+    except InvalidLineError:
         if wanted.kind is None and has_several_labels(path):
-            return _parsed(path, several=True)
+            return _read_file(path, several=True), True
         raise
 
 
-def _parsed(path: str | os.PathLike, several: bool) -> _Rows:
-    from sklearn.datasets import load_svmlight_file  # a second to import, and only these readers need it
+def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
+    def read(text: bytes) -> TextRows:
+        rows = read_rows(text, several)
+        return rows._replace(values=narrowed(rows.values, np.float32))
 
-    noticed = {b"_": False, b"qid": False}  # Python's numbers may hold underscores, svmlight's do not
-    with opened(path, noticing=noticed) as file:
-        columns, labels = load_svmlight_file(file, dtype=np.float64, zero_based=True, multilabel=several)
-    return _Rows(columns, labels, noticed)
+    with opened(path) as file:
+        return joined(map_blocks(read, line_blocks(file)))
 
 
-def _counted_from(x: scipy.sparse.csr_matrix, base: int, features: int | None) -> scipy.sparse.csr_matrix:
-    """The matrix with columns that count from 0 where those of the file count from `base`; as wide as `features`."""
-    width = features if features is not None else int(x.indices.max(initial=base)) + 1 - base
-    if x.nnz and not base <= x.indices.min() <= x.indices.max() < width + base:
-        raise ValueError(f"columns are {x.indices.min()} to {x.indices.max()}, with {width} features from {base} on")
-    return scipy.sparse.csr_matrix((x.data, x.indices - base, x.indptr), shape=(x.shape[0], width))
+def _tuples(rows: TextRows) -> list[tuple[float, ...]]:
+    """The labels of each row, in order."""
+    ends = np.cumsum(rows.label_counts).tolist()
+    labels, starts = rows.labels.tolist(), [0, *ends]
+    return [tuple(sorted(labels[start:end])) for start, end in zip(starts, ends, strict=False)]
+
+
+def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
+    """The queries of rows, None if no row has one; `DataError` with the line if others have."""
+    has_query = queries != NO_QUERY
+    if not has_query.any():
+        return None
+    if not has_query.all():
+        query_numbers(path)
+    return queries
 
 
 def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool) -> None:

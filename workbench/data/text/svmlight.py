@@ -1,10 +1,10 @@
 """Lines of svmlight text, `label column:value column:value ... # comment`, into rows; or what is wrong, and where.
 
-Lines are read by scikit-learn's reader, which is fast and says nothing of where; a block that it refuses, or that holds
-what it lets pass, is read once more line by line for the message.
+Lines are read by compiled code (`svmlight_rows`), which is fast and does not say where an error is; a block that it
+refuses is read once more line by line for the message.
 """
 
-import io
+import contextlib
 import os
 import re
 from array import array
@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError
 from workbench.data.files.opened import opened
+from workbench.data.text.svmlight_rows import InvalidLineError, TextRows, read_rows
 from workbench.formats.compressed import assemble, index_dtype
 
 Line = tuple[int, bytes]
@@ -81,23 +82,40 @@ def parse(
     highest one tells. Refused (`DataError`, with file and line): what is no number, infinite or NaN, columns that are
     negative, beyond `features`, unsorted or twice in a row. `qid:` after the label is passed over.
     """
-    parsed = _read_fast(lines)
-    if parsed is not None:
-        x, y = parsed
-        base = 0 if zero_based else 1
-        columns = x.indices
-        with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
-            values = x.data.astype(dtype)
-        width = features if features is not None else int(columns.max(initial=base - 1)) + 1 - base
-        inside = not len(columns) or (columns.min() >= base and columns.max() < width + base)
-        if inside and np.isfinite(values).all() and np.isfinite(y).all():
-            index_type = index_dtype(len(lines), width, x.nnz)
-            starts, columns = x.indptr.astype(index_type), (columns - base).astype(index_type)
-            return assemble("csr", starts, columns, values, (len(lines), width)), y
+    rows = _read_lines(lines)
+    if rows is not None:
+        with contextlib.suppress(InvalidLineError):
+            return csr_of(rows, features, zero_based, dtype), rows.labels
     for number, text in lines:
         if fault := _fault(text, features, zero_based, np.dtype(dtype)):
             raise DataError(f"{path}:{number}: {fault}")
     raise DataError(f"{path}: lines {lines[0][0]} to {lines[-1][0]} cannot be read as svmlight text.")
+
+
+def csr_of(
+    rows: TextRows, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
+) -> scipy.sparse.csr_array:
+    """The csr matrix [rows, features] of rows read from text, columns counted from 0.
+
+    `InvalidLineError` for columns out of range, and for values that the type does not hold.
+    """
+    base, columns, values = 0 if zero_based else 1, rows.columns, narrowed(rows.values, dtype)
+    width = features if features is not None else int(columns.max(initial=base - 1)) + 1 - base
+    if len(columns) and not base <= columns.min() <= columns.max() < width + base:
+        raise InvalidLineError(f"columns are {columns.min()} to {columns.max()}, with {width} features from {base} on")
+    count = len(rows.starts) - 1
+    index_type = index_dtype(count, width, len(columns))
+    columns = columns.astype(index_type, copy=False)
+    return assemble("csr", rows.starts.astype(index_type), columns - base if base else columns, values, (count, width))
+
+
+def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """Finite values as that type; `InvalidLineError` if it does not hold one."""
+    with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
+        values = values.astype(dtype, copy=False)
+    if not np.isfinite(values).all():
+        raise InvalidLineError(f"a value is beyond {np.dtype(dtype)}")
+    return values
 
 
 def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
@@ -109,17 +127,14 @@ def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool,
     return ""
 
 
-def _read_fast(lines: Sequence[Line]) -> tuple[scipy.sparse.csr_matrix, np.ndarray] | None:
-    from sklearn.datasets import load_svmlight_file  # a second to import, and only these readers need it
-
-    block = b"\n".join(content(text) for _, text in lines)
-    if b"_" in block:  # which Python's numbers may hold and svmlight's do not
-        return None
+def _read_lines(lines: Sequence[Line]) -> TextRows | None:
+    """The rows of the lines; None if a line is wrong, or holds no row."""
+    block = b"\n".join([text for _, text in lines] + [b""])
     try:
-        x, y = load_svmlight_file(io.BytesIO(block), dtype=np.float64, zero_based=True)
-    except (ValueError, OverflowError):
+        rows = read_rows(block)
+    except InvalidLineError:
         return None
-    return (x, y) if x.shape[0] == len(lines) else None
+    return rows if len(rows.labels) == len(lines) else None
 
 
 def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:

@@ -1,0 +1,193 @@
+"""Decimal numbers of text into doubles by compiled code, with the bits that Python's `float` gives.
+
+A number of up to 19 digits is an integer times a power of ten. Where both are doubles, one product or quotient is exact
+(W. D. Clinger, How to read floating point numbers accurately, 1990). Else the integer is multiplied with 128 bits of
+the power of five (D. Lemire, Number parsing at a gigabyte per second, 2021, https://arxiv.org/abs/2101.11408), which
+decides on the bits of every normal double. What is left, denormal numbers and most with more digits, is left to Python:
+`HARD` with the position, so that the caller can do it (`settle`).
+"""
+
+import numpy as np
+
+from kernels.code_cache import njit
+
+BAD, EXACT, HARD = 0, 1, 2
+"""What comes of text: no number, a number, a number that Python has to read."""
+
+SPACE, NEWLINE, PLUS, MINUS, POINT, ZERO, NINE, COLON, COMMA = 32, 10, 43, 45, 46, 48, 57, 58, 44
+MOST_DIGITS = 19
+"""Digits of an integer that 64 bits hold for sure."""
+LEAST_POWER, LARGEST_POWER = -342, 308
+"""Powers of ten that some double of 19 digits needs."""
+MOST_EXPONENT = 1 << 20
+"""Exponents are read up to here: beyond, all numbers are zero or infinite."""
+MARK = np.int64(0x7FFC << 48)
+"""Bits of a NaN, to which the position of a hard number is added; text holds no NaN."""
+
+compiled = njit(nogil=True, error_model="numpy")
+"""Decorator of code that reads text: no arithmetic is reordered, and other threads go on beside it."""
+compiled_inline = njit(nogil=True, error_model="numpy", inline="always")
+
+TENS = np.array([10.0**power for power in range(23)])
+"""Powers of ten that are doubles."""
+
+
+def _powers_of_five() -> np.ndarray:
+    """The first 128 bits of 5**q for every power, as uint64 [powers, 2]: rounded down, of negative powers up."""
+    rows = []
+    for power in range(LEAST_POWER, LARGEST_POWER + 1):
+        if power >= 0:
+            value = 5**power
+            bits = value << 128 >> value.bit_length()
+        else:
+            divisor = 5**-power
+            bits = (1 << (127 + divisor.bit_length())) // divisor + 1
+        rows.append((bits >> 64, bits & (2**64 - 1)))
+    return np.array(rows, np.uint64)
+
+
+FIVES = _powers_of_five()
+
+
+@compiled_inline
+def _product(a, b):
+    """The high and low 64 bits of a product of uint64."""
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_high, a_low, b_high, b_low = a >> half, a & low, b >> half, b & low
+    small, left, right = a_low * b_low, a_high * b_low, a_low * b_high
+    middle = left + (small >> half)
+    middle_low = (middle & low) + right
+    return a_high * b_high + (middle >> half) + (middle_low >> half), (middle_low << half) | (small & low)
+
+
+@compiled
+def _scaled(digits, power):
+    """(bits, state) of the double next to digits * 10**power, digits a uint64 from 1 on."""
+    if power < LEAST_POWER or power > LARGEST_POWER:
+        return np.uint64(0), HARD
+    one, zeros, width = np.uint64(1), 0, np.uint64(32)
+    shifted = digits
+    while width:  # zeros before the first bit
+        if not shifted >> (np.uint64(64) - width):
+            shifted <<= width
+            zeros += np.int64(width)
+        width >>= one
+    row = power - LEAST_POWER
+    high, low = _product(shifted, FIVES[row, 0])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
+        more, _ = _product(shifted, FIVES[row, 1])
+        low += more
+        high += np.uint64(more > low)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and not -27 <= power <= 55:
+        return np.uint64(0), HARD
+    upper = high >> np.uint64(63)
+    shift = upper + np.uint64(9)
+    mantissa = high >> shift
+    exponent = (((152170 + 65536) * power) >> 16) + 63 + np.int64(upper) - zeros + 1023
+    if exponent <= 0 or exponent >= 0x7FF:
+        return np.uint64(0), HARD
+    if low <= one and -4 <= power <= 23 and mantissa & np.uint64(3) == one and mantissa << shift == high:
+        mantissa &= ~one  # halfway between two doubles: to the even one
+    mantissa = (mantissa + (mantissa & one)) >> one
+    if mantissa >= np.uint64(2) << np.uint64(52):
+        mantissa = one << np.uint64(52)
+        exponent += 1
+        if exponent >= 0x7FF:
+            return np.uint64(0), HARD
+    mantissa &= ~(one << np.uint64(52))
+    return mantissa | (np.uint64(exponent) << np.uint64(52)), EXACT
+
+
+@compiled
+def _rounded(digits, power, is_cut):
+    """(double, state) of digits * 10**power; where digits were cut off, of all numbers that begin so."""
+    bits, state = _scaled(digits, power)
+    if state == EXACT and is_cut:
+        above, state = _scaled(digits + np.uint64(1), power)
+        state = HARD if above != bits else state
+    return np.uint64(bits).view(np.float64), state
+
+
+@compiled
+def read_number(text, at):
+    """(double, position behind it, state) of the number that begins at a position of the text, which ends its line.
+
+    A number is `[+-]digits[.digits][e[+-]digits]`, with a digit before or after the point.
+    """
+    sign = text[at]
+    is_negative = sign == MINUS
+    if is_negative or sign == PLUS:
+        at += 1
+    digits, start = np.uint64(0), at
+    while ZERO <= text[at] <= NINE:
+        digits = digits * np.uint64(10) + np.uint64(text[at] - ZERO)
+        at += 1
+    count, power = at - start, 0
+    if text[at] == POINT:
+        at += 1
+        point = at
+        while ZERO <= text[at] <= NINE:
+            digits = digits * np.uint64(10) + np.uint64(text[at] - ZERO)
+            at += 1
+        power = point - at
+        count -= power
+    if not count:
+        return 0.0, at, BAD
+    behind = at
+    if text[at] | 32 == 101:  # e or E
+        at += 1
+        is_small = text[at] == MINUS
+        if is_small or text[at] == PLUS:
+            at += 1
+        first, exponent = at, 0
+        while ZERO <= text[at] <= NINE:
+            exponent = min(exponent * 10 + np.int64(text[at] - ZERO), MOST_EXPONENT)
+            at += 1
+        if at == first:
+            return 0.0, at, BAD
+        power += -exponent if is_small else exponent
+    is_cut = False
+    if count > MOST_DIGITS:
+        digits, power, is_cut = _first_digits(text, start, behind, power)
+    if not digits:
+        return (-0.0 if is_negative else 0.0), at, HARD if is_cut else EXACT
+    if digits <= np.uint64(1 << 53) and -22 <= power <= 22 and not is_cut:
+        value = np.float64(np.int64(digits))
+        value, state = (value / TENS[-power] if power < 0 else value * TENS[power]), EXACT
+    else:
+        value, state = _rounded(digits, power, is_cut)
+    return (-value if is_negative else value), at, state
+
+
+@compiled
+def _first_digits(text, start, stop, power):
+    """(the first 19 digits that count, their power of ten, whether others than zeros follow)."""
+    digits, count, is_cut = np.uint64(0), 0, False
+    for at in range(start, stop):
+        if text[at] == POINT:
+            continue
+        digit = np.uint64(text[at] - ZERO)
+        if count == MOST_DIGITS:
+            power += 1
+            is_cut |= digit != 0
+        elif count or digit:
+            digits = digits * np.uint64(10) + digit
+            count += 1
+    return digits, power, is_cut
+
+
+@compiled
+def marked(at):
+    """The NaN that stands for the hard number at that position."""
+    return np.int64(MARK | at).view(np.float64)
+
+
+def settle(values: np.ndarray, text: bytes) -> None:
+    """Put the numbers that Python reads in the place of the marks in `values`, float64, 1-D, changed in place."""
+    bits = values.view(np.int64)
+    for place in np.flatnonzero(np.isnan(values)):
+        at = int(bits[place] & ~MARK)
+        stop = at
+        while chr(text[stop]) in "+-.eE0123456789":
+            stop += 1
+        values[place] = float(text[at:stop])
