@@ -20,9 +20,9 @@ AHEAD = 2
 """Blocks a thread that are read before their results are asked for."""
 
 
-def line_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Cut a file into blocks of about `BYTES` that end with a line end; the last line gets one if it has none."""
-    while block := file.read(BYTES):
+def line_blocks(file: BinaryIO, size: int | None = None) -> Iterator[bytes]:
+    """Cut a file into blocks of about `size` bytes that end with a line end; the last line gets one if it has none."""
+    while block := file.read(BYTES if size is None else size):
         if not block.endswith(b"\n"):
             block += file.readline()
         yield block if block.endswith(b"\n") else block + b"\n"

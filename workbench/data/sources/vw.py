@@ -17,7 +17,7 @@ from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.labels.meaning import Wanted
 from workbench.data.shards.shuffling import together
 from workbench.data.text import vowpal_wabbit
-from workbench.formats.compressed import assemble
+from workbench.formats.compressed import assemble, index_dtype
 
 LICENCE = "that of the file"
 IMPORTANCE = ("refused", "ignored")
@@ -114,8 +114,9 @@ def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
     if rows.are_numbers:
         indices, width = rows.columns, int(rows.columns.max(initial=0)) + 1
     else:
-        indices, width = (rows.columns & (2**bits - 1)).astype(np.int64), 2**bits
-    return assemble("csr", rows.indptr, indices, rows.values, (len(rows.labels), width))
+        indices, width = rows.columns & (2**bits - 1), 2**bits
+    dtype, values = index_dtype(len(rows.labels), width, len(indices)), rows.values.astype(np.float32)
+    return assemble("csr", rows.indptr.astype(dtype), indices.astype(dtype), values, (len(rows.labels), width))
 
 
 def _checked(

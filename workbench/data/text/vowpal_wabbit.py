@@ -1,5 +1,8 @@
 """Lines of Vowpal Wabbit's text, `label [importance] [tag]|namespace[:weight] name[:value] ... |...`, into rows.
 
+Compiled code reads them (`vowpal_wabbit_rows`). A block that it refuses is read once more by Python, which says what is
+wrong, and reads numbers that compiled code leaves to it.
+
 Names become columns by the hash of that program: MurmurHash3 (x86, 32 bit) of the name, with the hash of its namespace
 as the seed; a name that is a whole number is the sum of the two instead. The default namespace has the hash 0.
 Source: https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Input-format, and `hashstring` there.
@@ -13,15 +16,15 @@ from typing import NamedTuple, final
 import numpy as np
 
 from workbench.data.errors import DataError
+from workbench.data.files.line_blocks import line_blocks, map_blocks
 from workbench.data.files.opened import opened
 from workbench.data.files.types import otherwise
+from workbench.data.text.vowpal_wabbit_rows import LARGEST, BlockRows, read_rows
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 22
 """Bytes of lines that are turned into arrays at once."""
 MOST_NAMES = 1 << 20
 """Names whose hashes are remembered, at most."""
-LARGEST = 2**31 - 1
-"""Largest whole number that is taken as the number of a column."""
 
 _DEFAULT = b""
 
@@ -57,17 +60,24 @@ def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Ite
     """The rows of the file, some lines at a time; `DataError` names the line that is malformed.
 
     With `hashed` names are hashed even where all are numbers. Else the first part with other names ends the reading: it
-    is the last one, and not of numbers. Memory holds one block of lines, 12 to 16 bytes an entry.
+    is the last one, and not of numbers. Memory holds some blocks of lines, 12 to 16 bytes an entry.
     """
     reading = _Reading(os.fspath(path), hashed, ignores_importance)
+
+    def parse(text: bytes) -> tuple[bytes, BlockRows | int]:
+        return text, read_rows(text, ignores_importance)
+
     with opened(path) as file:
         first = 1
-        while lines := file.readlines(AT_ONCE):
-            rows = reading.rows(lines, first)
+        for text, block in map_blocks(parse, line_blocks(file, AT_ONCE)):
+            if isinstance(block, int):  # lines of a block that compiled code does not read, or that is wrong
+                rows, lines = reading.rows(text.split(b"\n"), first), block
+            else:
+                rows, lines = reading.of_block(block), block.lines
             yield rows
             if not (hashed or rows.are_numbers):
                 return
-            first += len(lines)
+            first += lines
 
 
 @final
@@ -101,6 +111,15 @@ class _Reading:
     def __init__(self, path: str, hashed: bool, ignores_importance: bool) -> None:
         self.path, self.hashed, self.ignores_importance = path, hashed, ignores_importance
         self.namespaces: dict[bytes, _Hashes] = {}
+
+    def of_block(self, block: BlockRows) -> Rows:
+        """Rows of a block that compiled code has read."""
+        if block.namespace is not None and block.namespace not in self.namespaces:
+            self.namespaces[block.namespace] = _Hashes(block.namespace)
+        has_one = len(self.namespaces) < 2 and not block.has_several
+        are_numbers = not self.hashed and has_one and block.numbers is not None
+        columns = block.numbers if are_numbers and block.numbers is not None else block.hashes
+        return Rows(block.labels, block.starts, columns, block.values, are_numbers)
 
     def rows(self, lines: Sequence[bytes], first: int) -> Rows:
         """Rows of those lines, of which the first has that number."""
