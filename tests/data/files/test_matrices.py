@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from tests.support.mutations import damaged_bytes, draws, tried
 from workbench import data, formats
 from workbench.data import DataError
-from workbench.data.files import matrix_market
+from workbench.data.files import line_blocks
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrices import read_matrix
 from workbench.data.files.matrix_market import read_market
@@ -86,6 +86,17 @@ def test_what_scipy_writes_is_read(tmp_path, seed, symmetry, field):
     np.testing.assert_array_equal(read_market(tmp_path / "x.mtx").toarray(), dense)
 
 
+def test_values_have_the_bits_of_scipys_reader(tmp_path):
+    rng = np.random.default_rng(4)
+    values = rng.standard_normal(500) * 10.0 ** rng.integers(-320, 300, 500)
+    scipy.io.mmwrite(tmp_path / "x.mtx", sp.coo_array((values, (np.arange(500), np.arange(500)[::-1]))), precision=17)
+    made, expected = read_market(tmp_path / "x.mtx"), scipy.io.mmread(tmp_path / "x.mtx")
+    np.testing.assert_array_equal(made.data.view(np.int64), expected.data.view(np.int64))
+    assert made.data.tolist() == values.tolist()
+    for own, other in zip(made.coords, expected.coords, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
 def test_duplicates_are_summed_and_zeros_stay_stored(tmp_path):
     made = load(tmp_path, FILES["duplicates and zeros"])
     assert (made.x.data.tolist(), made.facts["duplicate_entries"]) == ([3, 0, 1], 1)
@@ -154,7 +165,7 @@ def test_a_file_that_claims_more_than_it_has_is_refused(tmp_path):
 
 
 def test_entries_that_cross_blocks_are_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(matrix_market, "BLOCK", 3)
+    monkeypatch.setattr(line_blocks, "BYTES", 3)
     np.testing.assert_array_equal(load(tmp_path, FILES["real"]).x.toarray(), by_hand(FILES["real"]).astype(np.float32))
 
 
