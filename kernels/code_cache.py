@@ -20,13 +20,15 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
 from kernels import bounds
-from kernels.private.of_numba import Dispatcher, FileCache, Intrinsic, definition_of, keep_code_in
+from kernels.private.of_numba import Dispatcher, FileCache, Intrinsic, config, definition_of, keep_code_in
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype, numba.types.Type)
 """Types of values that their text tells apart."""
@@ -40,16 +42,16 @@ class CodeCache(FileCache):
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         python = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
         folder = None  # Numba's own choice, a folder for each path
-        if numba.config.CACHE_DIR:  # of all checkouts
-            folder = str(Path(numba.config.CACHE_DIR) / function.__module__.partition(".")[0])
+        if config.CACHE_DIR:  # of all checkouts
+            folder = str(Path(config.CACHE_DIR) / function.__module__.partition(".")[0])
         super().__init__(function, folder, f"{name}-{digest[:16]}.{python}", digest)
 
-    def load_overload(self, sig, target_context):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled version of a signature, or None."""
         with self._alone():
             return super().load_overload(sig, target_context)
 
-    def save_overload(self, sig, data):
+    def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled version of a signature."""
         with self._alone():
             super().save_overload(sig, data)
@@ -78,10 +80,10 @@ class LateCache:
         return getattr(self.cache, name)
 
 
-def njit(**options: object) -> Callable:
+def njit(**options: Any) -> Callable[[Function], Function]:
     """`numba.njit` with these options, for functions whose code is kept on disk; with checks where `bounds` is on."""
 
-    def decorate(function: Callable) -> Callable:
+    def decorate(function: Function) -> Function:
         dispatcher, own = numba.njit(**options)(function), dict(options)
         keep_code_in(LateCache(function, own), dispatcher)
         bounds.enrol(dispatcher, own)
@@ -90,7 +92,7 @@ def njit(**options: object) -> Callable:
     return decorate
 
 
-_INLINED: dict[str, object] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+_INLINED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
 _INLINED |= {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
@@ -99,7 +101,7 @@ def folder_of(dispatcher: Any) -> Path:
     return Path(CodeCache(dispatcher.py_func).cache_path)
 
 
-def inlined(function: Callable) -> Callable:
+def inlined(function: Function) -> Function:
     """Decorate what only compiled functions call: it becomes a part of each of them, and is kept with them alone.
 
     It counts no references, which whoever calls the outermost function holds, and so makes no arrays but views.
@@ -188,15 +190,24 @@ _IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.M)
 @functools.cache
 def files_of(module: str) -> frozenset[str]:
     """A module of this project and all that it imports of it, those that these import, and so on."""
-    modules, waiting = set(), [module]
+    modules: set[str] = set()
+    waiting = [module]
     while waiting:
         if (name := waiting.pop()) in modules:
             continue
         modules.add(name)
-        for package, names in _IMPORT.findall(Path(sys.modules[name].__file__).read_text(encoding="utf-8")):
+        for package, names in _IMPORT.findall(_source_of(name).read_text(encoding="utf-8")):
             words = [f"{package}.{word}" if package else word for word in re.findall(r"[\w.]+", names)]
             waiting += [word for word in (package, *words) if word.startswith("kernels.") and word in sys.modules]
     return frozenset(modules)
+
+
+def _source_of(module: str) -> Path:
+    """Return the path of the source file of an imported module."""
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None:
+        raise TypeError(f"The module {module} has no source file, so its code has no digest.")
+    return Path(file)
 
 
 def digest_of_files(module: str) -> str:
@@ -207,8 +218,7 @@ def digest_of_files(module: str) -> str:
 @functools.cache
 def _module(name: str) -> bytes:
     """A file of this project by its text; a library by its name and version."""
-    module = sys.modules.get(name)
-    if _is_ours(name) and getattr(module, "__file__", None):
-        return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
+    if _is_ours(name) and getattr(sys.modules.get(name), "__file__", None):
+        return hashlib.sha256(_source_of(name).read_bytes()).digest()
     library = sys.modules.get(name.split(".")[0])
     return f"{name} {getattr(library, '__version__', '')}".encode()

@@ -92,9 +92,13 @@ def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, 
     for place, (name, _, _, end) in enumerate(operands):
         if not end:
             continue
-        sign, of, plus = re.fullmatch(SIGN, end).groups()
-        source, axis, more = letters.get(of) or ((names.index(of) if of else None), None, 0)
-        declared.append(Content(place, name, sign, source, axis, int(plus or 0) - more))
+        match = re.fullmatch(SIGN, end)
+        if match is None:
+            raise ValueError(end)
+        sign, of, plus = match.groups()
+        limit: tuple[int | None, int | None, int]
+        limit = letters[of] if of in letters else (names.index(of) if of else None, None, 0)
+        declared.append(Content(place, name, sign, limit[0], limit[1], int(plus or 0) - limit[2]))
     return tuple(declared)
 
 
@@ -297,13 +301,17 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         """The cost of two calls."""
         work = Counter(dict(self.work)) + Counter(dict(other.work))
-        sums = (getattr(self, name) + getattr(other, name) for name in ("flops", "bytes_compulsory", "bytes_gather"))
-        return Cost(*sums, tuple(work.items()))
+        return Cost(
+            self.flops + other.flops,
+            self.bytes_compulsory + other.bytes_compulsory,
+            self.bytes_gather + other.bytes_gather,
+            tuple(work.items()),
+        )
 
     def over(self, count: int) -> "Cost":
         """The cost of one of so many calls that together have this."""
-        parts = (number // count for number in (self.flops, self.bytes_compulsory, self.bytes_gather))
-        return Cost(*parts, tuple((kind, much // count) for kind, much in self.work))
+        work = tuple((kind, amount // count) for kind, amount in self.work)
+        return Cost(self.flops // count, self.bytes_compulsory // count, self.bytes_gather // count, work)
 
 
 @dataclass(frozen=True)
@@ -389,11 +397,15 @@ class Kernel:
             object.__setattr__(self, "gpu", gpu_checked(self))
 
     @functools.cached_property
-    def trusted(self) -> Callable | None:
-        """The cpu twin without a check of what operands hold; made when it is asked for, which takes as long as many
-        calls."""
+    def trusted(self) -> Callable[..., Any]:
+        """CPU implementation that checks dtypes and shapes of its operands but not their contents (index ranges).
+
+        Compiled on first access, which takes as long as many calls. Raises KernelError without a CPU implementation.
+        """
         raw, _ = self._raw
-        return raw and _behind_checks(self, raw)
+        if raw is None:
+            raise KernelError(f"{self.name} has no CPU implementation.")
+        return _behind_checks(self, raw)
 
     def bind(self, *arrays: np.ndarray) -> Callable[..., Any] | None:
         """The trusted twin on these very arrays, checked once: a function of the numbers that follow them in a call.
@@ -416,6 +428,8 @@ class Kernel:
     def _checked(self) -> Callable:
         """The cpu twin with all checks."""
         raw, fault = self._raw
+        if raw is None:
+            raise KernelError(f"{self.name} has no CPU implementation.")
 
         def with_contents(*args: Any) -> Any:
             if wrong := fault(args):
@@ -478,6 +492,8 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
     """The preparation of a rival behind the same checks, where its arrays are NumPy's."""
     raw = kernel.prepare
+    if raw is None:
+        raise KernelError(f"{kernel.name} has no preparation.")
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:

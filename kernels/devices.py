@@ -202,7 +202,8 @@ class _Graph:
     """Work as a CUDA graph, captured in the first call: nothing of it runs then, and none of it may be compiled."""
 
     def __init__(self, module: ModuleType, work: Callable[[], None]) -> None:
-        self.cuda, self.work, self.graph = module.cuda, work, None
+        self.cuda, self.work = module.cuda, work
+        self.graph: Any = None
 
     def run(self) -> None:
         """Launch the graph in the current stream."""

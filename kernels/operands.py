@@ -1,6 +1,7 @@
 """Operands of a call: the types that they may have, and the check of types and shapes that says what is wrong."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class KernelError(ValueError):
     """A kernel was declared or called wrongly; the message says what came, what is allowed and what to do."""
 
 
-def check_operands(kernel: "Kernel", args: tuple, array_type: type = np.ndarray) -> bool:
+def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] = np.ndarray) -> bool:
     """Check kinds and shapes of a call with arrays of `array_type`; whether NumPy arrays are writable and C-contiguous.
 
     Raises `KernelError`.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numba import prange
+from numpy.typing import DTypeLike
 
 from kernels import radix, reused, small_sort
 from kernels.contract import KernelError
@@ -125,7 +126,7 @@ def row_length(rows: int, entries: int, longest: int) -> int:
     return longest if rows and rows * longest == entries else -1
 
 
-def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
+def index_type(largest: int, least: DTypeLike = np.int32) -> np.dtype:
     """The type of positions up to `largest`: `least`, or int64 where that is too narrow."""
     return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
 
@@ -148,6 +149,8 @@ def sort_segments(
     """Group entries by column: (distinct columns int64 [U], where each starts [U + 1], permutation [z])."""
     starts = np.array([0, indices.size], index_type(indices.size, indices.dtype))
     ordered = radix.sort(starts, _plain(indices), n_columns, kind or index_type(indices.size))
+    if ordered.permutation is None:  # with values alone
+        raise KernelError("The sort returned no permutation; expected one for a sort without values.")
     return ordered.columns, ordered.segments, ordered.permutation
 
 
@@ -178,7 +181,7 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.nd
         _gather(of_entry, permutation, rows)
     shape = starts.size - 1, int(n_columns)
     length = row_length(shape[0], indices.size, longest)
-    run, kept = int(_extremes(segments)[1]), [] if ordered is None else [values, ordered]
+    run, kept = int(_extremes(segments)[1]), [] if values is None or ordered is None else [values, ordered]
     return BatchPlan(shape, columns, segments, rows, permutation, run, length, longest, kept=kept)
 
 

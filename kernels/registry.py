@@ -14,11 +14,21 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import Generic, TypeVar
+from types import FrameType
+from typing import Generic, Protocol, TypeVar
 
 from kernels.contract import Kernel, KernelError
 
-Entry = TypeVar("Entry")
+
+class Named(Protocol):
+    """An object with a `name`, unique in its registry."""
+
+    @property
+    def name(self) -> str:
+        """Name by which the registry finds the entry."""
+
+
+Entry = TypeVar("Entry", bound=Named)
 
 
 registries: list["Registry"] = []
@@ -141,7 +151,7 @@ def _reason(module: str, error: Exception) -> str:
 
 def _namespace_on_its_way_in() -> dict | None:
     """The names of the module that is being run, from which a call comes; None for a call that none makes."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     return frame.f_globals if frame is not None and _is_live(frame.f_globals) else None

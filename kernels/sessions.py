@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from kernels import devices
 from kernels.gpu.dense_products import DenseProducts
@@ -50,7 +51,7 @@ class Session(ABC):
         """Wait, on the host, until `mark` is passed."""
 
     @abstractmethod
-    def pinned(self, shape: int | tuple[int, ...], dtype: object) -> np.ndarray:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Host memory with any content that `fill` can copy from."""
 
     @abstractmethod
@@ -115,12 +116,12 @@ class CudaSession(Session):
         """Wait for an event as the driver does."""
         mark.synchronize()  # synchronize!
 
-    def pinned(self, shape: int | tuple[int, ...], dtype: object) -> np.ndarray:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An array from CuPy's pool of page-locked memory, which takes it back with the array."""
-        size, dtype = int(np.prod(shape)), np.dtype(dtype)
+        size, kind = int(np.prod(shape)), np.dtype(dtype)
         if not size:
-            return np.empty(shape, dtype)
-        return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(size * dtype.itemsize), dtype, size).reshape(shape)
+            return np.empty(shape, kind)
+        return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(size * kind.itemsize), kind, size).reshape(shape)
 
     def fill(self, target: Any, pinned: np.ndarray) -> None:
         """Copy pinned memory to `target` in the current stream."""

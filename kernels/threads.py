@@ -127,16 +127,16 @@ def choose_layer() -> str:
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, when libgomp is loaded
     if "NUMBA_THREADING_LAYER" not in os.environ:
-        numba.config.THREADING_LAYER = available_layers()[0]
+        of_numba.config.THREADING_LAYER = available_layers()[0]
     if "NUMBA_NUM_THREADS" not in os.environ and not of_numba.is_layer_loaded():
-        most = max(int(min(cores(), numba.config.NUMBA_NUM_THREADS)), 1)
-        numba.config.NUMBA_NUM_THREADS = most
-    return numba.config.THREADING_LAYER
+        most = max(int(min(cores(), of_numba.config.NUMBA_NUM_THREADS)), 1)
+        of_numba.config.NUMBA_NUM_THREADS = most
+    return of_numba.config.THREADING_LAYER
 
 
 def set_threads(count: int) -> None:
     """Run the following parallel calls of this process on `count` threads (`ValueError` if not 1..cores)."""
-    most = 1 if _is_alone else numba.config.NUMBA_NUM_THREADS
+    most = 1 if _is_alone else of_numba.config.NUMBA_NUM_THREADS
     if not 1 <= count <= most:
         raise ValueError(f"threads is {count}; this process can use 1 to {most}.{_ALONE if _is_alone else ''}")
     numba.set_num_threads(count)
@@ -280,7 +280,7 @@ def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
 
 def may_overlap() -> bool:
     """Whether two threads may make parallel calls at the same time: the layer `workqueue` ends the process then."""
-    return numba.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
+    return of_numba.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
 
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
@@ -341,7 +341,7 @@ def parts() -> int:
     return PARTS * get_threads()
 
 
-def specializations(function: Callable) -> int:
+def specializations(function: Any) -> int:
     """Number of versions of a compiled function in this process; a test asserts that a second call adds none."""
     return len(function.signatures)
 

@@ -9,6 +9,8 @@ multiplied by 2 ** 112, since the zeros of the exponents differ. The product is 
 True
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import prange
 
@@ -79,13 +81,16 @@ def widen_rows(source: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     if not structure.in_range(rows, source.shape[0]):
         wrong = rows[(rows < 0) | (rows >= source.shape[0])][0]
         raise KernelError(f"rows has {wrong}; the matrix has the rows 0 to {source.shape[0] - 1}.")
-    arrays: tuple[np.ndarray, ...]
     if source.dtype == np.uint8:
-        serial, parallel, arrays = _bytes, _bytes_parts, (source, rows, out)
+        _run(_bytes, _bytes_parts, (source, rows, out))
     else:
         single = out if out.dtype == np.float32 else reused.empty(out.size, np.float32).reshape(out.shape)
-        serial, parallel = _halves, _halves_parts
-        arrays = (source.view(np.uint16), rows, single.view(np.uint32), single, out)
+        _run(_halves, _halves_parts, (source.view(np.uint16), rows, single.view(np.uint32), single, out))
+
+
+def _run(serial: Callable[..., None], parallel: Callable[..., None], arrays: tuple[np.ndarray, ...]) -> None:
+    """Widen `arrays` (source [M, D], rows [R], ..., out [R, D]) on one thread or on several, by the size of `out`."""
+    rows, out = arrays[1], arrays[-1]
     if is_serial(out.size // WIDENED):
         serial(*arrays, 0, rows.size)
     else:

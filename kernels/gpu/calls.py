@@ -17,6 +17,8 @@ def checked(kernel: "Kernel") -> Callable:
     A non-contiguous input is seen through a copy, and a non-contiguous output written through one.
     """
     raw, parsed = kernel.gpu, kernel.parsed
+    if raw is None:
+        raise KernelError(f"{kernel.name} has no CUDA implementation.")
     arrays = [place for place, (_, kind, _) in enumerate(parsed) if kind != "s"]
     written = [place for place in arrays if parsed[place][0] in kernel.writes]
 

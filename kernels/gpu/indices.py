@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from kernels import devices
 from kernels.contract import KernelError
@@ -25,7 +26,7 @@ def is_wide(array: Any) -> bool:
     return array.dtype.itemsize == 8
 
 
-def scan(counts: Any, dtype: np.dtype) -> Any:
+def scan(counts: Any, dtype: DTypeLike) -> Any:
     """starts [n + 1] of `dtype`: the running sum of counts int64 [n], 0 first and the total last."""
     device, size = devices.of(counts), counts.size
     tiles = max(-(-size // TILE), 1)

@@ -43,9 +43,18 @@ def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
     return decorate
 
 
+def _parse(operand: str) -> tuple[str, str, str]:
+    """Split an operand's declaration `name:kind[axes]` into name, kind and axes."""
+    match = _OPERAND.fullmatch(operand)
+    if match is None:
+        raise KernelError(f"Invalid operand {operand!r}; expected name:kind[axes], as in 'g:f[U,N]'.")
+    name, kind, axes = match.groups()
+    return name, kind, axes
+
+
 def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, function: Callable) -> Any:
     """Call `function` with the arrays `args` as `operands` describe them, through copies where they have gaps."""
-    parsed = [_OPERAND.fullmatch(text).groups() for text in operands.split()]
+    parsed = [_parse(text) for text in operands.split()]
     if len(args) != len(parsed):
         raise KernelError(f"{name} takes {len(parsed)} arrays ({operands}), not {len(args)}.")
     device = devices.of(args[0])

@@ -20,7 +20,8 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Step every row: weights [D, N], states, gradient [D, N], then the rule's numbers."""
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        updates.lazy(update_rule, arrays, None, *gradient, settings, rounding)
+        (gradients,) = gradient
+        updates.lazy(update_rule, arrays, None, gradients, settings, rounding)
 
     _call("dense", rule, "gradient:f[D,N]", args, step)
 
@@ -29,7 +30,8 @@ def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Step the rows named: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's numbers."""
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        updates.lazy(update_rule, arrays, *gradient, settings, rounding)
+        rows, gradients = gradient
+        updates.lazy(update_rule, arrays, rows, gradients, settings, rounding)
 
     _call("lazy", rule, "rows:l[U] gradient:f[U,N]", args, step)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from kernels.contract import KernelError
 from kernels.gpu.row_sums import UNKNOWN, Lengths
@@ -86,6 +87,7 @@ class Layout:
         rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
         value = self.targets.dtype
+        kinds: dict[str, tuple[tuple[int, ...], DTypeLike]]
         kinds = {"indptr": ((rows + 1,), of_csr), "indices": ((entries,), of_csr), "data": ((entries,), value)}
         kinds |= {"columns": ((touched,), np.int64), "segments": ((touched + 1,), of_plan)}
         kinds |= {"rows": ((entries,), of_plan), "values": ((entries,), value)}

@@ -4,6 +4,7 @@ How many rows a batch has and how many columns it touches is read on the device,
 batches of a slot.
 """
 
+import functools
 from typing import Any, final
 
 import numpy as np
@@ -45,7 +46,7 @@ class Step(InSlots[CsrSlot]):
         buffers = make_buffers(session, layout)
         self.slots = [CsrSlot(session, layout, buffers) for _ in range(slots)]
         self.queue(self.slots[0], self._whole)  # of no rows: it changes nothing, and compiles what no graph can hold
-        self.graphs = [self.device.recorded(lambda slot=slot: self._whole(slot)) for slot in self.slots]
+        self.graphs = [self.device.recorded(functools.partial(self._whole, slot)) for slot in self.slots]
 
     @property
     def nbytes(self) -> int:

@@ -15,9 +15,12 @@ from kernels.private import missing, part
 cgutils = part("numba.core.cgutils")
 Dispatcher = part("numba.core.dispatcher.Dispatcher")
 Intrinsic = part("numba.core.extending._Intrinsic")
-FunctionCache = part("numba.core.caching.FunctionCache")
+FunctionCache: Any = part("numba.core.caching.FunctionCache")
 IndexDataCacheFile = part("numba.core.caching.IndexDataCacheFile")
 _parallel = part("numba.np.ufunc.parallel")
+
+config: Any = numba.config
+"""Numba's settings, which it defines at run time."""
 
 
 class FileCache(FunctionCache):
@@ -28,10 +31,10 @@ class FileCache(FunctionCache):
         for attribute in ("_cache_path", "_cache_file", "_index_key"):
             if not hasattr(self, attribute):
                 raise missing(f"numba.core.caching.FunctionCache.{attribute}")
-        self._cache_path = folder or self._cache_path
+        self._cache_path: str = folder or self._cache_path
         self._cache_file = IndexDataCacheFile(self._cache_path, name, digest)
 
-    def _index_key(self, sig, codegen):
+    def _index_key(self, sig: Any, codegen: Any) -> tuple:
         """A version by its types and the processor: the rest is told apart by `digest`.
 
         Numba takes what the function closes over too, pickled with all that it refers to: that may be what cannot be
@@ -54,7 +57,7 @@ def definition_of(intrinsic: Any) -> Any:
     return getattr(intrinsic, "_defn", intrinsic)
 
 
-def define(symbol: str, address: int) -> None:
+def define(symbol: str, address: int | None) -> None:
     """Let compiled code call the function at `address` by that name."""
     llvmlite.binding.add_symbol(symbol, address)
 

@@ -51,8 +51,17 @@ def tf32_dense_t_dense(x, g, out):
 
 def _register(library: str, name: str, gpu: Callable) -> None:
     rivalled = f"blas.{name}"
-    own = {"cpu": None, "gpu": gpu, "unavailable": UNAVAILABLE}
-    register(replace(get(rivalled), name=f"{library}.{name}", rival_of=rivalled, **own))
+    ours = get(rivalled)
+    register(
+        replace(
+            ours,
+            name=f"{library}.{name}",
+            rival_of=rivalled,
+            cpu=None,
+            gpu=gpu,
+            unavailable=UNAVAILABLE,
+        )
+    )
 
 
 _register("cublas", "dense_dense", dense_dense)

@@ -91,7 +91,7 @@ def _best(product: _Product) -> int:
             end.record()
         end.synchronize()  # synchronize!
         seconds[algorithm] = cuda.get_elapsed_time(start, end)
-    return min(seconds, key=seconds.get)
+    return min(seconds, key=seconds.__getitem__)
 
 
 def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], None]:
@@ -145,8 +145,18 @@ def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
 
 
 def _register(library: str, name: str, gpu: Callable, prepare: Callable | None = None) -> None:
-    own = {"cpu": None, "gpu": gpu, "prepare": prepare, "unavailable": UNAVAILABLE}
-    register(replace(get(name), name=f"{library}.{name}", rival_of=name, **own))
+    ours = get(name)
+    register(
+        replace(
+            ours,
+            name=f"{library}.{name}",
+            rival_of=name,
+            cpu=None,
+            gpu=gpu,
+            prepare=prepare,
+            unavailable=UNAVAILABLE,
+        )
+    )
 
 
 _register("cusparse", "csr_dense", csr_dense, prepare_csr_dense)

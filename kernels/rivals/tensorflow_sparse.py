@@ -65,8 +65,18 @@ def csr_dense(indptr, indices, data, x, out):
 def _register(cpu: Callable, prepare: Callable) -> None:
     """Register a rival of the kernel of the function's name."""
     name = cpu.__name__
-    own = {"cpu": None if UNAVAILABLE else cpu, "prepare": prepare, "unavailable": UNAVAILABLE}
-    register(replace(get(name), name=f"tensorflow.{name}", gpu=None, rival_of=name, **own))
+    ours = get(name)
+    register(
+        replace(
+            ours,
+            name=f"tensorflow.{name}",
+            rival_of=name,
+            cpu=None if UNAVAILABLE else cpu,
+            gpu=None,
+            prepare=prepare,
+            unavailable=UNAVAILABLE,
+        )
+    )
 
 
 _register(csr_dense, prepare_csr_dense)

@@ -108,8 +108,19 @@ def csr_dense_ones(indptr, indices, x, out):
 
 def _register(gpu: Callable, prepare: Callable) -> None:
     """Register a rival of the kernel of the function's name."""
-    own = {"cpu": None, "gpu": gpu, "prepare": prepare, "unavailable": UNAVAILABLE}
-    register(replace(get(gpu.__name__), name=f"torch_cuda.{gpu.__name__}", rival_of=gpu.__name__, **own))
+    name = gpu.__name__
+    ours = get(name)
+    register(
+        replace(
+            ours,
+            name=f"torch_cuda.{name}",
+            rival_of=name,
+            cpu=None,
+            gpu=gpu,
+            prepare=prepare,
+            unavailable=UNAVAILABLE,
+        )
+    )
 
 
 _register(csr_dense, prepare_csr_dense)

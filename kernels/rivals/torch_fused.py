@@ -109,9 +109,10 @@ def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
 def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
     """A function with the parameters `names` that prepares a step and does it."""
 
-    def twin(*args: Any) -> None:
+    def step(*args: Any) -> None:
         prepare(rule, *args)()
 
+    twin: Any = step
     twin.__module__ = __name__
     twin.__signature__ = inspect.Signature(
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -130,9 +131,18 @@ def _register(rule: Rule) -> None:
         ("torch_cuda", _prepare_cuda, UNAVAILABLE or cusparse.UNAVAILABLE),
     ):
         twin, on_cuda = _twin(rule, prepare, names), library == "torch_cuda"
-        twins = {"cpu": None if on_cuda or unavailable else twin, "gpu": twin if on_cuda else None}
-        own = {"arguments": arguments, "prepare": functools.partial(prepare, rule), "unavailable": unavailable}
-        register(replace(ours, name=f"{library}.{ours.name}", rival_of=ours.name, **twins, **own))
+        register(
+            replace(
+                ours,
+                name=f"{library}.{ours.name}",
+                rival_of=ours.name,
+                cpu=None if on_cuda or unavailable else twin,
+                gpu=twin if on_cuda else None,
+                arguments=arguments,
+                prepare=functools.partial(prepare, rule),
+                unavailable=unavailable,
+            )
+        )
 
 
 for _name in NUMBERS:

@@ -99,8 +99,18 @@ def sddmm(indptr, indices, a, b, out):
 def _register(cpu: Callable, prepare: Callable) -> None:
     """Register a rival of the kernel of the function's name."""
     name = cpu.__name__
-    own = {"cpu": None if UNAVAILABLE else cpu, "prepare": prepare, "unavailable": UNAVAILABLE}
-    register(replace(get(name), name=f"torch.{name}", gpu=None, rival_of=name, **own))
+    ours = get(name)
+    register(
+        replace(
+            ours,
+            name=f"torch.{name}",
+            rival_of=name,
+            cpu=None if UNAVAILABLE else cpu,
+            gpu=None,
+            prepare=prepare,
+            unavailable=UNAVAILABLE,
+        )
+    )
 
 
 _register(csr_dense, prepare_csr_dense)

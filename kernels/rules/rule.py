@@ -16,6 +16,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kernels import reasons
 from kernels.contract import Kernel, KernelError, Sizes
@@ -113,7 +114,7 @@ class Rule:
 
 def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
     """`function` with `bound` filled in, under the parameters `names` and the module of the rule."""
-    twin = functools.partial(function, rule, *bound)
+    twin: Any = functools.partial(function, rule, *bound)
     functools.update_wrapper(twin, function)
     twin.__module__ = rule.formula.__module__
     twin.__signature__ = inspect.Signature(

@@ -6,13 +6,14 @@ all float32 values of the range.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-_FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz"}}
+_FLAGS: Any = {"error_model": "numpy", "fastmath": {"contract", "nsz"}}
 
 EXP_SMALLEST = np.float32(-87.33654)
 """Below it exp is less than the smallest normal float32, and the result is zero."""
@@ -41,7 +42,7 @@ def log1p_of_unit(u: float) -> float:
 
 
 @overload(exp_of_negative, jit_options=_FLAGS)
-def _exp_of_negative(x):
+def _exp_of_negative(x):  # without type hints: Numba compares its signature with that of the compiled function
     if x != types.float32:
         return lambda x: math.exp(x)
 

@@ -50,7 +50,16 @@ class Costs:
 
     def before(self, row: Int) -> Int:
         """The cost of the rows before this one."""
-        return self.starts[row] - self.starts[self.lane.integer(0)] + row * self.per_row
+        if self.starts is None:
+            return row
+        return self._start(self.starts, row) - self._start(self.starts, self.lane.integer(0)) + row * self.per_row
+
+    @staticmethod
+    def _start(starts: "Array", row: Int) -> Int:
+        start = starts[row]
+        if not isinstance(start, Int):
+            raise TypeError(f"{starts.name} has floating-point elements; expected integers.")
+        return start
 
     def first(self, part: Int, parts: Int) -> Int:
         """The first row of a part, of which all have the same cost as near as whole rows allow; `rows` for the end."""

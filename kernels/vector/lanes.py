@@ -21,7 +21,7 @@ Huang, CGO 2024) and FBGEMM.
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from llvmlite import ir
 from numba import types
@@ -34,6 +34,9 @@ from kernels.vector.tiles import Cut, Tile
 from kernels.vector.values import Int, Vectors
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+Scalar: TypeAlias = float
+"""A Python float, under a name that `Lane.float` does not hide."""
 
 AHEAD = 16
 """Rows between a prefetch and its use, where each is visited once."""
@@ -63,7 +66,7 @@ programs: dict[str, Program] = {}
 class Lane:
     """Tools that a row's code is written with: the builder, the tile at work, and the row's width."""
 
-    def __init__(self, context, builder, program: Program, width: ir.Value) -> None:
+    def __init__(self, context: Any, builder: ir.IRBuilder, program: Program, width: ir.Value) -> None:
         self.context, self.builder, self.cut = context, builder, program.cut
         self.name = f"{program.row.__module__}.{program.row.__qualname__}"
         self.width = Int(self, width)
@@ -76,13 +79,14 @@ class Lane:
         """Work with this tile from here on."""
         self.tile = tile
         self.vector = self.vector_of(self.element)
-        self.mask = self.edge = None
+        self.mask: Any = None
+        self.edge: Int | None = None
 
     def vector_of(self, element: ir.Type) -> ir.Type:
         """One element for each lane of the tile."""
         return ir.VectorType(element, self.tile.lanes) if self.tile.lanes > 1 else element
 
-    def declare(self, name: str, result, *arguments):
+    def declare(self, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Function:
         """LLVM's own function of that name."""
         return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
 
@@ -105,7 +109,7 @@ class Lane:
         """A value as a number of formulas."""
         return Float(self.numbers, value)
 
-    def number(self, number: float) -> Float:
+    def number(self, number: Scalar) -> Float:
         """A single float that is known while code is made."""
         return self.float(ir.Constant(self.element, float(number)))
 
@@ -142,7 +146,7 @@ class Lane:
         rest = self.tile
         self._edge(self.width - start - (rest.vectors - 1) * rest.lanes)
         if full is None:
-            return body(start, carried)
+            return body(start, carried) or []
         return self.loop(start, self.width, rest.width, carried, body)  # at most once, or not at all
 
     def spans(
@@ -268,19 +272,19 @@ class Lane:
         return self.float(value)
 
 
-def operands_of(lane: Lane, program: Program, kinds: types.BaseTuple, values: ir.Value) -> list:
+def operands_of(lane: Lane, program: Program, kinds: Any, values: ir.Value) -> list:
     """Stand-ins for the arguments of a row's work, which come as a tuple."""
     parts = cgutils.unpack_tuple(lane.builder, values) if len(kinds) else ()
     return [argument(lane, *each) for each in zip(kinds, parts, program.names(len(kinds)), strict=True)]
 
 
 @intrinsic(prefer_literal=True)
-def emit_row(typing_context, name, u, width, arguments):
+def emit_row(typing_context: Any, name: Any, u: Any, width: Any, arguments: Any) -> Any:
     """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
     if not isinstance(name, types.StringLiteral):
         return None
 
-    def generate(context, builder, signature, values):
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         program = programs[name.literal_value]
         lane = Lane(context, builder, program, values[2])
         program.row(lane, Int(lane, values[1]), *operands_of(lane, program, arguments, values[3]))

@@ -4,6 +4,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 from numba import types
@@ -14,6 +15,9 @@ from kernels.private.of_numba import cgutils
 from kernels.vector.tiles import LINE
 from kernels.vector.values import Int
 
+if TYPE_CHECKING:
+    from kernels.vector.lanes import Lane
+
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
@@ -21,7 +25,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 class Row:
     """Place of a tile's columns of one dense row in memory."""
 
-    lane: object
+    lane: "Lane"
     pointer: ir.Value
     check: Callable[[str], None]
     """Part of the debug build: writes the check that the tile's columns are within the array."""
@@ -68,7 +72,7 @@ class Row:
 class Array:
     """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
 
-    def __init__(self, lane: object, kind: types.Array, value: ir.Value, name: str) -> None:
+    def __init__(self, lane: "Lane", kind: types.Array, value: ir.Value, name: str) -> None:
         struct = lane.context.make_array(kind)(lane.context, lane.builder, value)
         self.lane, self.kind, self.data, self.name = lane, kind, struct.data, name
         lengths = [Int(lane, length) for length in cgutils.unpack_tuple(lane.builder, struct.shape)]
@@ -134,7 +138,7 @@ class Array:
         self.lane.prefetch(self._pointer(k))
 
 
-def argument(lane, kind: types.Type, value: ir.Value, name: str) -> Array | Float | Int:
+def argument(lane: "Lane", kind: types.Type, value: ir.Value, name: str) -> Array | Float | Int:
     """Stand-in for an argument of a program; floats are rounded to the lane's type."""
     if isinstance(kind, types.Array):
         return Array(lane, kind, value, name)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import llvmlite.binding
-import numba
 
 from kernels.aligned import LINE
+from kernels.private.of_numba import config
 
 IN_FLIGHT = 8
 """Independent sums wanted: a fused multiply-add takes four cycles, and two can start in each."""
@@ -21,8 +21,8 @@ IN_FLIGHT = 8
 @functools.cache
 def features() -> frozenset[str]:
     """The vector extensions that Numba compiles for on this machine."""
-    if numba.config.CPU_FEATURES is not None:
-        return frozenset(entry[1:] for entry in numba.config.CPU_FEATURES.split(",") if entry.startswith("+"))
+    if config.CPU_FEATURES is not None:
+        return frozenset(entry[1:] for entry in config.CPU_FEATURES.split(",") if entry.startswith("+"))
     host_features = llvmlite.binding.get_host_cpu_features()
     return frozenset(name for name, there in host_features.items() if there)
 
