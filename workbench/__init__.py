@@ -22,7 +22,8 @@ def _other_kernels() -> str:
     spec = getattr(sys.modules.get("kernels"), "__spec__", None) or importlib.util.find_spec("kernels")
     if spec is None:
         return "nowhere"
-    source = spec.loader.get_source("kernels") if hasattr(spec.loader, "get_source") else None
+    get_source = getattr(spec.loader, "get_source", None)
+    source = get_source("kernels") if get_source is not None else None
     return "" if _OURS in (source or "") else str(spec.origin or list(spec.submodule_search_locations or ()))
 
 

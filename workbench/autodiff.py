@@ -72,7 +72,7 @@ MISSING = "(head of {})"
 
 def _holds_one(output: Symbol) -> bool:
     facts = output.infer(partial=True)[output]
-    return facts.known and all(length == 1 for length in facts.shape)
+    return facts.known and all(length == 1 for length in facts.complete.shape)
 
 
 def _refuse_missing_heads(outputs: Graph, gradients: Mapping[str, Symbol]) -> None:
@@ -120,29 +120,33 @@ class Walk:
             self.block(node.inputs, self.blocked[node])
         elif head is None:
             pass
-        elif node.op.gradient is None:
-            advice = node.op.no_gradient or "Cut it with stop_gradient."
-            self.block(node.inputs, f"{name} on the way is {node.op.name}, which has none. {advice}")
+        elif node.operator.gradient is None:
+            advice = node.operator.no_gradient or "Cut it with stop_gradient."
+            self.block(node.inputs, f"{name} on the way is {node.operator.name}, which has none. {advice}")
         else:
             self._give(node, name, self._towards_inputs(node, head))
 
     def _towards_inputs(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
+        rule = node.operator.gradient
+        if rule is None:
+            raise AutodiffError(f"{node.operator.name} has no gradient.")
         if node not in self.slopes:
-            return node.op.gradient(head, node, node.inputs, node.params)
+            return rule(head, node, node.inputs, node.params)
         first = ops.get("multiply")(self.slopes[node], head)
         if not any(entry in self.wanted for entry in node.inputs[1:]):
             return first, *(None for _ in node.inputs[1:])
-        return first, *node.op.gradient(head, node, node.inputs, node.params)[1:]
+        return first, *rule(head, node, node.inputs, node.params)[1:]
 
     def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
+        op = node.operator
         for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
-            if entry not in self.wanted or not node.op.reads(place, len(node.inputs)):
+            if entry not in self.wanted or not op.reads(place, len(node.inputs)):
                 continue
             if part is not None:
                 self.parts.setdefault(entry, []).append(part)
-            elif node.op.name not in FLAT:
-                advice = node.op.no_gradient or "Use stop_gradient."
-                self.block([entry], f"{node.op.name} ({name}) has none towards its input {place}. {advice}")
+            elif op.name not in FLAT:
+                advice = op.no_gradient or "Use stop_gradient."
+                self.block([entry], f"{op.name} ({name}) has none towards its input {place}. {advice}")
 
 
 def walk(
@@ -172,7 +176,8 @@ def walk(
         for node in variables.values():
             if node not in state.parts:
                 state.parts[node] = [ops.get("zeros_like")(node)]
-        by_name = {name: state.total(node) for name, node in variables.items() if node not in state.blocked}
+        totals = {name: state.total(node) for name, node in variables.items() if node not in state.blocked}
+        by_name = {name: total for name, total in totals.items() if total is not None}
     without = {name: state.blocked[node] for name, node in variables.items() if node in state.blocked}
     return by_name, without
 

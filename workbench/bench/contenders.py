@@ -326,7 +326,7 @@ def tasks() -> list[str]:
     """Names of what the suite `kernels` can measure: kernels of ours whose cost is of the batch, and the batch plan."""
     names = [name for name in kernels.names() if "." not in name and not name.endswith("_ones")]
     every_row = {name.replace("_lazy", "_dense") for name in names if name.endswith("_lazy")}
-    return ["plan", *(name for name in names if name not in every_row and kernels.get(name).trusted is not None)]
+    return ["plan", *(name for name in names if name not in every_row and kernels.get(name).cpu is not None)]
 
 
 def of_kernel(kernel: Kernel, side: str = "ours") -> Contender:

@@ -77,7 +77,8 @@ class Released:
     def let_go(self, values: list, slot: int, facts: Facts) -> None:
         """Put an array without rows in the place of that in the slot."""
         if slot not in self.without_rows:
-            self.without_rows[slot] = formats.zeros((0, *facts.shape[1:]), facts.format, facts.dtype)
+            known = facts.complete
+            self.without_rows[slot] = formats.zeros((0, *known.shape[1:]), known.format, known.dtype)
         values[slot] = self.without_rows[slot]
         self.names[slot] = facts.name
 

@@ -13,7 +13,7 @@ from workbench.executor.program import Training
 from workbench.executor.steps import BindError
 from workbench.graph import Facts, Graph, GraphError, Group, Inference, Symbol, variable
 from workbench.graph.explanation import Explanation
-from workbench.graph.inference import infer
+from workbench.graph.inference import Declared, infer
 
 # Parts of a graph that bind computes together: losses with their slopes, gradients in the format wanted.
 
@@ -28,7 +28,7 @@ def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbo
         joint = node.op is not None and node.op.joint is not None
         if joint and all(facts[entry].format == "dense" for entry in node.inputs):
             scores = facts[node.inputs[0]]
-            slopes[node] = variable(f"{facts[node].name}:slope", shape=_free(scores.shape), dtype=scores.dtype)
+            slopes[node] = variable(f"{facts[node].name}:slope", shape=_free(scores.complete.shape), dtype=scores.dtype)
     return slopes
 
 
@@ -47,7 +47,7 @@ def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
             raise GraphError(f"grad_formats has {format!r} for {name}; there is: {known}.")
 
 
-def in_format(name: str, gradient: Symbol, format: str, known: Mapping[str, Mapping]) -> Symbol:
+def in_format(name: str, gradient: Symbol, format: str, known: Declared) -> Symbol:
     """The gradient in that format: asked of the operator that makes it where that has a choice, else converted.
 
     `known` are the shapes, dtypes and formats for the inference.
@@ -68,6 +68,7 @@ def in_format(name: str, gradient: Symbol, format: str, known: Mapping[str, Mapp
 
 def _asked(node: Symbol, format: str) -> Symbol | None:
     """A node like it that is asked for that format, where its operator has a parameter for it."""
+    choice: dict[str, Any]
     if "result" in node.params:
         choice = {"result": format}
     elif "sparse_grad" in node.params:
@@ -77,13 +78,17 @@ def _asked(node: Symbol, format: str) -> Symbol | None:
     return Symbol(node.given, node.op, node.inputs, {**node.params, **choice}, node.attributes)
 
 
-def _facts(node: Symbol, known: Mapping[str, Mapping]) -> Facts:
+def _facts(node: Symbol, known: Declared) -> Facts:
     here = set(node.arguments())
-    declared = {key: {name: value for name, value in values.items() if name in here} for key, values in known.items()}
+    declared: Declared = {
+        "shapes": {name: shape for name, shape in known["shapes"].items() if name in here},
+        "dtypes": {name: dtype for name, dtype in known["dtypes"].items() if name in here},
+        "formats": {name: format for name, format in known["formats"].items() if name in here},
+    }
     return infer(node, **declared)[node]
 
 
-def _unsummed(name: str, gradient: Symbol, known: Mapping[str, Mapping]) -> Symbol:
+def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
     """The product that can be left as its factors, or why not."""
     params = gradient.params
     if gradient.kind != "dot" or not params["transpose_a"] or params["transpose_b"]:
@@ -92,11 +97,11 @@ def _unsummed(name: str, gradient: Symbol, known: Mapping[str, Mapping]) -> Symb
             f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ slope can be left unsummed. "
             "Ask for row_sparse or dense."
         )
-    product = _asked(gradient, "row_sparse")
-    facts = _facts(product, known)
-    if not facts.rule.plan:
+    product = _asked(gradient, "row_sparse") or gradient
+    rule = _facts(product, known).chosen_rule
+    if not rule.plan:
         raise AutodiffError(
-            f"The gradient of {name} cannot be fused: {facts.rule.kernel} reads no batch plan. X in csr or coo with a "
+            f"The gradient of {name} cannot be fused: {rule.kernel} reads no batch plan. X in csr or coo with a "
             "dense slope has one; else ask for row_sparse or dense."
         )
     return product
@@ -105,20 +110,18 @@ def _unsummed(name: str, gradient: Symbol, known: Mapping[str, Mapping]) -> Symb
 REQUESTS = ("write", "add", "null")
 
 
-def complete(
-    graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
+def complete(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]]) -> Declared:
     """`given` (shapes, dtypes, formats by name) with what the arrays of `args` say where nothing else does."""
     variables = graph.variables()
     if unknown := sorted(set(args) - set(variables)):
         raise BindError(f"args has {', '.join(unknown)}; the graph's arguments are {list(variables)}.")
-    known = {key: dict(values or {}) for key, values in given.items()}
+    shapes, dtypes = dict(given["shapes"] or {}), dict(given["dtypes"] or {})
     for name, value in args.items():
         _, array = formats.enter(value)
-        known["shapes"].setdefault(name, array.shape)
+        shapes.setdefault(name, array.shape)
         if variables[name].attributes["dtype"] is None:
-            known["dtypes"].setdefault(name, array.dtype)
-    return known
+            dtypes.setdefault(name, array.dtype)
+    return {"shapes": shapes, "dtypes": dtypes, "formats": dict(given["formats"] or {})}
 
 
 def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
@@ -126,8 +129,8 @@ def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -
 
     The number of rows is free, other lengths are the argument's, but of a `resizable` one.
     """
-    format, array = formats.enter(value)
-    if array.ndim != len(facts.shape) or not (resizable or array.shape[1:] == facts.shape[1:]):
+    (format, array), expected = formats.enter(value), facts.complete
+    if array.ndim != len(expected.shape) or not (resizable or array.shape[1:] == expected.shape[1:]):
         raise BindError(
             f"{facts.name} has the shape {facts.shape}; {array.shape} came. Only the number of rows may change; bind "
             "anew for another shape."
@@ -139,7 +142,7 @@ def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -
             f"{facts.name} is {facts.format} {facts.dtype}; {format.name} {array.dtype} came. Convert it with "
             f"formats.to_format and formats.astype, declare it so, or bind with convert=True, which converts it."
         )
-    return formats.astype(formats.to_format(array, facts.format), facts.dtype, copy=False)
+    return formats.astype(formats.to_format(array, expected.format), expected.dtype, copy=False)
 
 
 def resizable_of(named: Collection[str], inference: Inference) -> frozenset[str]:
@@ -158,16 +161,16 @@ def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tupl
     if not isinstance(grad_req, str | Mapping):
         raise BindError(f"grad_req is {grad_req!r}; a word of {REQUESTS}, or one by argument, is expected.")
     named = isinstance(grad_req, Mapping)
-    requests = dict(grad_req) if named else dict.fromkeys(arguments, grad_req)
+    requests = dict(grad_req) if isinstance(grad_req, Mapping) else dict.fromkeys(arguments, grad_req)
     if unknown := sorted(set(requests) - set(arguments)):
         raise BindError(f"grad_req has {', '.join(unknown)}; the arguments are {list(arguments)}.")
     for name, request in requests.items():
         if request not in REQUESTS:
             raise BindError(f"grad_req of {name} is {request!r}; it is one of {', '.join(REQUESTS)}.")
-        if named and request != "null" and arguments[name].dtype.kind != "f":
+        if named and request != "null" and arguments[name].complete.dtype.kind != "f":
             raise BindError(f"{name} is {arguments[name].dtype}; only float arguments have gradients.")
     active = {name: request for name, request in requests.items() if request != "null"}
-    return {name: r for name, r in active.items() if arguments[name].dtype.kind == "f"}, named
+    return {name: r for name, r in active.items() if arguments[name].complete.dtype.kind == "f"}, named
 
 
 def heads_of(graph: Graph) -> list[Symbol]:
@@ -177,20 +180,18 @@ def heads_of(graph: Graph) -> list[Symbol]:
     return [variable(f"{name}:head{count or ''}") for name, count in zip(names, counts, strict=True)]
 
 
-def leaf_facts(
-    training_leaves: Mapping[str, Facts], known: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
+def leaf_facts(training_leaves: Mapping[str, Facts], known: Declared) -> Declared:
     """`known` with the shapes, dtypes and formats of heads and slopes, which are like the nodes that they belong to."""
-    shapes, dtypes, kinds = (dict(known[key]) for key in ("shapes", "dtypes", "formats"))
+    shapes, dtypes, kinds = dict(known["shapes"]), dict(known["dtypes"]), dict(known["formats"])
     for name, facts in training_leaves.items():
-        shapes[name], dtypes[name], kinds[name] = facts.shape, facts.dtype, facts.format
+        kinds[name], shapes[name], dtypes[name] = facts.complete
     return {"shapes": shapes, "dtypes": dtypes, "formats": kinds}
 
 
 def differentiate(
     graph: Graph,
     inference: Inference,
-    known: Mapping[str, Mapping[str, Any]],
+    known: Declared,
     grad_req: str | Mapping[str, str],
     grad_formats: Mapping[str, str],
 ) -> tuple[Training, dict[str, Symbol]]:
@@ -198,15 +199,15 @@ def differentiate(
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
     slopes = slopes_of(graph, inference.facts) if requests else {}
-    storage = {name: facts.format for name, facts in inference.arguments.items()}
+    storage = {name: facts.complete.format for name, facts in inference.arguments.items()}
     gradients, without = autodiff.walk(graph, list(requests), heads, slopes, storage) if requests else ({}, {})
     if named and without:
         name, reason = next(iter(without.items()))
         raise BindError(f"grad_req asks for a gradient of {name}, but there is none: {reason}")
     requests = {name: request for name, request in requests.items() if name in gradients}
     check_wanted(grad_formats, list(requests))
-    alike = dict(zip([head.given for head in heads], graph.heads, strict=True))
-    alike |= {slope.given: loss.inputs[0] for loss, slope in slopes.items()}
+    alike = dict(zip([head.name for head in heads], graph.heads, strict=True))
+    alike |= {slope.name: loss.inputs[0] for loss, slope in slopes.items()}
     everything = leaf_facts({name: inference.facts[node] for name, node in alike.items()}, known)
     for name, format in grad_formats.items():
         gradients[name] = in_format(name, gradients[name], format, everything)
@@ -217,7 +218,13 @@ def differentiate(
     return _training(graph, gradients, requests, slopes, fused), alike
 
 
-def _training(graph: Graph, gradients, requests, slopes, fused) -> Training:
+def _training(
+    graph: Graph,
+    gradients: Mapping[str, Symbol],
+    requests: Mapping[str, str],
+    slopes: Mapping[Symbol, Symbol],
+    fused: frozenset[Symbol],
+) -> Training:
     whole = Group([*graph.heads, *gradients.values()])
     nodes, names = whole.nodes(), whole.names()
     keys = [*nodes, *(("plan", node) for node in nodes), *(("gradient", name) for name in gradients)]
@@ -241,7 +248,8 @@ def refuse_densifying(inference: Inference) -> None:
 
 def zeros(facts: Facts) -> Any:
     """An array of zeros as the facts say."""
-    return formats.zeros(facts.shape, facts.format, np.dtype(facts.dtype))
+    format, shape, dtype = facts.complete
+    return formats.zeros(shape, format, dtype)
 
 
 # Notes on what an executor does beyond the rules of the operators, in words, for `explain`.
@@ -254,11 +262,12 @@ if TYPE_CHECKING:
 def explain(executor: "Executor") -> Explanation:
     """The graph with its gradients, sizes by the arrays of the last call, densities by those that are still held."""
     leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
-    current = {"shapes": {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}}
-    known = leaf_facts(leaves, {**executor.declared, **current})
+    declared, shapes = executor.declared, {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}
+    current: Declared = {"shapes": shapes, "dtypes": declared["dtypes"], "formats": declared["formats"]}
+    known = leaf_facts(leaves, current)
     inference = infer(executor.training.graph, **known, densities=_densities(executor))
     notes = _notes(executor)
-    slopes = {slope.given: executor.training.names[loss] for loss, slope in executor.training.slopes.items()}
+    slopes = {slope.name: executor.training.names[loss] for loss, slope in executor.training.slopes.items()}
     made_by = {facts.name: slopes[facts.name] for facts in inference if facts.name in slopes}
     kinds = dict.fromkeys(_heads(executor), "head gradient") | dict.fromkeys(made_by, "slope")
     return Explanation(inference, notes | dict.fromkeys(made_by, "written by the loss"), made_by, kinds)

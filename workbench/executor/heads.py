@@ -25,8 +25,9 @@ def array(name: str, facts: Facts, value: Any) -> Any:
 
     A number will do for an output of one number.
     """
+    expected = facts.complete
     if value is None:
-        if any(length != 1 for length in facts.shape):
+        if any(length != 1 for length in expected.shape):
             raise BindError(
                 f"The output {name} has the shape {facts.shape}, so backward needs the gradient that comes to it: "
                 "backward(heads=[...]), an array of that shape for each output. Losses need none; neither do "
@@ -34,8 +35,8 @@ def array(name: str, facts: Facts, value: Any) -> Any:
             )
         value = 1
     if isinstance(value, int | float | np.number):
-        value = np.full(facts.shape if math.prod(facts.shape) == 1 else (), value, facts.dtype)
+        value = np.full(expected.shape if math.prod(expected.shape) == 1 else (), value, expected.dtype)
     _, value = formats.enter(value)
     if value.shape != facts.shape:
         raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
-    return formats.astype(formats.to_format(value, facts.format), facts.dtype, copy=False)
+    return formats.astype(formats.to_format(value, expected.format), expected.dtype, copy=False)

@@ -1,9 +1,10 @@
 """Programs of a graph and its facts: flat lists of steps with their buffers, for one tuple of argument shapes."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -170,9 +171,9 @@ class Writer:
         """The program of the graph: forward and backward steps, their buffers, and what dies when. O(nodes + edges)."""
         forward, backward = self.training.forward, self.training.backward
         for node in (*forward, *backward):
-            if (facts := self.facts[node]).rule.plan:
+            if (facts := self.facts[node]).chosen_rule.plan:
                 slot, is_sum = self.training.slots[node.inputs[0]], node.kind == "dot" and facts.format == "row_sparse"
-                width = math.prod(facts.shape[1:]) if is_sum else math.inf
+                width = math.prod(facts.complete.shape[1:]) if is_sum else math.inf
                 self.program.widths[slot] = max(width, self.program.widths.get(slot, 0))
         buffers = self._buffers([*forward, *backward])
         for loss, slope in self.training.slopes.items():
@@ -186,7 +187,9 @@ class Writer:
         for node in backward:
             self._plan(node, self.program.backward)
             self.program.backward.append(self._step(node, "backward", buffers.get(node)))
-            if not self.facts[node].rule.plan and any(self.facts[entry].format != "dense" for entry in node.inputs):
+            if not self.facts[node].chosen_rule.plan and any(
+                self.facts[entry].format != "dense" for entry in node.inputs
+            ):
                 self.program.reads_again = True
         for name, node in self.training.gradients.items():
             self._store(name, node)
@@ -208,7 +211,7 @@ class Writer:
     def _plan(self, node: Symbol, *lists: list[Step]) -> None:
         """Before the first node that reads the plan of its first input: the step that builds it."""
         x = node.inputs[0] if node.inputs else None
-        if not self.facts[node].rule.plan or x in self.planned:
+        if x is None or not self.facts[node].chosen_rule.plan or x in self.planned:
             return
         self.planned.add(x)
         slot, plan = self.training.slots[x], self.training.slots["plan", x]
@@ -220,13 +223,14 @@ class Writer:
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
         slots = self.training.slots
         inputs = tuple(slots[entry] for entry in node.inputs)
-        rule, bind = self.facts[node].rule, None
+        rule, bind = self.facts[node].chosen_rule, None
+        call: Callable[..., Any]
         if self.training.scales(node):
             call = steps.scaled
         elif self._passes(node):
             call = steps.passed
         elif node in self.training.fused:
-            call = steps.unsummed(self.facts[node].shape)
+            call = steps.unsummed(self.facts[node].complete.shape)
         else:
             call = steps.with_params(rule.call, node.params)
             call = steps.with_plan(call) if rule.plan else call
@@ -238,10 +242,11 @@ class Writer:
     def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
         """Step of a loss whose slope is read: in training it writes it."""
         slope = self.training.slopes.get(node)
-        if slope is None or slope not in buffers:
+        joint, bind_joint = node.operator.joint, node.operator.bind_joint
+        if joint is None or slope is None or slope not in buffers:
             return step
-        call = steps.joint(node.op.joint, buffers[slope], node.params)
-        bind = node.op.bind_joint and steps.bound_joint(node.op.bind_joint, buffers[slope], node.params)
+        call = steps.joint(joint, buffers[slope], node.params)
+        bind = bind_joint and steps.bound_joint(bind_joint, buffers[slope], node.params)
         return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out, bind=bind)
 
     def _store(self, name: str, node: Symbol) -> None:
@@ -251,7 +256,7 @@ class Writer:
         if self.training.requests[name] == "add":
             step = Step(f"gradient of {name}", None, "store", steps.added, (source, slot), slot)
         elif not self._owns(name, node):
-            out = self.pool.view(("gradient", name), facts.shape, facts.dtype) if facts.format == "dense" else None
+            out = self._view(("gradient", name), node) if facts.format == "dense" else None
             step = Step(f"gradient of {name}", None, "store", steps.copied, (source,), slot, out)
         self.program.written[name] = source if step is None else slot
         if step is not None:
@@ -276,28 +281,29 @@ class Writer:
 
     def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:
         """A buffer for every dense value: of its own where it is kept, else shared with values of other times."""
+        kept: dict[Symbol, tuple[str, int | str]]
         kept = {node: ("output", place) for place, node in enumerate(self.training.outputs) if node.op is not None}
         kept |= {g: ("gradient", n) for n, g in self.training.gradients.items() if self._owns(n, g)}
         ends = last_uses([self._reads(node) for node in order], [*kept, *self.training.gradients.values()])
-        shared, keys, release = Shared(), dict(kept), {}
+        shared, keys = Shared(), dict[Symbol, Hashable](kept)
+        release: dict[int, list[tuple[str, int]]] = {}
         for number, node in enumerate(order):
             for value in (node, self.training.slopes.get(node)):
                 if value is None or value not in ends or value in keys or not self._needs_buffer(value):
                     continue
-                keys[value] = shared.take(self._size(value), self.facts[value].dtype)
-                release.setdefault(ends[value], []).append(keys[value])
+                known = self.facts[value].complete
+                keys[value] = block = shared.take(math.prod(known.shape), known.dtype)
+                release.setdefault(ends[value], []).append(block)
             for key in release.pop(number, ()):
                 shared.give_back(key)
         for key, size in shared.sizes.items():
             self.pool.view(key, (size,), np.dtype(key[0]))
-        return {
-            node: self.pool.view(key, self.facts[node].shape, self.facts[node].dtype)
-            for node, key in keys.items()
-            if self._needs_buffer(node)
-        }
+        return {node: self._view(key, node) for node, key in keys.items() if self._needs_buffer(node)}
 
-    def _size(self, node: Symbol) -> int:
-        return math.prod(self.facts[node].shape)
+    def _view(self, key: Hashable, node: Symbol) -> np.ndarray:
+        """Return the buffer of the pool at `key` in the shape and dtype of the node's value."""
+        known = self.facts[node].complete
+        return self.pool.view(key, known.shape, known.dtype)
 
     def _needs_buffer(self, node: Symbol) -> bool:
         own = node.op is None or not (self._shares(node) or node in self.training.fused)

@@ -87,7 +87,8 @@ class Executor:
         self.resizable = binding.resizable_of(resizable, inference)
         self.training, self.alike = binding.differentiate(graph, inference, self.declared, grad_req, dict(grad_formats))
         self.requests = dict(self.training.requests)
-        self.pool, self.programs = Pool(), {}
+        self.pool = Pool()
+        self.programs: dict[tuple, Program] = {}
         self.values: list[Any] = [None] * len(self.training.slots)
         slots = self.training.slots
         self.slots = {name: slots[node] for name, node in graph.variables().items()}
@@ -103,7 +104,8 @@ class Executor:
             self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
             for name, facts in self.known.items()
         }
-        self.args, self.grads, self.alone, self.released = Arguments(self), {}, Alone(), Released()
+        self.grads: dict[str, Any] = {}
+        self.args, self.alone, self.released = Arguments(self), Alone(), Released()
         self.headed: Program | None = None  # the program whose heads of ones are in place
         self.held_shapes, self.traits = dict[int, tuple](), dict[int, tuple]()  # traits: class, dtype and shape
         self.program: Program
@@ -288,7 +290,8 @@ class Executor:
                 self.traits[slot] = type(value), value.dtype, value.shape
 
     def _write(self, shapes: tuple) -> None:
-        declared = {**self.declared, "shapes": dict(zip(self.slots, shapes, strict=True))}
+        declared = self.declared.copy()
+        declared["shapes"] = dict(zip(self.slots, shapes, strict=True))
         facts = infer(self.graph, **declared).facts
         here = set(self.training.graph.arguments())
         like = {name: facts[node] for name, node in self.alike.items() if name in here}
@@ -319,8 +322,8 @@ class Executor:
             x = self.values[self.slot_of(name)]
             if plan.shape != x.shape:
                 raise BindError(f"The plan of {name} is of a batch {plan.shape}; {name} is {x.shape}. Build it anew.")
-            if slot := self.program.plans.get(self.slots[name]):
-                self.values[slot] = plan
+            if plan_slot := self.program.plans.get(self.slots[name]):
+                self.values[plan_slot] = plan
 
     def _take_heads(self, given: Any) -> None:
         """Put head gradients in their slots, ones where none is given and none is needed."""

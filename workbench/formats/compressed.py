@@ -30,7 +30,7 @@ def kept_or_widened(dtype: np.dtype, *largest: int) -> np.dtype:
 
 
 def assemble(
-    format: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]
+    format: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, ...]
 ) -> scipy.sparse.csr_array | scipy.sparse.csc_array:
     """A csr or csc array over the given parts, never copied and not checked.
 
@@ -44,7 +44,7 @@ def assemble(
     True
     """
     kind, attributes = _empty(format)
-    x = object.__new__(kind)
+    x: Any = object.__new__(kind)
     shape = (int(shape[0]), int(shape[1]))
     vars(x).update(attributes, _shape=shape, indptr=indptr, indices=indices, data=data)
     return x

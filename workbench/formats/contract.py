@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -15,10 +15,10 @@ ORDER = ("dense", "csr", "csc", "coo", "row_sparse")
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 """Types of values that kernels compute in."""
 
-SCIPY_VALUES = (*FLOATS, *map(np.dtype, (np.int32, np.int64, np.uint8)))
+SCIPY_VALUES: tuple[np.dtype, ...] = (*FLOATS, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8))
 """Types of values that SciPy's sparse arrays hold, of those that are held here."""
 
-VALUES = (*SCIPY_VALUES, np.dtype(np.float16))
+VALUES: tuple[np.dtype, ...] = (*SCIPY_VALUES, np.dtype(np.float16))
 """Types of values that are held here at all: dense and row_sparse hold all of them."""
 
 
@@ -31,13 +31,17 @@ class FormatError(ValueError):
     told: tuple[str, str, str] | None = None
 
 
+SparseArray: TypeAlias = scipy.sparse.csr_array | scipy.sparse.csc_array | scipy.sparse.coo_array
+"""SciPy's sparse arrays that formats hold."""
+
+
 class Coo(NamedTuple):
     """The entries of a matrix, in any order, with duplicates: what every format can be turned into and made from."""
 
     row: np.ndarray
     col: np.ndarray
     data: np.ndarray
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Format:
     is_instance: Callable[[Any], bool]
     is_sound: Callable[[Any], bool]
     check: Callable[[Any, bool, bool], None]
-    check_indices: Callable[[Any], None]
+    check_indices: Callable[[Any], object]
     to_coo: Callable[[Any], Coo]
     from_coo: Callable[[Coo], Any]
     parts: Callable[[Any], dict[str, np.ndarray]]

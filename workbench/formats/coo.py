@@ -61,7 +61,7 @@ def _parts(x: Any) -> dict[str, np.ndarray]:
     return {"data": x.data, "row": row, "col": col}
 
 
-def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, int]) -> scipy.sparse.coo_array:
+def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> scipy.sparse.coo_array:
     """Types of the parts are kept; SciPy's constructor would choose that of the indices itself."""
     x = scipy.sparse.coo_array(shape, dtype=parts["data"].dtype)
     _replace(x, parts)

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def check_array(file: BinaryIO) -> Header:
     return header
 
 
-def _check_array(file: BinaryIO, name: str, size: int) -> Header:
+def _check_array(file: IO[bytes], name: str, size: int) -> Header:
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"{name} has a header of version {version}; versions 1.0 and 2.0 are read")
@@ -115,7 +115,8 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
     """
     if not isinstance(arrays, Mapping):
         raise FormatError(f"A {type(arrays).__name__} came. Allowed: arrays by name. Call save(path, {{'x': x}}).")
-    members, contents = {}, []
+    members: dict[str, np.ndarray] = {}
+    contents = []
     for number, (name, x) in enumerate(arrays.items()):
         if not isinstance(name, str):
             raise FormatError(f"An array was named {name!r}. Allowed: text. Call save(path, {{str(name): array}}).")

@@ -5,6 +5,7 @@ functions here, which take and give what the kernels of their names do; sums of 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ import kernels
 from workbench.formats.contract import FLOATS
 
 
-def get(name: str, dtype: np.dtype) -> Callable:
+def get(name: str, dtype: np.dtype) -> Callable[..., Any]:
     """The kernel of that name, or what does its work in a type that kernels do not take."""
     return kernels.get(name).trusted if dtype in FLOATS else PLAIN[name]
 
@@ -82,7 +83,7 @@ def retain_rows(indices: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> 
     return indices[kept], values[kept]
 
 
-PLAIN = {
+PLAIN: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(coo_to_csr, csr_to_csc, csr_to_dense, dense_to_csr),

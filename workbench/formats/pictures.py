@@ -129,7 +129,7 @@ def _runs(marked: np.ndarray) -> str:
 def _sides(rows: int, columns: int) -> tuple[int, int]:
     """Width and height in pixels, in the ratio of the array as far as the shorter side can still be seen."""
     longest = max(rows, columns, 1)
-    return tuple(max(SHORTEST, round(LONGEST * length / longest)) for length in (columns, rows))
+    return max(SHORTEST, round(LONGEST * columns / longest)), max(SHORTEST, round(LONGEST * rows / longest))
 
 
 def notebook(on: bool = True) -> None:

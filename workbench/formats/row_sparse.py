@@ -183,7 +183,7 @@ class RowSparse(Arithmetic):
     """
 
     __slots__ = ("indices", "shape", "values")
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # as Python has it for classes whose objects change
     format: Final = "row_sparse"
 
     indices: np.ndarray

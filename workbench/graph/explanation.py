@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from workbench.graph.inference import Facts, Inference
 from workbench.graph.picture import draw
 from workbench.graph.words import cut
+
+if TYPE_CHECKING:
+    from workbench.graph.symbol import Symbol
 
 COLUMNS = ("node", "operator", "inputs", "result", "kernel", "bytes", "remark")
 MOST_DRAWN = 80
@@ -106,18 +109,18 @@ class Explanation:
     _repr_html_ = page
 
 
-def _line(node, facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:
-    rule = facts.rule
-    shape = "[" + ", ".join(map(str, facts.shape)) + "]"
+def _line(node: "Symbol", facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:
+    rule, known = facts.rule, facts.complete
+    shape = "[" + ", ".join(map(str, known.shape)) + "]"
     remark = notes.get(facts.name, "")
     if facts.densifies:
-        formats = ", ".join(entry.format for entry in inputs)
+        formats = ", ".join(entry.complete.format for entry in inputs)
         remark = f"!! densifies: no rule for {formats}; {facts.bytes_densified:,} bytes made dense. {remark}".rstrip()
     return Line(
         name=facts.name,
         operator=node.kind,
         inputs=tuple(f"{entry.format} {cut(entry.name)}" for entry in inputs),
-        format=facts.format,
+        format=known.format,
         result=f"{facts.format} {shape} {facts.dtype}",
         kernel=rule.kernel if rule else "",
         bytes=f"{SIGN[facts.bytes_are]}{facts.bytes:,}",

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -40,14 +40,15 @@ def of_value(value: Any) -> Size:
 
 def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, density: float | None) -> Size:
     """The size of an array of that density; of the largest there can be where none is given."""
-    if shape is None or None in shape:
+    lengths = [length for length in shape or () if length is not None]
+    if shape is None or len(lengths) != len(shape):
         return UNKNOWN
     if format == "dense":
-        return Size(dense_bytes(shape, dtype), "exact")
+        return Size(dense_bytes(lengths, dtype), "exact")
     if density is not None and not 0 <= density <= 1:
         raise ValueError(f"density is {density}. Allowed: from 0 to 1.")
     used = 1.0 if density is None else density
-    rows, width = shape[0], math.prod(shape[1:])
+    rows, width = lengths[0], math.prod(lengths[1:])
     stored_rows = math.ceil(used * rows)
     nnz = stored_rows * width if format == "row_sparse" else math.ceil(used * rows * width)
     bytes_all = formats.predicted_bytes(format, rows, width, nnz, dtype, np.int32, stored_rows=stored_rows)
@@ -68,6 +69,22 @@ if TYPE_CHECKING:
 
 DTYPE = np.dtype(np.float32)
 """The type of variables that say nothing."""
+
+
+class Declared(TypedDict):
+    """Shapes, dtypes and formats of variables by name, as `Graph.infer` takes them."""
+
+    shapes: Mapping[str, tuple[int | None, ...]]
+    dtypes: Mapping[str, DTypeLike]
+    formats: Mapping[str, str]
+
+
+class Complete(NamedTuple):
+    """Format, shape and dtype of a node of which all of them are known."""
+
+    format: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
 
 @final
@@ -98,6 +115,13 @@ class Facts:
         return self.size.kind
 
     @property
+    def chosen_rule(self) -> Rule:
+        """The rule that computes the node. Raises GraphError for variables, constants and incomplete facts."""
+        if self.rule is None:
+            raise GraphError(f"{self} has no rule; expected a node of an operator with inputs that are all known.")
+        return self.rule
+
+    @property
     def densifies(self) -> bool:
         """Whether it makes its inputs dense, having no rule for their formats."""
         return self.rule is not None and self.rule.densifies
@@ -105,8 +129,16 @@ class Facts:
     @property
     def known(self) -> bool:
         """Whether nothing is missing."""
-        parts = self.shape, self.dtype, self.format  # by identity: NumPy holds float64 equal to None
-        return all(part is not None for part in parts) and None not in self.shape
+        parts = self.dtype, self.format  # by identity: NumPy holds float64 equal to None
+        return self.shape is not None and None not in self.shape and all(part is not None for part in parts)
+
+    @property
+    def complete(self) -> Complete:
+        """Format, shape and dtype. Raises GraphError if one of them or a length is not known."""
+        lengths = tuple(length for length in self.shape or () if length is not None)
+        if self.shape is None or self.dtype is None or self.format is None or len(lengths) != len(self.shape):
+            raise GraphError(f"{self} is not known completely; expected shape, dtype and format of every input.")
+        return Complete(self.format, lengths, self.dtype)
 
     def __str__(self) -> str:
         shape = "?" if self.shape is None else "[" + ", ".join("?" if n is None else str(n) for n in self.shape) + "]"
@@ -167,7 +199,7 @@ def infer(
     declared = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
     nodes = ordered(graph.heads)
     names = named(nodes)
-    _refuse_unknown(declared, [node.given for node in nodes if node.kind == "variable"])
+    _refuse_unknown(declared, [names[node] for node in nodes if node.kind == "variable"])
     facts: dict[Symbol, Facts] = {}
     for node in nodes:
         if node.op is None:
@@ -213,7 +245,8 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
 def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
     """The one shape that both say, lengths that are None in one taken from the other."""
     if declared is None or given is None:
-        return None if declared is None and given is None else tuple(given if declared is None else declared)
+        shape = given if declared is None else declared
+        return None if shape is None else tuple(shape)
     pairs = list(zip(declared, given, strict=False))
     if len(declared) != len(given) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
         raise GraphError(f"{name} has the declared shape {tuple(declared)}; {tuple(given)} was given.")
@@ -221,18 +254,21 @@ def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tup
 
 
 def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
-    shapes, dtypes = [facts.shape for facts in inputs], [facts.dtype for facts in inputs]
+    op, dtypes = node.operator, [facts.dtype for facts in inputs if facts.dtype is not None]
     try:
-        dtype = None if any(entry is None for entry in dtypes) else node.op.dtype_of(dtypes, node.params)
-        if not all(facts.known for facts in inputs):
+        dtype = op.dtype_of(dtypes, node.params) if len(dtypes) == len(inputs) else None
+        if dtype is None or not all(facts.known for facts in inputs):
             return Facts(name, None, dtype, None)
-        shape = tuple(node.op.shape(shapes, node.params))
-        rule = node.op.choose([facts.format for facts in inputs], shapes, node.params)
+        known = [facts.complete for facts in inputs]
+        shapes = [entry.shape for entry in known]
+        shape = tuple(op.shape(shapes, node.params))
+        rule = op.choose([entry.format for entry in known], shapes, node.params)
     except ValueError as error:
         arguments = ", ".join(str(facts) for facts in inputs)
-        raise GraphError(f"{name} = {node.op.name}({arguments}): {error}") from error
-    size = of_result(rule.result, shape, dtype, [(facts.format, facts.shape, facts.size) for facts in inputs])
+        raise GraphError(f"{name} = {op.name}({arguments}): {error}") from error
+    sizes = [(entry.format, entry.shape, facts.size) for entry, facts in zip(known, inputs, strict=True)]
+    size = of_result(rule.result, shape, dtype, sizes)
     densified = sum(
-        dense_bytes(facts.shape, facts.dtype) for facts in inputs if rule.densifies and facts.format != "dense"
+        dense_bytes(entry.shape, entry.dtype) for entry in known if rule.densifies and entry.format != "dense"
     )
     return Facts(name, shape, dtype, rule.result, rule, size, densified)

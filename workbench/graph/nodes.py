@@ -14,7 +14,8 @@ class GraphError(ValueError):
 
 def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
     """All nodes that the heads need, inputs before their users, depth first in order of first use. O(nodes)."""
-    seen, order = set(), []
+    seen: set[Symbol] = set()
+    order: list[Symbol] = []
     for head in heads:
         stack = [] if head in seen else [(head, iter(head.inputs))]
         seen.add(head)

@@ -32,7 +32,7 @@ class Layout:
 
 def arrange(names: Sequence[str], edges: Sequence[tuple[str, str]], box: float, passage: float, gap: float) -> Layout:
     """Positions for boxes of width `box`, passages of width `passage`, `gap` between; `names` inputs first."""
-    layers: dict[Place, int] = dict(_layers(names, edges))
+    layers: dict[Place, int] = {name: layer for name, layer in _layers(names, edges).items()}  # noqa: C416 - of any key
     routes = {}
     for source, target in edges:
         passed = [(source, layer) for layer in range(layers[source] + 1, layers[target])]

@@ -21,6 +21,8 @@ class Group(Graph):
 
     __slots__ = ("symbols",)
 
+    symbols: tuple[Symbol, ...]
+
     def __init__(self, symbols: Iterable[Graph]) -> None:
         parts = tuple(symbols)
         for part in parts:

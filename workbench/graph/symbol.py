@@ -118,7 +118,7 @@ class Graph(ABC):
 
     def variables(self) -> dict[str, "Symbol"]:
         """Variables by name, in depth-first order of first use."""
-        return {node.given: node for node in self.nodes() if node.kind == "variable"}
+        return {node.name: node for node in self.nodes() if node.kind == "variable"}
 
     def arguments(self) -> list[str]:
         """Names of the variables, in depth-first order of first use."""
@@ -176,6 +176,17 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     __slots__ = ("attributes", "given", "inputs", "op", "own_name", "params", "taken", "value")
 
+    given: str | None
+    op: Op | None
+    inputs: tuple["Symbol", ...]
+    params: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    value: Any
+    own_name: str | None
+    """Name given, or the automatic one once `name` was read."""
+    taken: dict[str, "Symbol"]
+    """Named nodes among this one and all that it depends on, by name."""
+
     def __init__(
         self,
         given: str | None = None,
@@ -217,9 +228,18 @@ class Symbol(Graph, Arithmetic, Symbolic):
     @property
     def name(self) -> str:
         """The name given, or the automatic one in the graph of which this is the only head."""
-        if self.own_name is None:
-            object.__setattr__(self, "own_name", self.names()[self])
-        return self.own_name
+        if self.own_name is not None:
+            return self.own_name
+        name = self.names()[self]
+        object.__setattr__(self, "own_name", name)
+        return name
+
+    @property
+    def operator(self) -> Op:
+        """The operator of a node. Raises GraphError for a variable or a constant."""
+        if self.op is None:
+            raise GraphError(f"{self.name} is {self.described}, which has no operator.")
+        return self.op
 
     @property
     def described(self) -> str:
@@ -289,7 +309,7 @@ def variable(
 
 def constant(value: Any, name: str | None = None) -> Symbol:
     """A symbol whose value is this array, in the format it is held in; lists become float32."""
-    _, value = known_formats.enter(np.float32(value) if isinstance(value, list) else value)
+    _, value = known_formats.enter(np.array(value, np.float32) if isinstance(value, list) else value)
     return Symbol(name, value=value)
 
 
@@ -335,11 +355,12 @@ def _checked_shape(name: str, shape: Any) -> Shape:
 
 
 def _is_length(length: Any) -> bool:
-    return length is None or (isinstance(length, int | np.integer) and not isinstance(length, bool) and length >= 0)
+    if length is None:
+        return True
+    return isinstance(length, int | np.integer) and not isinstance(length, bool) and int(length) >= 0
 
 
 def _checked_multiplier(name: str, what: str, value: Any) -> float:
-    is_number = isinstance(value, int | float | np.number) and abs(value) < 1e300  # so that it has a float
-    if not is_number or value < 0:
+    if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < 1e300:  # it has a float
         raise GraphError(f"{what} of {name} is {value!r}. Allowed: a finite number from 0.")
     return float(value)

@@ -93,7 +93,7 @@ class Metric(Accumulator):
         self.kind, self.name, self.average, self.options = KINDS[name], name, average, options
         if unknown := sorted(set(options) - set(self.kind.options)):
             raise measures.MetricError(f"{name} has no option {unknown}; its options are {list(self.kind.options)}.")
-        self.reset()
+        self.gathered: list[np.ndarray] = []
 
     def update(self, scores: Any, targets: Any) -> None:
         """Add a batch: scores and targets as the table in this module says."""
@@ -101,7 +101,7 @@ class Metric(Accumulator):
         if len(scores) == 0:
             return
         if self.average == "batches":
-            sums = np.float64([self.kind.value(sums), 1])
+            sums = np.array([self.kind.value(sums), 1], np.float64)
         elif self.kind.keeps_all:
             self.gathered.append(sums)
             return
@@ -131,7 +131,7 @@ class Metric(Accumulator):
 
     def reset(self) -> None:
         """Set everything back to before the first batch."""
-        self.gathered: list[np.ndarray] = []
+        self.gathered = []
 
     def fresh(self) -> "Metric":
         """A metric of the same kind, before its first batch."""

@@ -68,25 +68,25 @@ def logit_loss(scores: np.ndarray, targets: np.ndarray) -> float:
 def of_accuracy(scores: Any, labels: Any) -> np.ndarray:
     """Rows that are right, and rows."""
     scores, labels = as_classes(scores, labels)
-    return np.float64([np.count_nonzero(scores.argmax(axis=1) == labels) if len(labels) else 0, len(labels)])
+    return np.array([np.count_nonzero(scores.argmax(axis=1) == labels) if len(labels) else 0, len(labels)], np.float64)
 
 
 def of_binary_accuracy(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
     """Elements that are right, and elements."""
     scores, targets = as_pair(scores, targets)
-    return np.float64([np.count_nonzero((scores > threshold) == (targets > 0.5)), targets.size])
+    return np.array([np.count_nonzero((scores > threshold) == (targets > 0.5)), targets.size], np.float64)
 
 
 def of_mse(scores: Any, targets: Any) -> np.ndarray:
     """Sum of squared errors, and how many elements: float64 [2]. O(elements)."""
     error = _error(*as_pair(scores, targets))
-    return np.float64([np.dot(error, error), error.size])
+    return np.array([np.dot(error, error), error.size], np.float64)
 
 
 def of_mae(scores: Any, targets: Any) -> np.ndarray:
     """Sum of absolute errors, and how many elements: float64 [2]. O(elements)."""
     error = _error(*as_pair(scores, targets))
-    return np.float64([np.abs(error).sum(), error.size])
+    return np.array([np.abs(error).sum(), error.size], np.float64)
 
 
 def of_r2(scores: Any, targets: Any) -> np.ndarray:
@@ -104,20 +104,20 @@ def of_cross_entropy(scores: Any, labels: Any, epsilon: float = 1e-12) -> np.nda
     """Negative logarithms of the probabilities of the labels, and rows."""
     scores, labels = as_classes(scores, labels)
     chosen = scores[np.arange(len(labels)), labels]
-    return np.float64([-np.log(np.maximum(chosen, epsilon)).sum(), len(labels)])
+    return np.array([-np.log(np.maximum(chosen, epsilon)).sum(), len(labels)], np.float64)
 
 
 def of_log_loss(scores: Any, targets: Any, epsilon: float = 1e-12) -> np.ndarray:
     """Negative logarithms of the probabilities of what came, and elements."""
     scores, targets = as_pair(scores, targets)
     probabilities = np.where(targets > 0.5, scores, 1 - scores)
-    return np.float64([-np.log(np.maximum(probabilities, epsilon)).sum(), targets.size])
+    return np.array([-np.log(np.maximum(probabilities, epsilon)).sum(), targets.size], np.float64)
 
 
 def of_logit_loss(scores: Any, targets: Any) -> np.ndarray:
     """Negative logarithms of the probabilities of what came, and elements."""
     scores, targets = as_pair(scores, targets)
-    return np.float64([np.logaddexp(0.0, np.where(targets > 0.5, -scores, scores)).sum(), targets.size])
+    return np.array([np.logaddexp(0.0, np.where(targets > 0.5, -scores, scores)).sum(), targets.size], np.float64)
 
 
 def mean(sums: np.ndarray) -> float:

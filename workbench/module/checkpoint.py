@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 from workbench import formats, graph
 from workbench.data.batches.feed import Batch
 from workbench.graph import Facts, Graph, Symbol
+from workbench.graph.inference import Declared
 from workbench.json_text import is_whole, parsed
 from workbench.module.initialisers import ModuleError
 from workbench.ops.losses import OUTPUT_LAYERS
@@ -93,8 +94,8 @@ class Layout:
             if name in batch.labels:
                 arrays[name] = batch.labels[name]
             elif known is not None and not batch.labels:
-                facts = known[name]
-                arrays[name] = formats.zeros((len(batch.rows_index), *facts.shape[1:]), facts.format, facts.dtype)
+                format, shape, dtype = known[name].complete
+                arrays[name] = formats.zeros((len(batch.rows_index), *shape[1:]), format, dtype)
             else:
                 batch_names = ", ".join(batch.labels) or "none"
                 raise ModuleError(
@@ -111,10 +112,12 @@ class Layout:
         reads: dict[Symbol, bool] = {}
         for node in head.nodes():
             read = node.inputs[:1] if node.kind in OUTPUT_LAYERS else node.inputs
-            reads[node] = node.given in self.label_names if node.kind == "variable" else any(map(reads.get, read))
+            reads[node] = (
+                node.given in self.label_names if node.kind == "variable" else any(reads[entry] for entry in read)
+            )
         return reads[head]
 
-    def known(self, arrays: Mapping[str, Any], dtype: DTypeLike | None, convert: bool) -> dict[str, dict[str, Any]]:
+    def known(self, arrays: Mapping[str, Any], dtype: DTypeLike | None, convert: bool) -> Declared:
         """Shapes, dtypes and formats by argument, those of the arrays; with `convert` what is declared comes first.
 
         A dtype that is not declared is that of `Module.bind`. Formats are always declared.
@@ -131,10 +134,11 @@ class Layout:
             "formats": {} if convert else {name: formats.format_of(array) for name, array in arrays.items()},
         }
 
-    def per_row(self, known: Mapping[str, Mapping[str, Any]]) -> list[bool]:
+    def per_row(self, known: Declared) -> list[bool]:
         """Find for each output whether it has a row for each row of a batch: whether one row more makes it longer."""
-        more = {name: (shape[0] + 1, *shape[1:]) for name, shape in known["shapes"].items()}
-        before, after = (self.symbol.infer(**{**known, "shapes": shapes}) for shapes in (known["shapes"], more))
+        more = known.copy()
+        more["shapes"] = {name: ((shape[0] or 0) + 1, *shape[1:]) for name, shape in known["shapes"].items()}
+        before, after = self.symbol.infer(**known), self.symbol.infer(**more)
         return [one.shape != two.shape for one, two in zip(before.outputs, after.outputs, strict=True)]
 
     def multipliers(self, names: list[str]) -> dict[str, Multiplier]:
@@ -205,7 +209,7 @@ def restore(self: "Module", path: str | os.PathLike) -> "Module":
     if updater is not None:
         steps = updater.read_state(read(arrays["optimizer"]))
         updater.check_fit(steps, {name: weights[name] for name in self.trained})
-    if updater is not self.updater:
+    if updater is not None and updater is not self.updater:
         self._use(updater)
     _take(self, weights, steps, arrays["optimizer"])
     self.initialised, self.state = True, "idle"
@@ -231,7 +235,7 @@ def _take(self: "Module", weights: dict[str, Any], steps: dict[str, Any] | None,
         self.store.load_state_dict(state | {f"optimizer:{name}": array for name, array in optimizer.items()})
         self.version += 1
         return
-    if self.updater is not None:
+    if self.updater is not None and steps is not None:
         self.updater.take_state(steps)
     for name, weight in self.workers[0].weights.items():
         formats.assign(weight, weights[name])

@@ -105,7 +105,7 @@ class Module:
         facts = self.layout.symbol.infer(**known)
         self.per_row = self.layout.per_row(known)
         row_reads = module_worker.find(self.layout.symbol, facts.facts, list(arrays))
-        options = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
+        options: dict[str, Any] = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
         options["grad_req"] = dict.fromkeys(self.trained, "write")
         for _ in range(self.count):
             weights = {name: zeros(facts.arguments[name]) for name in self.layout.parameters}
@@ -168,13 +168,13 @@ class Module:
         """Bring what the slice reads up to date."""
         if self.store is not None:
             worker.pull(self.store, part, plans, self.version)
-        elif self.lags:
+        elif self.updater is not None and self.updater.lazy == "exact":
             rows = {name: worker.rows_read(name, part, plans) for name in self.trained}
             caught_up(self.updater, worker.weights, rows)
 
     def _together(self, outputs: list[list[Any]]) -> list[Any]:
         """Outputs of all workers: rows one after the other, numbers as `slices` says."""
-        results = []
+        results: list[Any] = []
         for place, per_row in enumerate(self.per_row):
             parts = [output[place] for output in outputs]
             if parts[0] is None:
@@ -229,7 +229,7 @@ class Module:
         """Copies of all parameters by name, in their formats, every row up to date. Training is not touched by it."""
         self._need("initialised", "initialise(...)")
         weights = self.raw_weights()
-        if self.lags:
+        if self.updater is not None and self.updater.lazy == "exact":
             another = Updater.from_settings(self.updater.settings)
             another.load_state_dict(self.optimizer_state())
             another.catch_up({name: weights[name] for name in self.trained})
@@ -237,7 +237,11 @@ class Module:
 
     def optimizer_state(self) -> dict[str, Any]:
         """The state of the optimizer that is set, wherever it is kept."""
-        return self.updater.state_dict() if self.store is None else self.store.optimizer_state()
+        if self.store is not None:
+            return self.store.optimizer_state()
+        if self.updater is None:
+            raise ModuleError("The module has no optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
+        return self.updater.state_dict()
 
     def raw_weights(self) -> dict[str, Any]:
         """Copies of all parameters as training holds them, where rows may still have to catch up."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from workbench import formats, metrics
 from workbench.data.batches.feed import Batch, Feed
@@ -116,7 +116,7 @@ def prepare(
     plans, always = plans or planned is not None, self.store is not None or self.lags or (plans and not once)
     each = zip(self.workers, parts, strict=False)
     worker_plans = [worker.plans(part, planned, always) if plans or always else None for worker, part in each]
-    all_rows = rows * (self.store.trainers if has_own_rows else 1)
+    all_rows = rows * (self.store.trainers if has_own_rows and self.store is not None else 1)
     shares = [(stop - start) / all_rows if rows else 1.0 for start, stop in borders]
     return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]), is_own)
 
@@ -260,7 +260,7 @@ class Shown:
         columns = (TextColumn("epoch {task.fields[epoch]}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         metric = TextColumn("{task.fields[metric]}")
         self.progress = Progress(*columns, metric, console=self.console, transient=True, refresh_per_second=4)
-        self.task = None
+        self.task: TaskID | None = None
 
     def batch_end(self, event: BatchEnd) -> None:
         """Move the bar."""

@@ -75,15 +75,15 @@ def _of_input(
         return _columns(node.inputs[0], facts, data)
     if node.kind == "embedding" and place == 1:
         ids = node.inputs[0]
-        return frozenset([Source("ids", ids.given)]) if ids.kind == "variable" and ids.given in data else None
+        return frozenset([Source("ids", ids.name)]) if ids.kind == "variable" and ids.given in data else None
     if node.kind == "dot" and place == 0 and not params["transpose_a"]:
         return needed
-    if node.kind in ("softmax", "log_softmax") and len(facts[entry].shape) == 1:
+    if node.kind in ("softmax", "log_softmax") and len(facts[entry].complete.shape) == 1:
         return None
     same_rows = _rows_of(facts[entry]) == _rows_of(facts[node]) is not None
-    if same_rows and (node.kind in KEPT or node.op.family in ALIGNED) and _same_rank(node, entry, facts):
+    if same_rows and (node.kind in KEPT or node.operator.family in ALIGNED) and _same_rank(node, entry, facts):
         return needed
-    if node.kind in REDUCTIONS and _keeps_rows(params.get("axis"), len(facts[entry].shape)):
+    if node.kind in REDUCTIONS and _keeps_rows(params.get("axis"), len(facts[entry].complete.shape)):
         return needed
     return None
 
@@ -95,7 +95,7 @@ def _columns(x: Symbol, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> R
             return None
         x = x.inputs[0]
     is_csr_data = x.kind == "variable" and x.given in data and facts[x].format == "csr"
-    return frozenset([Source("columns", x.given)]) if is_csr_data else None
+    return frozenset([Source("columns", x.name)]) if is_csr_data else None
 
 
 def _rows_of(facts: Facts) -> int | None:
@@ -104,7 +104,7 @@ def _rows_of(facts: Facts) -> int | None:
 
 def _same_rank(node: Symbol, entry: Symbol, facts: Mapping[Symbol, Facts]) -> bool:
     """Broadcasting aligns the last axes: rows meet rows where the ranks are the same."""
-    return len(facts[node].shape) == len(facts[entry].shape)
+    return len(facts[node].complete.shape) == len(facts[entry].complete.shape)
 
 
 def _keeps_rows(axis: Any, rank: int) -> bool:
@@ -179,10 +179,10 @@ class Worker:
 
         Row_sparse parameters then hold the rows of the slice and no others.
         """
-        read = {name: self.rows_read(name, arrays, plans) for name in self.weights}
-        read = {name: rows for name, rows in read.items() if rows is not None or self.whole.get(name) != version}
-        store.pull_into({name: self.weights[name] for name in read}, read)
-        self.whole |= {name: version for name, rows in read.items() if rows is None}
+        rows_read = {name: self.rows_read(name, arrays, plans) for name in self.weights}
+        read = {name: rows for name, rows in rows_read.items() if rows is not None or self.whole.get(name) != version}
+        store.pull_into({name: self.weights[name] for name in read}, {name: read[name] for name in read})
+        self.whole |= {name: version for name in read if rows_read[name] is None}
 
 
 def cut(

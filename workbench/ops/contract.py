@@ -71,6 +71,11 @@ class Symbolic(ABC):
         """The symbol of `op` on `inputs`, of which at least one is symbolic; arrays among them become constants."""
 
 
+def _refused(*arrays: Any, out: Any = None, **params: Any) -> Any:
+    """Raise OpError: the call of a rule that states a refusal and computes nothing."""
+    raise OpError("This rule refuses its inputs; it has no call.")
+
+
 @dataclass(frozen=True)
 class Rule:
     """One row of an operator's table: inputs held in these formats give `result`, computed by `kernel` through `call`.
@@ -86,7 +91,7 @@ class Rule:
 
     inputs: tuple[str | EllipsisType, ...]
     result: str
-    call: Callable[..., Any] | None = None
+    call: Callable[..., Any] = _refused
     kernel: str = "numpy"
     when: Callable[[Sequence[Shape], Mapping[str, Any]], bool] | None = None
     condition: str = ""
@@ -144,7 +149,7 @@ class Op:
     family: str = ""
 
     @property
-    def __doc__(self) -> str:
+    def __doc__(self) -> str:  # type: ignore[override]  # help(ops.add) shows the operator, not the class
         return self.doc
 
     @property

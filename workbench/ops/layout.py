@@ -9,6 +9,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,11 @@ def _to_format(x, out=None, format=None):
     return formats.copy(result) if result is x else result
 
 
+def _asks_for(format: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the parameter `format` names this format."""
+    return params["format"] == format
+
+
 def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     formats.get(params["format"])
     if params["format"] in MATRICES and len(shapes[0]) != 2:
@@ -91,7 +97,7 @@ to_format = register(
                 to,
                 _to_format,
                 f"{form} to {to}",
-                lambda shapes, params, to=to: params["format"] == to,
+                partial(_asks_for, to),
                 f"format={to}",
             )
             for form in FORMATS

@@ -83,7 +83,7 @@ def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return tuple(like)
 
 
-reshape_like = register(
+reshape_like: Op = register(
     Op(
         "reshape_like",
         ("x", "like"),
@@ -105,7 +105,7 @@ def _cast_like(x, like, out=None):
     return formats.astype(stored.canonical(x), like.dtype)
 
 
-cast_like = register(
+cast_like: Op = register(
     Op(
         "cast_like",
         ("x", "like"),

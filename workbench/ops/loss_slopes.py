@@ -16,7 +16,7 @@ def _over_rows(x, out=None):
     return np.divide(x, rows, out=out)
 
 
-over_rows = register(
+over_rows: Op = register(
     Op(
         "over_rows",
         ("x",),

@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,11 +40,14 @@ def _at_places(x, like, out=None, rows=False):
     return stored.with_any(like, x, lambda values, there: there)
 
 
+Node = TypeVar("Node", bound=Symbolic)
+
+
 def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
     return bool(params["rows"])
 
 
-at_places_of = register(
+at_places_of: Op = register(
     Op(
         "at_places_of",
         ("x", "like"),
@@ -103,7 +106,7 @@ spread_at = register(
 )
 
 
-def at_places(gradient: Symbolic, variable: Symbolic) -> Symbolic:
+def at_places(gradient: Node, variable: Node) -> Node:
     """`gradient` at the places that a variable in csr, csc or coo stores, made for these alone where possible."""
     if gradient.op is ops.sampled_dot and gradient.inputs[0] is variable:
         return gradient

@@ -88,8 +88,8 @@ class Reduction:
         size = math.prod(shape)
         if not data.size and size and self.ufunc.identity is None:
             return np.zeros((), data.dtype)
-        exact = {"dtype": np.float64} if self.ufunc is np.add and data.dtype.kind == "f" else {}
-        total = np.asarray(self.ufunc.reduce(data, **exact))
+        exact = np.float64 if self.ufunc is np.add and data.dtype.kind == "f" else None
+        total = np.asarray(self.ufunc.reduce(data, dtype=exact))
         return total if data.size == size else self.with_zeros(total)
 
     def _of_groups(self, group: np.ndarray, data: np.ndarray, groups: int, length: int) -> np.ndarray:

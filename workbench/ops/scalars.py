@@ -194,10 +194,10 @@ for _name, _f, _doc, _keeps in (
 ):
     _register(f"{_name}_scalar", _meaning(_f), _no_gradient, f"1 where {_doc}, else 0; in the type of x", _keeps)
 
-for _name, _f, _doc in (("add", np.add, "+"), ("subtract", np.subtract, "-")):
+for _name, _stored_f, _doc in (("add", np.add, "+"), ("subtract", np.subtract, "-")):
     _register(
         f"stored_{_name}_scalar",
-        _direct(_f),
+        _direct(_stored_f),
         lambda h, x, y, s: ops.at_places_of(h, x, rows=True),
         f"x {_doc} scalar at the stored values; what is not stored stays zero. All of a dense array is stored.",
         ALWAYS,

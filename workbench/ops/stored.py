@@ -138,8 +138,8 @@ def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
     if f in (np.add, np.subtract) and x.dtype in (np.float32, np.float64):
         width = math.prod(x.shape[1:])
         right = y.values if f is np.add else -y.values
-        sides = ((side.indices, part.reshape(len(part), width)) for side, part in ((x, x.values), (y, right)))
-        indices, sums = kernels.get("add_rows").trusted(*(part for side in sides for part in side))
+        tables = [part.reshape(len(part), width) for part in (x.values, right)]
+        indices, sums = kernels.get("add_rows").trusted(x.indices, tables[0], y.indices, tables[1])
         return RowSparse.assemble(sums.reshape(len(indices), *x.shape[1:]), indices, x.shape)
     indices = np.union1d(x.indices, y.indices)
     sides = []

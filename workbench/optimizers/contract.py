@@ -75,6 +75,7 @@ class Optimizer:
         """The options with the given ones in place, None for no clip as infinity; unknown names and values that an
         option does not take are an `OptimizerError` that tells what is allowed. Former names warn (`FORMER`)."""
         given = {_present(name): value for name, value in given.items()}
+        options: dict[str, Any]
         if unknown := sorted(set(given) - set(self.options)):
             raise OptimizerError(f"{self.name} has no option {unknown}; its options are {sorted(self.options)}.")
         options = {**self.options, **given}

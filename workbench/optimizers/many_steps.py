@@ -1,14 +1,14 @@
 """Steps that other code does by itself, many in one call: what it is to be given of an updater."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernels import aligned
 from workbench.optimizers import schedules
 from workbench.optimizers.contract import OptimizerError
-from workbench.optimizers.missed import STEPS
+from workbench.optimizers.missed import STEPS, matrix_of
 from workbench.optimizers.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def begin(
             parameter.catch_up(weights)
     table = settings(updater, name, parameter.step + 1, count, weights.dtype)
     last = updater.numbers(name, parameter.step + count, updater.options["rescale"])
-    way, beside = "lazy", ()
+    way: str = "lazy"
+    beside: tuple[Any, ...] = ()
     if missed is not None and not whole:
         way, beside = missed.foresee(_matrices(updater, name, parameter, count), table, count)
     elif parameter.lazy == "off" and not whole:
@@ -87,7 +88,7 @@ def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -
     is_one = isinstance(updater.schedule, schedules.Constant) and "step" not in rule.numbers
     steps = range(first, first + (1 if is_one else count))
     rescale = updater.options["rescale"]
-    return [rule.coast(*rule.settings(*updater.numbers(name, step, rescale))) for step in steps]
+    return [matrix_of(rule, updater.numbers(name, step, rescale)) for step in steps]
 
 
 def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dtype) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 import kernels
 from kernels.rules.missed import STEPS, Spans, take_stale
 from kernels.rules.rule import Rule
-from workbench.optimizers.contract import numbers_of
+from workbench.optimizers.contract import OptimizerError, numbers_of
 
 
 def way(rule: Rule, options: Mapping[str, float]) -> str:
@@ -43,7 +43,22 @@ def numbers_kept(rule: Rule, way: str) -> int:
         return len(rule.numbers)
     example = dict(zip(rule.numbers, rule.example, strict=True))
     settings = rule.settings(*(COASTING.get(name, value) for name, value in example.items()))
-    return len(rule.coast(*settings)) if way == "coast" else len(settings)
+    return len(_matrix(rule, settings)) if way == "coast" else len(settings)
+
+
+def matrix_of(rule: Rule, numbers: Sequence[float]) -> tuple[float, ...]:
+    """Return the matrix, row by row, that a step without gradient multiplies weights and states by.
+
+    `numbers` are those that the rule's kernels take. Raises OptimizerError if the rule has no such matrix.
+    """
+    return _matrix(rule, rule.settings(*numbers))
+
+
+def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
+    matrix = None if rule.coast is None else rule.coast(*settings)
+    if matrix is None:
+        raise OptimizerError(f"A step of {rule.name} without gradient is no multiplication under these options.")
+    return matrix
 
 
 class Missed:
@@ -56,10 +71,17 @@ class Missed:
         self.rule, self.way, self.dtype = rule, way, dtype
         self.last = np.full(rows, base, np.int64) if base else np.zeros(rows, np.int64)
         self.base, self.count = base, 0
-        self.spans = Spans() if way == "coast" else None
+        self._spans = Spans() if way == "coast" else None
         self.columns = numbers_kept(rule, way)
         self.table = np.empty((0, self.columns if way == "replay" else 0), dtype)
         self.numbers: tuple[float, ...] = ()
+
+    @property
+    def spans(self) -> Spans:
+        """Products of the matrices of recorded steps. Raises OptimizerError unless `way` is "coast"."""
+        if self._spans is None:
+            raise OptimizerError(f"Rows of {self.rule.name} catch up by {self.way!r}, which records no matrices.")
+        return self._spans
 
     @property
     def is_full(self) -> bool:
@@ -74,7 +96,7 @@ class Missed:
     def add(self, numbers: list[float]) -> None:
         """Record that the next step was done with these numbers."""
         if self.way == "coast":
-            self.spans.append(self.rule.coast(*self.rule.settings(*numbers)))
+            self.spans.append(matrix_of(self.rule, numbers))
         elif self.way == "replay":
             self._make_room(1)
             self.table[self.count] = self.rule.settings(*numbers)
@@ -111,8 +133,8 @@ class Missed:
     def done(self, steps: int, numbers: list[float]) -> None:
         """Count steps that were foreseen; the last had these numbers."""
         self.count += steps
-        if self.spans is not None:
-            self.spans.count += steps
+        if self._spans is not None:
+            self._spans.count += steps
         if self.way == "settle":
             self.numbers = tuple(numbers)
 
@@ -148,8 +170,8 @@ class Missed:
     def clear(self) -> None:
         """Forget the steps, after all rows have caught up."""
         self.base, self.count = self.base + self.count, 0
-        if self.spans is not None:
-            self.spans.count = 0
+        if self._spans is not None:
+            self._spans.count = 0
 
     @property
     def record(self) -> np.ndarray:

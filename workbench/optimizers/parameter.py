@@ -5,8 +5,10 @@ row_sparse weights, whose states hold the same rows. A row that a gradient touch
 made for it in weights and states.
 """
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,7 +32,8 @@ def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.insert(indices, places[is_new], rows[is_new]) if is_new.any() else indices
 
 
-Gradient = np.ndarray | RowSparse | Unsummed
+Weights: TypeAlias = np.ndarray | RowSparse
+Gradient: TypeAlias = np.ndarray | RowSparse | Unsummed
 
 
 def table(array: np.ndarray, rows: int, width: int) -> np.ndarray:
@@ -62,7 +65,7 @@ def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
     return start == there and one.strides == other.strides and one.shape == other.shape
 
 
-def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> np.ndarray | RowSparse:
+def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> Weights:
     return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
@@ -81,7 +84,7 @@ class Parameter:
         shape: tuple[int, ...],
         dtype: np.dtype,
         format: str,
-        states: list[np.ndarray | RowSparse] | None = None,
+        states: Sequence[Weights] | None = None,
     ) -> None:
         self.optimizer, self.lazy = optimizer, lazy
         self.shape, self.dtype, self.format = shape, np.dtype(dtype), format
@@ -90,7 +93,8 @@ class Parameter:
         self.is_table = format == "dense" and len(shape) == 2
         self.step = 0
         state_shape = shape[:1] if optimizer.states_by_row else shape
-        self.states = [_zeros(state_shape, format, self.dtype) for _ in optimizer.states] if states is None else states
+        zeros = (_zeros(state_shape, format, self.dtype) for _ in optimizer.states)
+        self.states: list[Weights] = list(zeros if states is None else states)
         self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
         self.calls: dict[str, Callable] = {}
         self.buffer: np.ndarray | None = None
@@ -119,7 +123,7 @@ class Parameter:
             and weights.flags.carray
         )
 
-    def check_replaced(self, name: str, weights: np.ndarray | RowSparse) -> None:
+    def check_replaced(self, name: str, weights: Weights) -> None:
         """Refuse other weights than those of the last step while rows of these have still to catch up."""
         if self._is_replaced(weights) and self._lags():
             raise OptimizerError(
@@ -128,48 +132,50 @@ class Parameter:
                 "replace() with the new ones if the old are gone."
             )
 
-    def take_weights(self, weights: np.ndarray | RowSparse) -> None:
+    def take_weights(self, weights: Weights) -> None:
         """Get ready for weights that were checked; rows that came anew have missed nothing."""
-        if self.format == "row_sparse" and weights.indices is not self.held:
+        if isinstance(weights, RowSparse) and weights.indices is not self.held:
             formats.get("row_sparse").replace(
                 weights, {"values": weights.values, "indices": _fixed(weights.indices.copy())}
             )
             if self.missed is not None:
                 behind = self.missed.last[weights.indices] < self.missed.base
                 self.missed.last[weights.indices[behind]] = self.step
-        if self._is_replaced(weights):
+        if self.missed is not None and self._is_replaced(weights):
             self.missed.last[:] = self.step
         self._remember(weights)
 
-    def replace(self, weights: np.ndarray | RowSparse) -> None:
+    def replace(self, weights: Weights) -> None:
         """Take other weights, whose rows have missed nothing; states go on from what they were for the old."""
         if self.missed is not None and self.seen is not None:
-            is_dense = self.format == "dense"
-            self.catch_up(self.seen if is_dense else RowSparse.assemble(self.seen, self.held, self.shape))
+            self.catch_up(self.seen if self.held is None else RowSparse.assemble(self.seen, self.held, self.shape))
             self.seen = None
         self.take_weights(weights)
-        self.hold(weights, weights.indices if self.format == "row_sparse" else None)
+        self.hold(weights, weights.indices if isinstance(weights, RowSparse) else None)
         if self.missed is not None:
             self.missed.last[:] = self.step
         self._remember(weights)
 
-    def _is_replaced(self, weights: np.ndarray | RowSparse) -> bool:
+    def _is_replaced(self, weights: Weights) -> bool:
         if self.missed is None or self.seen is None:
             return False
-        if self.format == "dense":
+        if isinstance(weights, np.ndarray):
             return not _is_same_memory(weights, self.seen)
-        return not (_is_same_memory(weights.values, self.seen) and _same(weights.indices, self.held))
+        same_rows = self.held is not None and _same(weights.indices, self.held)
+        return not (same_rows and _is_same_memory(weights.values, self.seen))
 
     def _lags(self) -> bool:
         """Whether a row of the weights of the last step has still to catch up."""
+        if self.missed is None:
+            return False
         last = self.missed.last if self.held is None else self.missed.last[self.held]
         return bool((last < self.step).any())
 
-    def _remember(self, weights: np.ndarray | RowSparse) -> None:
-        if self.format == "row_sparse":
+    def _remember(self, weights: Weights) -> None:
+        if isinstance(weights, RowSparse):
             self.held = weights.indices
         if self.missed is not None:
-            self.seen = weights if self.format == "dense" else weights.values
+            self.seen = weights if isinstance(weights, np.ndarray) else weights.values
 
     def set_way(self, way: str) -> None:
         """Let rows catch up in this way from the next step on; `can_set_way` told that they can."""
@@ -182,25 +188,24 @@ class Parameter:
 
     # Tables
 
-    def tables(self, weights: np.ndarray | RowSparse) -> list[np.ndarray]:
+    def tables(self, weights: Weights) -> list[np.ndarray]:
         """Weights and states as kernels take them."""
-        arrays = [weights, *self.states]
+        arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
         if self.is_table:
             return arrays
-        if self.format == "row_sparse":
-            arrays = [array.values for array in arrays]
         rows = len(arrays[0]) if self.shape else 1
         if self.optimizer.states_by_row:
             return [table(arrays[0], rows, self.width), *[state.reshape(rows) for state in arrays[1:]]]
         return [table(array, rows, self.width) for array in arrays]
 
-    def hold(self, weights: np.ndarray | RowSparse, rows: np.ndarray | None) -> None:
+    def hold(self, weights: Weights, rows: np.ndarray | None) -> None:
         """Let row_sparse weights and states hold `rows`, sorted, or every row; new ones have missed nothing."""
-        if self.format == "dense":
+        if isinstance(weights, np.ndarray):
             return
-        arrays, indices = [weights, *self.states], weights.indices
+        states = [state for state in self.states if isinstance(state, RowSparse)]
+        arrays, indices = [weights, *states], weights.indices
         indices = np.arange(self.rows) if rows is None else united(indices, rows)
-        for state in self.states:
+        for state in states:
             indices = indices if _same(state.indices, indices) else united(indices, state.indices)
         if self.missed is not None and indices is not weights.indices:
             self.missed.last[np.setdiff1d(indices, weights.indices, assume_unique=True)] = self.step
@@ -211,15 +216,15 @@ class Parameter:
             elif array.indices is not indices:  # one array for all of them: a comparison costs nothing then
                 formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
 
-    def places(self, weights: np.ndarray | RowSparse, rows: np.ndarray) -> np.ndarray:
+    def places(self, weights: Weights, rows: np.ndarray) -> np.ndarray:
         """Places in the tables, int64 [U], of rows int64 [U], all held."""
-        if self.format == "dense" or rows.size == self.rows:
+        if isinstance(weights, np.ndarray) or rows.size == self.rows:
             return rows
         return np.searchsorted(weights.indices, rows)
 
     # Steps
 
-    def apply(self, weights: np.ndarray | RowSparse, gradient: Gradient, numbers: list[float]) -> None:
+    def apply(self, weights: Weights, gradient: Gradient, numbers: list[float]) -> None:
         """One step by `gradient`; `numbers` are what the rule's kernels take."""
         is_plain = self.missed is None and self.format == "dense"
         if not is_plain:
@@ -230,7 +235,11 @@ class Parameter:
                 self._catch_up(weights, None, self.step + 1)
             self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
         elif self.lazy == "off":
-            self._apply_to_all(weights, summed(gradient), numbers)
+            rows_alone = summed(gradient)
+            if isinstance(rows_alone, np.ndarray):
+                self._run("dense", weights, [table(rows_alone, self.rows, self.width)], numbers)
+            else:
+                self._apply_to_all(weights, rows_alone, numbers)
         else:
             places = rows = gradient.indices if isinstance(gradient, RowSparse) else gradient.plan.columns
             if self.format != "dense":
@@ -248,16 +257,18 @@ class Parameter:
         if self.missed is not None and self.missed.is_full:
             self.catch_up(weights)
 
-    def _apply_to_all(self, weights, gradient: RowSparse, numbers: list[float]) -> None:
+    def _apply_to_all(self, weights: Weights, gradient: RowSparse, numbers: list[float]) -> None:
         self.hold(weights, gradient.indices)
         rows = self.places(weights, gradient.indices)
-        row_count = self.rows if self.format == "dense" else weights.indices.size
+        row_count = self.rows if isinstance(weights, np.ndarray) else weights.indices.size
         if self.buffer is None or len(self.buffer) != row_count:
             self.buffer = np.empty((row_count, self.width), self.dtype)
         values = gradient.values.reshape(rows.size, self.width)
         self._run("dense", weights, [spread(rows, values, self.buffer)], numbers)
 
-    def _apply_to_rows(self, weights, places: np.ndarray, gradient: RowSparse | Unsummed, numbers) -> None:
+    def _apply_to_rows(
+        self, weights: Weights, places: np.ndarray, gradient: RowSparse | Unsummed, numbers: list[float]
+    ) -> None:
         if isinstance(gradient, RowSparse):
             values = gradient.values.reshape(places.size, self.width)
             self._run("lazy", weights, [places, values], numbers)
@@ -266,35 +277,38 @@ class Parameter:
         _, *batch = in_column_order(gradient.plan, gradient.x.data, slope)
         self._run("fused", weights, [places, *batch], numbers)
 
-    def _run(self, kind: str, weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
+    def _run(self, kind: str, weights: Weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
         if kind not in self.calls:
             self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
         self.calls[kind](*self.tables(weights), *gradient, *numbers)
 
     # Catching up
 
-    def catch_up(self, weights: np.ndarray | RowSparse, rows: np.ndarray | None = None) -> None:
+    def catch_up(self, weights: Weights, rows: np.ndarray | None = None) -> None:
         """Bring `rows` int64, or every row, to the last step; all that was missed is then forgotten."""
         if self.missed is None:
             return
         self.take_weights(weights)
-        if self.format == "row_sparse":
+        if isinstance(weights, RowSparse):
             self.hold(weights, weights.indices)
             self._remember(weights)
-        if rows is not None and self.format == "row_sparse":
-            rows = rows[np.isin(rows, weights.indices)]
+            if rows is not None:
+                rows = rows[np.isin(rows, weights.indices)]
         self._catch_up(weights, rows, self.step)
         if rows is None:
             self.missed.clear()
 
-    def _catch_up(self, weights: np.ndarray | RowSparse, rows: np.ndarray | None, mark: int) -> None:
+    def _catch_up(self, weights: Weights, rows: np.ndarray | None, mark: int) -> None:
         """Rows that are held, by default all of them, whose last step is then `mark`."""
         if self.missed is None:
             return
-        if rows is None:
-            rows = np.arange(self.rows) if self.format == "dense" else weights.indices
-        places = None if self.format == "dense" else lambda stale: np.searchsorted(weights.indices, stale)
-        self.missed.catch_up(self.tables(weights), rows, places, mark)
+        if isinstance(weights, np.ndarray):
+            rows = np.arange(self.rows) if rows is None else rows
+            self.missed.catch_up(self.tables(weights), rows, None, mark)
+            return
+        held = weights.indices
+        rows = held if rows is None else rows
+        self.missed.catch_up(self.tables(weights), rows, functools.partial(np.searchsorted, held), mark)
 
 
 def summed(gradient: Gradient) -> np.ndarray | RowSparse:

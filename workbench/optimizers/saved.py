@@ -50,8 +50,11 @@ class About:
 def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
     """See `Updater.state_dict`."""
     parameters = updater.parameters
-    about = {"optimizer": updater.optimizer.name, "lazy": updater.lazy}
-    about["parameters"] = {name: _about(parameter) for name, parameter in parameters.items()}
+    about = {
+        "optimizer": updater.optimizer.name,
+        "lazy": updater.lazy,
+        "parameters": {name: _about(parameter) for name, parameter in parameters.items()},
+    }
     arrays = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8).copy()}
     for name, parameter in parameters.items():
         arrays |= {f"{name}/{key}": array.copy() for key, array in _arrays(parameter).items()}
@@ -66,9 +69,9 @@ def _about(parameter: Parameter) -> dict[str, Any]:
 
 
 def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, state in zip(parameter.optimizer.states, parameter.states, strict=True):
-        if parameter.format == "dense":
+        if isinstance(state, np.ndarray):
             arrays[name] = state
         else:
             arrays |= {f"{name}/values": state.values, f"{name}/indices": state.indices}
@@ -118,9 +121,11 @@ def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Abou
 def _checked(name: str, about: Any, updater: "Updater") -> About:
     """Check the saved facts of a parameter; `OptimizerError` says what should be there."""
     own = updater.way_of(name)
-    fields = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
-    shape, way = fields.get("shape"), fields.get("way")
-    step, base, count = (fields.get(key) for key in ("step", "base", "count"))
+    unknown = dict.fromkeys(("step", "shape", "dtype", "format", "way", "base", "count"))
+    saved = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
+    fields: dict[str, Any] = unknown | saved
+    shape, way = fields["shape"], fields["way"]
+    step, base, count = fields["step"], fields["base"], fields["count"]
     lengths = shape if isinstance(shape, list) and len(shape) <= MOST_AXES else [None]
     known = ["", *missed.ways(updater.optimizer.rule)] if updater.lazy == "exact" else [""]
     before = step - count if is_whole(step) and is_whole(count) else 0
@@ -181,7 +186,7 @@ def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str,
     way = about.way
     parameter = Parameter(updater.optimizer, updater.lazy, way, about.shape, about.dtype, about.format, states)
     parameter.step = about.step
-    if way:
+    if parameter.missed is not None:
         _check_last(name, about, own, states)
         parameter.missed.restore(own["last"], about.base, about.count, own["record"])
     return parameter
@@ -197,10 +202,12 @@ def _states(
         if state in optimizer.rule.squares and (values < 0).any():
             raise OptimizerError(f"{name}/{state} has numbers below 0; it is a sum of squares.")
         if about.format == "row_sparse":
-            values = _rows(f"{name}/{state}", values, own[f"{state}/indices"], shape)
-            if states and not np.array_equal(values.indices, states[0].indices):
+            indices = own[f"{state}/indices"]
+            states.append(_rows(f"{name}/{state}", values, indices, shape))
+            if not np.array_equal(indices, own[f"{optimizer.states[0]}/indices"]):
                 raise OptimizerError(f"{name}/{state} holds other rows than {name}/{optimizer.states[0]}.")
-        states.append(values)
+        else:
+            states.append(values)
     return states
 
 

@@ -25,9 +25,16 @@ class Schedule(ABC):
         """The rate of a step, counted from 1."""
 
 
+def _fields(schedule: Schedule | type[Schedule]) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the dataclass fields of a schedule. Raises OptimizerError if it is not a dataclass."""
+    if not dataclasses.is_dataclass(schedule):
+        raise OptimizerError(f"The schedule {schedule!r:.80} is not a dataclass; expected one of: {', '.join(KINDS)}.")
+    return dataclasses.fields(schedule)
+
+
 def _check(schedule: Schedule, steps: str) -> None:
     """Refuse fields that are no numbers, and a number of `steps`, the field of that name, below 1."""
-    for field in dataclasses.fields(schedule):
+    for field in _fields(schedule):
         value = getattr(schedule, field.name)
         what = f"{type(schedule).__name__}: {field.name} is {value!r:.80}"
         if field.name == "then":
@@ -132,7 +139,7 @@ KINDS: dict[str, type[Schedule]] = {
 def to_json(schedule: Schedule) -> dict[str, Any]:
     """A dictionary of plain values, for JSON: the kind's name and the fields."""
     kind = next(name for name, cls in KINDS.items() if cls is type(schedule))
-    values = {field.name: getattr(schedule, field.name) for field in dataclasses.fields(schedule)}
+    values = {field.name: getattr(schedule, field.name) for field in _fields(schedule)}
     return {"kind": kind} | {k: to_json(v) if isinstance(v, Schedule) else v for k, v in values.items()}
 
 
@@ -142,7 +149,7 @@ def from_json(saved: Any) -> Schedule:
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise OptimizerError(f"There is no schedule {kind!r}; there is: {', '.join(KINDS)}.")
-    fields = dataclasses.fields(KINDS[kind])
+    fields = _fields(KINDS[kind])
     known(f"{kind} has no field", list(values), [field.name for field in fields])
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in values]
     if missing:

@@ -227,8 +227,8 @@ class Updater:
             check_gradient(name, weights[name], gradient)
         rescale = self.options["rescale"]
         if self.clip_global_norm is not None:
-            gradients = {name: summed(gradient) for name, gradient in gradients.items()}
-            squares = square_norms(gradients) if squares is None else squares
+            whole = {name: summed(gradient) for name, gradient in gradients.items()}
+            gradients, squares = whole, square_norms(whole) if squares is None else squares
             rescale *= shrink(self.clip_global_norm, self.options["rescale"], squares)
         parameters = self.parameters
         steps = {name: parameters[name].step + 1 if name in parameters else 1 for name in gradients}

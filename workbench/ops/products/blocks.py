@@ -112,17 +112,19 @@ def as_csr(x: Any, transposed: bool = False) -> Any:
     if format == "coo":
         row, col = (x.col, x.row) if transposed else (x.row, x.col)
         shape = x.shape[::-1] if transposed else x.shape
-        return compressed.assemble("csr", *compressed.coo_to_csr(Coo(row, col, x.data, shape)), shape)
+        indptr, indices, data = compressed.coo_to_csr(Coo(row, col, x.data, shape))
+        return compressed.assemble("csr", indptr, indices, data, shape)
     shape = x.shape[::-1] if transposed else x.shape
     if (format == "csr") != transposed:
         return compressed.assemble("csr", x.indptr, x.indices, x.data, shape)
-    return compressed.assemble("csr", *compressed.transposed(x), shape)
+    indptr, indices, data = compressed.transposed(x)
+    return compressed.assemble("csr", indptr, indices, data, shape)
 
 
 def select_rows(x: Any, rows: np.ndarray) -> Any:
     """Rows of a csr matrix, in the order asked for."""
-    parts = moves.get("slice_rows", x.dtype)(x.indptr, x.indices, x.data, rows)
-    return compressed.assemble("csr", *parts, (rows.size, x.shape[1]))
+    indptr, indices, data = moves.get("slice_rows", x.dtype)(x.indptr, x.indices, x.data, rows)
+    return compressed.assemble("csr", indptr, indices, data, (rows.size, x.shape[1]))
 
 
 def keep_columns(x: Any, columns: np.ndarray) -> Any:

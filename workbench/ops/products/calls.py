@@ -4,7 +4,8 @@
 or a csr one, as the function says. It returns a matrix in the format `result`.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,51 @@ from workbench.ops.products.blocks import (
 )
 
 
+class ProductCall(Protocol):
+    """Function that computes X @ Y, or X.T @ Y, for one pair of formats."""
+
+    def __call__(
+        self,
+        kernel: Callable[..., Any],
+        x: Any,
+        y: Any,
+        transpose_a: bool,
+        result: str,
+        out: np.ndarray | None,
+        plan: BatchPlan | None,
+        /,
+    ) -> Any:
+        """Compute the product.
+
+        Parameters
+        ----------
+        kernel : callable
+            The kernel of `Method.kernel`, on plain arrays.
+        x : array of any format, [rows, columns]
+            Left operand as it was given, not transposed.
+        y : Block, ndarray or tuple
+            Right operand, turned already; each function says which of the three it takes.
+        transpose_a : bool
+            Whether X.T is multiplied.
+        result : str
+            Format of the result.
+        out : ndarray or None
+            C-contiguous array [rows of the product, N] that a dense result is written to.
+        plan : BatchPlan or None
+            Column index of `x` for functions that read one; computed if None.
+
+        Returns
+        -------
+        ndarray, RowSparse or csr_array
+            The product in the format `result`; `out` if that is given.
+        """
+
+
+Kernel: TypeAlias = Callable[..., Any]
+Out: TypeAlias = np.ndarray | None
+Plan: TypeAlias = BatchPlan | None
+
+
 def make_plan(x: Any) -> BatchPlan:
     """The batch plan of X in CSR or COO form: what the row_sparse gradient reads. O(nnz)."""
     return plan_of(formats.enter(x)[1])
@@ -33,7 +79,8 @@ def make_plan(x: Any) -> BatchPlan:
 def plan_of(x: Any) -> BatchPlan:
     """`make_plan` of an array that was checked."""
     if x.format == "coo":
-        return build_coo(*x.coords, x.shape)
+        row, col = x.coords
+        return build_coo(row, col, x.shape)
     return build(x.indptr, x.indices, x.shape[1])
 
 
@@ -55,7 +102,7 @@ def _new(x: Any, transposed: bool, y: np.ndarray) -> np.ndarray:
     return np.empty((x.shape[transposed], y.shape[1]), y.dtype)
 
 
-def compressed(kernel, x, y, transpose_a, result, out, plan):
+def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
     """A csr or csc matrix and a dense one by a kernel that takes the matrix's own arrays."""
     if out is None:
         out = _new(x, transpose_a, y)
@@ -63,7 +110,7 @@ def compressed(kernel, x, y, transpose_a, result, out, plan):
     return out
 
 
-def coordinates(kernel, x, y, transpose_a, result, out, plan):
+def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
     """A coo matrix and a dense one."""
     if out is None:
         out = _new(x, transpose_a, y)
@@ -72,7 +119,7 @@ def coordinates(kernel, x, y, transpose_a, result, out, plan):
     return out
 
 
-def planned(kernel, x, y, transpose_a, result, out, plan):
+def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
     """The touched columns of a csr or coo matrix, transposed, and a dense one: through the batch plan, or without."""
     if plan is None and result == "row_sparse":
         plan = plan_for(x, y.shape[1])
@@ -88,7 +135,7 @@ def planned(kernel, x, y, transpose_a, result, out, plan):
     return finish(Block(values, plan.columns, None, shape), result)
 
 
-def filled(kernel, x, y, transpose_a, result, out, plan):
+def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
     """The rows that have entries: of a csr matrix, of a coo one, or of a csc one transposed."""
     matrix, rows = filled_rows(as_csr(x, transpose_a))
     values = np.empty((rows.size, y.shape[1]), y.dtype)  # [filled, N]
@@ -96,7 +143,7 @@ def filled(kernel, x, y, transpose_a, result, out, plan):
     return finish(Block(values, rows, None, (x.shape[transpose_a], y.shape[1])), result)
 
 
-def blocks(kernel, x, y, transpose_a, result, out, plan):
+def blocks(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
     """Dense or row_sparse with dense or row_sparse, y a Block: BLAS on what is stored; no transpose is copied."""
     return finish(multiply(block_of(x, transpose_a), y, out), result, out)
 
@@ -106,7 +153,7 @@ def transposed(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.matmul(x.T, y, out)
 
 
-def sparse_block(kernel, x, y, transpose_a, result, out, plan):
+def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
     """A csr, csc or coo matrix and a Block. Transposed, the rows that the block lacks play no part."""
     values = np.ascontiguousarray(y.values)
     if y.rows is None:
@@ -116,13 +163,15 @@ def sparse_block(kernel, x, y, transpose_a, result, out, plan):
     else:
         matrix = keep_columns(as_csr(x), y.rows)
     matrix, rows = filled_rows(matrix) if result != "dense" else (matrix, None)
-    whole = out is not None and y.columns is None
-    product = out if whole else np.empty((matrix.shape[0], values.shape[1]), values.dtype)
+    shape = matrix.shape[0], values.shape[1]
+    product = np.empty(shape, values.dtype) if out is None or y.columns is not None else out
     kernel(matrix.indptr, matrix.indices, matrix.data, values, product)
     return finish(Block(product, rows, y.columns, (x.shape[transpose_a], y.shape[1])), result, out)
 
 
-def block_sparse(kernel, x, y, transpose_a, result, out, plan):
+def block_sparse(
+    kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
+) -> Any:
     """A dense or row_sparse matrix and a csr, csc or coo one: y is (matrix, whether it is transposed).
 
     A csr result stores, in every row that x has, all the columns that y has.
@@ -138,13 +187,15 @@ def block_sparse(kernel, x, y, transpose_a, result, out, plan):
         gather = kernels.get("csr_t_dense").trusted
         gather(batch.segments, batch.rows, batch.in_order(right.data), np.ascontiguousarray(left.values.T), product)
         return full_block_csr(Block(product.T, left.rows, batch.columns, shape))
-    whole = out is not None and left.rows is None
-    values = out if whole else np.empty((left.values.shape[0], shape[1]), left.values.dtype)
+    block_shape = left.values.shape[0], shape[1]
+    values = np.empty(block_shape, left.values.dtype) if out is None or left.rows is not None else out
     kernel(left.values, right.indptr, right.indices, right.data, values)
     return finish(Block(values, left.rows, None, shape), result, out)
 
 
-def sparse_sparse(kernel, x, y, transpose_a, result, out, plan):
+def sparse_sparse(
+    kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
+) -> Any:
     """Two csr, csc or coo matrices: y is (matrix, whether it is transposed)."""
     left, right = as_csr(x, transpose_a), as_csr(*y)
     if left.indptr.dtype != right.indptr.dtype:
@@ -154,7 +205,8 @@ def sparse_sparse(kernel, x, y, transpose_a, result, out, plan):
         out = np.empty(shape, left.dtype) if out is None else out
         kernel(*operands, out)
         return out
-    return formats.to_format(formats.compressed.assemble("csr", *kernel(*operands), shape), result)
+    indptr, indices, data = kernel(*operands)
+    return formats.to_format(formats.compressed.assemble("csr", indptr, indices, data, shape), result)
 
 
 def _arrays(x: Any) -> tuple[np.ndarray, ...]:

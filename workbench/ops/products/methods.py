@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 import kernels
+from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.ops.contract import Rule, Shape
 from workbench.ops.products import calls
 from workbench.ops.products.blocks import block_of
+from workbench.ops.products.calls import ProductCall
 
 ENGINES = ("ours", "vendor", "dense")
 RESULTS = ("dense", "row_sparse", "csr")
@@ -38,7 +40,7 @@ class Method:
     transpose_a: bool
     result: str
     kernel: str
-    call: Callable
+    call: ProductCall
     engines: tuple[str, ...] = ("ours",)
     plan: bool = False
     direct: Callable | None = None
@@ -63,7 +65,18 @@ class Method:
             return f"{x}, engine=vendor"
         return ", ".join(filter(None, (x, words)))
 
-    def __call__(self, x, y, *, out=None, plan=None, transpose_a=False, transpose_b=False, result=None, engine=""):
+    def __call__(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        out: np.ndarray | None = None,
+        plan: BatchPlan | None = None,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        result: str | None = None,
+        engine: str = "",
+    ) -> Any:
         """The product; `out` for dense results, `plan` the batch plan of X where the method reads one."""
         if self.direct and out is not None and y.ndim == 2 and not transpose_b:
             return self.direct(x, y, out)
@@ -81,9 +94,11 @@ class Method:
             return out
         return _flat(product) if y.ndim == 1 else product
 
-    def bind(self, x, y, *, out, transpose_b=False, **params):
+    def bind(
+        self, x: np.ndarray, y: np.ndarray, *, out: np.ndarray, transpose_b: bool = False, **params: Any
+    ) -> Callable[[], Any] | None:
         """Give a call that computes these arrays into `out`, for a method that has a direct way."""
-        if y.ndim != 2 or transpose_b:
+        if self.direct is None or y.ndim != 2 or transpose_b:
             return None
         return partial(self.direct, x, y, out)
 
@@ -97,9 +112,16 @@ class Method:
 
     def rule(self) -> Rule:
         """The method as a rule of the operator."""
-        bind = self.bind if self.direct else None
-        known = {"plan": self.plan, "bind": bind}
-        return Rule((self.x, self.y), self.result, self, self.kernel, self.fits, self.condition, **known)
+        return Rule(
+            (self.x, self.y),
+            self.result,
+            self,
+            self.kernel,
+            self.fits,
+            self.condition,
+            plan=self.plan,
+            bind=self.bind if self.direct else None,
+        )
 
 
 def as_matrix(y: Any) -> Any:
@@ -149,7 +171,7 @@ BY_SCIPY = (
 
 
 def _family(
-    left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: Callable
+    left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: ProductCall
 ) -> list[Method]:
     """Methods for all pairs of formats, X either way, and all results; `kernel(transpose_a, result)` names it."""
     return [
