@@ -97,7 +97,9 @@ def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
             f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ slope can be left unsummed. "
             "Ask for row_sparse or dense."
         )
-    product = _asked(gradient, "row_sparse") or gradient
+    product = _asked(gradient, "row_sparse")
+    if product is None:
+        raise AutodiffError(f"The gradient of {name} cannot be fused: {gradient.kind} has no row_sparse result.")
     rule = _facts(product, known).chosen_rule
     if not rule.plan:
         raise AutodiffError(
