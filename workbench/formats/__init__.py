@@ -1,10 +1,10 @@
-"""Formats of matrices: `dense`, `csr`, `csc`, `coo` and `row_sparse`.
+"""Matrix formats: `dense`, `csr`, `csc`, `coo` and `row_sparse`.
 
-Dense matrices are NumPy arrays, csr, csc and coo are SciPy's sparse arrays (matrix classes are accepted and become
-arrays), row_sparse is `RowSparse`. Values are float32 or float64, which kernels compute in, or int32, int64, uint8,
-and in dense and row_sparse float16, which are held, converted and cast. Indices are int32 or int64.
+Dense matrices are NumPy arrays; csr, csc and coo are SciPy's sparse arrays (matrix classes are accepted and converted
+to arrays); row_sparse is `RowSparse`. Kernels compute in float32 and float64; int32, int64 and uint8 values, and
+float16 in dense and row_sparse, are stored, converted and cast. Indices are int32 or int64.
 
-What each format may hold, as `check(x, full=True)` sees it:
+Properties that `check(x, full=True)` allows in each format:
 
 | format     | dimensions | unsorted | duplicates | explicit zeros |
 |------------|------------|----------|------------|----------------|
@@ -13,14 +13,14 @@ What each format may hold, as `check(x, full=True)` sees it:
 | coo        | 2          | allowed  | allowed    | allowed        |
 | row_sparse | 1 and more | refused  | refused    | allowed        |
 
-`*` allowed with `check(x, full=True, canonical=False)`: our products read them rightly and sum the duplicates.
+`*` allowed with `check(x, full=True, canonical=False)`: products handle unsorted entries and sum duplicates.
 
-`zeros`, `to_format`, `copy`, `astype` and `assign` make, convert, copy, cast and fill arrays of any format; `save` and
-`load` keep them in a file; `picture` shows their pattern. Arithmetic is that of `workbench.ops`, whose tables say which
-format a result has: SciPy's own signs on csr, csc and coo follow SciPy's rules.
+`zeros`, `to_format`, `copy`, `astype` and `assign` create, convert, copy, cast and fill arrays of any format; `save`
+and `load` store them in a file; `picture` shows the sparsity pattern. Operators in `workbench.ops` state the format of
+their result in a table; Python's operators on csr, csc and coo follow SciPy's rules.
 
 How to add a format: write one file in this folder that ends in `register(Format(...))`; `csc.py` is the one to copy.
-It then takes part in all of these and in the tests.
+It then takes part in all of these functions and in the tests.
 
 >>> import numpy as np
 >>> names()
@@ -88,18 +88,60 @@ __all__ = [
 
 
 def format_of(x: Any) -> str:
-    """Name of the format that `x` is held in; what is in none of them is refused (`FormatError`)."""
+    """Return the name of the format that an array is stored in.
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy array, SciPy sparse array or matrix, or `RowSparse`.
+
+    Returns
+    -------
+    str
+        One of `names()`.
+
+    Raises
+    ------
+    FormatError
+        If `x` is in none of the formats.
+
+    Examples
+    --------
+    >>> format_of(np.zeros((2, 2), np.float32))
+    'dense'
+    """
     return admit(x)[0].name
 
 
 def check(x: Any, full: bool = False, canonical: bool = True, dtypes: Sequence[np.dtype] = VALUES) -> Any:
-    """`x` itself, or `FormatError` with what came, where, what is allowed and what to do.
+    """Validate an array: dtypes, shapes, lengths and row pointers; with `full` also indices and values.
 
-    Cheap checks, O(rows) at most, are always made: types, shapes, lengths, row pointers. `full` adds O(nnz): range,
-    order and uniqueness of the indices, finite values. `canonical=False` allows unsorted and duplicated indices in csr
-    and csc. `dtypes`, such as `FLOATS`, narrows the types of values. A SciPy matrix is returned as the array that
-    shares its memory, and so are arrays of maps of files. All of this and more `enter` asks of what comes in from
-    outside, wherever it does.
+    Parameters
+    ----------
+    x : array_like
+        Array in any format. It is not modified.
+    full : bool, default False
+        Also check range, order and uniqueness of indices and that values are finite. O(nnz); else O(rows) at most.
+    canonical : bool, default True
+        Whether unsorted and duplicated indices of csr and csc are errors.
+    dtypes : sequence of numpy.dtype, default VALUES
+        Value dtypes that are allowed, for example `FLOATS`.
+
+    Returns
+    -------
+    array
+        `x` itself. A SciPy matrix is returned as the array over the same memory, and so are memory maps.
+
+    Raises
+    ------
+    FormatError
+        If a check fails; the message says what was found and where, what is allowed and how to correct it.
+
+    Examples
+    --------
+    >>> x = to_format(np.float32([[0, 2], [0, 0]]), "csr")
+    >>> check(x, full=True) is x
+    True
     """
     format, x = admit(x)
     x = with_plain_parts(format, x)
@@ -109,7 +151,28 @@ def check(x: Any, full: bool = False, canonical: bool = True, dtypes: Sequence[n
 
 
 def nbytes(x: Any) -> int:
-    """Bytes held by the arrays of `x`: values and indices."""
+    """Return the number of bytes that the arrays of `x` occupy: values and indices.
+
+    Parameters
+    ----------
+    x : array_like
+        Array in any format.
+
+    Returns
+    -------
+    int
+        Sum of the `nbytes` of its component arrays.
+
+    Raises
+    ------
+    FormatError
+        If `x` is in none of the formats.
+
+    Examples
+    --------
+    >>> nbytes(np.zeros((2, 3), np.float32))
+    24
+    """
     format, x = admit(x)
     return sum(part.nbytes for part in format.parts(x).values())
 
@@ -123,9 +186,33 @@ def predicted_bytes(
     index_dtype: DTypeLike,
     stored_rows: int | None = None,
 ) -> int:
-    """Bytes that a [rows, columns] matrix with `nnz` stored entries would take; equals `nbytes` of the real one.
+    """Predict the bytes of a [rows, columns] matrix with `nnz` stored entries; exact for a matrix that has them.
 
-    `stored_rows` is read by row_sparse only; None means the most there can be, one row for each entry.
+    Parameters
+    ----------
+    format : str
+        Name of the format.
+    rows, columns, nnz : int
+        Shape and number of stored entries.
+    dtype, index_dtype : dtype_like
+        Types of values and of indices.
+    stored_rows : int, optional
+        Stored rows of a row_sparse matrix; `min(rows, nnz)` if omitted. Other formats ignore it.
+
+    Returns
+    -------
+    int
+        Bytes of values and indices.
+
+    Raises
+    ------
+    FormatError
+        If the format is unknown.
+
+    Examples
+    --------
+    >>> predicted_bytes("csr", 2, 2, 1, np.float32, np.int32)
+    20
     """
     stored = min(rows, nnz) if stored_rows is None else stored_rows
     sizes = (np.dtype(dtype).itemsize, np.dtype(index_dtype).itemsize)

@@ -1,4 +1,4 @@
-"""Functions on arrays in any format: make, convert, copy, cast, assign.
+"""Functions on arrays in any format: create, convert, copy, cast, assign.
 
 >>> narrowed(np.float32([[0, 3], [255, 1]]), np.dtype(np.uint8)).tolist()
 [[0, 3], [255, 1]]
@@ -16,10 +16,29 @@ from workbench.formats.contract import Coo, Format, admit, enter, get, refuse
 
 
 def zeros(shape: tuple[int, ...], format: str = "dense", dtype: DTypeLike = np.float32) -> Any:
-    """An array of zeros, of which sparse formats store nothing. O(rows), dense O(size).
+    """Create an array of zeros; sparse formats store no entries. O(rows), dense O(size).
 
-    csr, csc and coo take two dimensions, row_sparse one and more, dense any number. Errors: `FormatError`.
+    Parameters
+    ----------
+    shape : tuple of int
+        Two dimensions for csr, csc and coo, one or more for row_sparse, any number for dense.
+    format : str, default "dense"
+        Name of the format.
+    dtype : dtype_like, default numpy.float32
+        Type of the values.
 
+    Returns
+    -------
+    array
+        Array of zeros in `format`.
+
+    Raises
+    ------
+    FormatError
+        If the format is unknown or does not support this shape or dtype.
+
+    Examples
+    --------
     >>> zeros((3, 2), "csr").indptr.tolist(), zeros((3, 2, 4), "row_sparse").nnz
     ([0, 0, 0, 0], 0)
     """
@@ -33,14 +52,32 @@ def zeros(shape: tuple[int, ...], format: str = "dense", dtype: DTypeLike = np.f
 
 
 def to_format(x: Any, format: str) -> Any:
-    """`x` in the format named `format`; `x` is never changed, and is returned itself when it already is in that format.
+    """Convert an array to another format.
 
-    Type of the values is kept. Indices keep their type too, unless shape or nnz needs 64 bits; dense gives int32 where
-    that suffices. csr, csc and coo keep duplicates, order and explicit zeros of each other as far as they can; dense
-    and row_sparse sum duplicates, and lose explicit zeros on the way back. csr, csc and coo take two dimensions only.
-    Kernels convert float32 and float64, NumPy the other types; SciPy's formats hold no float16.
-    O(nnz + rows + columns), and O(size) to or from dense. Errors: `FormatError`.
+    The dtype of values is kept. Indices keep their dtype unless shape or nnz need int64; dense gives int32 if that
+    suffices. csr, csc and coo keep duplicates, order and explicit zeros where both formats allow them; dense and
+    row_sparse sum duplicates and lose explicit zeros. O(nnz + rows + columns); O(size) to or from dense.
 
+    Parameters
+    ----------
+    x : array_like
+        Array in any format. It is not modified.
+    format : str
+        Name of the target format.
+
+    Returns
+    -------
+    array
+        The array in `format`; `x` itself if it is in that format already.
+
+    Raises
+    ------
+    FormatError
+        If the format is unknown, `x` is invalid, or the format does not support its shape or dtype (no SciPy format
+        supports float16).
+
+    Examples
+    --------
     >>> import scipy.sparse
     >>> x = scipy.sparse.coo_array((np.ones(2, np.float32), ([0, 1], [1, 0])), shape=(2, 3))
     >>> to_format(x, "row_sparse")
@@ -60,17 +97,57 @@ def to_format(x: Any, format: str) -> Any:
 
 
 def copy(x: Any) -> Any:
-    """Copy an array, over memory of its own: values, pattern, format and types. A SciPy matrix gives the array."""
+    """Copy an array of any format: values, sparsity pattern, format and dtypes.
+
+    Parameters
+    ----------
+    x : array_like
+        Array in any format.
+
+    Returns
+    -------
+    array
+        Array with memory of its own. A SciPy matrix is returned as an array.
+
+    Raises
+    ------
+    FormatError
+        If `x` is invalid or in none of the formats.
+
+    Examples
+    --------
+    >>> x = np.ones(2, np.float32)
+    >>> copy(x) is x
+    False
+    """
     format, x = enter(x)
     return format.build({name: aligned.copy(part) for name, part in format.parts(x).items()}, x.shape)
 
 
 def astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Any:
-    """`x` with values of another type, cast as NumPy casts: towards zero to whole numbers. The pattern stays.
+    """Cast the values of an array as NumPy does (floats are truncated towards zero); the sparsity pattern is kept.
 
-    A value that becomes zero stays stored. The result has memory of its own; with `copy=False` it may share indices,
-    and is `x` itself where the type is the same. A type that the format does not hold is refused (`FormatError`).
+    Parameters
+    ----------
+    x : array_like
+        Array in any format. It is not modified.
+    dtype : dtype_like
+        Type of the values of the result. Values that become zero stay stored.
+    copy : bool, default True
+        If False, the result may share indices with `x`, and is `x` itself if the dtype is the same.
 
+    Returns
+    -------
+    array
+        Array in the same format.
+
+    Raises
+    ------
+    FormatError
+        If `x` is invalid or its format does not support `dtype`.
+
+    Examples
+    --------
     >>> astype(zeros((2, 2), "csc"), np.int64).dtype
     dtype('int64')
     """
@@ -84,12 +161,29 @@ def astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Any:
 
 
 def assign(destination: Any, source: Any) -> Any:
-    """Give `destination` the values of `source`, an array of the same shape in any format, or a number; returned.
+    """Overwrite an array with the values of another one, or with a scalar.
 
-    `destination` keeps its format and the type of its values; what it held is replaced, and a sparse one then stores
-    what `to_format` of the source would, in memory of its own. A number fills dense and row_sparse, all of whose rows
-    are then stored; csr, csc and coo refuse it. Casts are NumPy's. Errors: `FormatError`.
+    Parameters
+    ----------
+    destination : array_like
+        Array in any format; modified in place. It keeps its format and dtype, and a sparse one takes the sparsity
+        pattern
+        of `source`.
+    source : array_like or scalar
+        Array of the same shape in any format, or a scalar for dense and row_sparse (of which all rows are then stored).
 
+    Returns
+    -------
+    array
+        `destination`.
+
+    Raises
+    ------
+    FormatError
+        If shapes differ, an array is invalid, or a scalar is assigned to csr, csc or coo.
+
+    Examples
+    --------
     >>> x = np.zeros((2, 2), np.float32)
     >>> assign(x, to_format(np.eye(2), "csr"))
     array([[1., 0.],
@@ -111,6 +205,7 @@ def assign(destination: Any, source: Any) -> Any:
 
 
 def _filled(format: str, shape: tuple[int, ...], dtype: np.dtype, number: Any) -> Any:
+    """Return an array of `shape` in `format` with every value equal to `number`; FormatError for csr, csc and coo."""
     if format not in ("dense", "row_sparse"):
         advice = "Assign np.full(x.shape, number, x.dtype) if every entry is to be stored"
         raise refuse(f"The number {number} was assigned to a {format} array", "arrays", advice)
@@ -121,7 +216,7 @@ def _filled(format: str, shape: tuple[int, ...], dtype: np.dtype, number: Any) -
 
 
 def value_type(dtype: DTypeLike, format: Format) -> np.dtype:
-    """`dtype` as a type of values that the format holds (`FormatError`)."""
+    """Return `dtype` as a numpy.dtype. Raises FormatError if the format does not support it."""
     dtype = np.dtype(dtype)
     if dtype not in format.dtypes:
         allowed = ", ".join(map(str, format.dtypes))
@@ -137,9 +232,9 @@ VALUES_AT_ONCE = 1 << 20
 
 
 def narrowed(x: Any, dtype: np.dtype) -> np.ndarray:
-    """The matrix x [rows, columns], of any format, as a dense array of that type; x itself if it is one.
+    """Convert a matrix [rows, columns] of any format to a dense array of `dtype`; return `x` itself if it is one.
 
-    A value that the type does not have exactly is refused (`FormatError`). O(size), beside the result a few MB.
+    Raises FormatError if a value is not exactly representable. O(size); besides the result a few MB.
     """
     _, x = admit(x)
     if isinstance(x, np.ndarray) and x.dtype == dtype:
@@ -157,7 +252,9 @@ def narrowed(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _refuse_inexact(part: np.ndarray, out: np.ndarray, first: int) -> None:
-    """Refuse values that were changed: `part` are rows from `first` on, `out` is what became of them."""
+    """Raise FormatError if the cast rows `out` differ from the rows `part`, which start at row `first` of the
+    matrix.
+    """
     if (wrong := np.argwhere(out != part)).size:
         row, column = wrong[0].tolist()
         raise refuse(

@@ -1,4 +1,4 @@
-"""Checks of indices and values; each fault has its own message: what came where, and what to do."""
+"""Checks of indices and values. Each raises FormatError with the invalid value, its position and the correction."""
 
 import operator
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def check_values(values: np.ndarray, name: str, allowed: Sequence[np.dtype] = VALUES) -> None:
-    """Refuse values of other types than `allowed`."""
+    """Raise FormatError unless the dtype of `values` is one of `allowed`."""
     if values.dtype not in allowed:
         *first, last = map(str, allowed)
         raise refuse(f"{name} has dtype {values.dtype}", f"{', '.join(first)} and {last}", "Call x.astype(np.float32)")
 
 
 def check_finite(values: np.ndarray, name: str) -> None:
-    """Refuse NaN and infinite values."""
+    """Raise FormatError if `values` has NaN or infinity; the message names the first position."""
     finite = np.isfinite(values)
     if not finite.all():
         where = np.unravel_index(np.argmin(finite), values.shape)
@@ -29,7 +29,7 @@ def check_finite(values: np.ndarray, name: str) -> None:
 
 
 def check_index_types(**arrays: np.ndarray) -> None:
-    """Refuse index arrays that are not one-dimensional int32 or int64, the same for all of them."""
+    """Raise FormatError unless all index arrays are one-dimensional, int32 or int64, and of the same dtype."""
     for name, array in arrays.items():
         if array.ndim != 1:
             raise refuse(f"{name} has {array.ndim} dimensions", "1 dimension", f"Call {name}.ravel()")
@@ -42,7 +42,7 @@ def check_index_types(**arrays: np.ndarray) -> None:
 
 
 def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
-    """Refuse indices outside [0, limit)."""
+    """Raise FormatError if an index is outside [0, limit); `name` and `axis` are used in the message."""
     if not indices.size or (indices.min() >= 0 and indices.max() < limit):
         return
     allowed = f"0 to {limit - 1}, as there are {limit} {axis}" if limit else f"none, as there are no {axis}"
@@ -57,14 +57,14 @@ def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
 
 
 def check_same_length(values: np.ndarray, indices: np.ndarray, names: tuple[str, str]) -> None:
-    """Refuse index and value arrays of different length."""
+    """Raise FormatError if the arrays called `names` differ in length."""
     if len(values) != len(indices):
         fault = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
         raise refuse(fault, "the same number in both", "Build the matrix again from its parts")
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    """`shape` as a tuple of lengths; anything else is refused."""
+    """Return `shape` as a tuple of non-negative int; raises FormatError for anything else."""
     try:
         shape = tuple(operator.index(length) for length in shape)
     except TypeError:
@@ -75,13 +75,15 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def check_one_dimension(values: np.ndarray, name: str) -> None:
-    """Refuse stored values that are not one after the other."""
+    """Raise FormatError unless the stored values are a one-dimensional array."""
     if values.ndim != 1:
         raise refuse(f"{name} has {values.ndim} dimensions", "1 dimension", f"Call {name}.ravel()")
 
 
 def is_sound_compressed(x: Any) -> bool:
-    """Whether a csr or csc array is all that kernels take it for. O(rows + nnz)."""
+    """Return whether a csr or csc array is valid for kernels: dtypes, lengths, pointers and index range. O(rows +
+    nnz).
+    """
     indptr, indices, data, shape = x.indptr, x.indices, x.data, x.shape
     if not (type(indptr) is type(indices) is type(data) is np.ndarray and len(shape) == 2):
         return False
@@ -93,14 +95,16 @@ def is_sound_compressed(x: Any) -> bool:
 
 
 def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:
-    """Refuse shapes that are not [rows, columns]."""
+    """Raise FormatError unless `shape` has two dimensions; `name` is the format in the message."""
     if len(shape) != 2:
         advice = "Call x.reshape(rows, columns)"
         raise refuse(f"The {name} matrix has shape {tuple(shape)}", "two dimensions, (rows, columns)", advice)
 
 
 def check_compressed(x: Any, full: bool, canonical: bool) -> None:
-    """Check a csr or csc array; O(rows), with `full` O(nnz)."""
+    """Validate a csr or csc array, O(rows); with `full` also index range, order (if `canonical`) and finite values,
+    O(nnz).
+    """
     check_two_dimensions(x.shape, x.format)
     check_values(x.data, "data", SCIPY_VALUES)
     check_index_types(indptr=x.indptr, indices=x.indices)
@@ -116,13 +120,15 @@ def check_compressed(x: Any, full: bool, canonical: bool) -> None:
 
 
 def check_compressed_indices(x: Any) -> None:
-    """Refuse a csr or csc array with an index out of range; O(nnz)."""
+    """Raise FormatError if a csr or csc array has an index out of range. O(nnz)."""
     limit, axis = (x.shape[1], "columns") if x.format == "csr" else (x.shape[0], "rows")
     check_range(x.indices, limit, "indices", axis)
 
 
 def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> None:
-    """Refuse starts of `count` rows, or columns, that do not rise from 0 to the number of stored entries. O(count)."""
+    """Raise FormatError unless `indptr` [count + 1] rises from 0 to `stored`; `major` is "rows" or "columns".
+    O(count).
+    """
     if len(indptr) != count + 1:
         fault = f"indptr has {len(indptr)} entries for {count} {major}"
         raise refuse(fault, f"{count + 1}, one more than {major}", "Correct shape or indptr")
@@ -137,7 +143,7 @@ def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> N
 
 
 def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str) -> None:
-    """Refuse indices that do not rise strictly within each row; equal neighbours are duplicates."""
+    """Raise FormatError unless indices rise strictly within each row (or column); equal neighbours are duplicates."""
     rising = indices[1:] > indices[:-1]
     starts = indptr[1:-1]
     rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # the first of a row follows nothing

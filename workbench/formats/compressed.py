@@ -1,4 +1,4 @@
-"""Shared parts of csr and csc: assembling an array from its parts, and the calls of the conversion kernels."""
+"""Code shared by csr and csc: building an array from its components, and calls of the conversion kernels."""
 
 import functools
 from collections.abc import Mapping
@@ -20,23 +20,23 @@ INT32_LIMIT = 2**31 - 1
 
 
 def index_dtype(*largest: int) -> np.dtype:
-    """int32, or int64 if one of the numbers (shape, nnz) is beyond `INT32_LIMIT`."""
+    """Return int32, or int64 if one of `largest` (lengths of axes, nnz) exceeds `INT32_LIMIT`."""
     return np.dtype(np.int64 if max(largest) > INT32_LIMIT else np.int32)
 
 
 def kept_or_widened(dtype: np.dtype, *largest: int) -> np.dtype:
-    """`dtype`, or int64 if one of the numbers needs it."""
+    """Return `dtype`, or int64 if one of `largest` (lengths of axes, nnz) exceeds `INT32_LIMIT`."""
     return np.promote_types(dtype, index_dtype(*largest))
 
 
 def assemble(
     format: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, ...]
 ) -> scipy.sparse.csr_array | scipy.sparse.csc_array:
-    """A csr or csc array over the given parts, never copied and not checked.
+    """Build a csr or csc array over the given components, which are neither copied nor checked.
 
-    SciPy's own constructor copies `indices` and `data` when they are views of less than half of a larger array, which
-    is what a mini-batch is, and takes 39 us, as much as a small training step. The object is therefore made from an
-    empty one's attributes and the parts put in place, in 2 us; a test compares it with SciPy's own.
+    SciPy's constructor copies `indices` and `data` if they are views of less than half of a larger array, as in a
+    mini-batch, and takes 39 us, as long as a small training step. Here the attributes of an empty array are copied and
+    the components put in place, in 2 us; a test compares the result with SciPy's.
 
     >>> part = np.arange(100, dtype=np.float32)[:4]
     >>> x = assemble("csr", np.array([0, 4]), np.arange(4), part, (1, 4))
@@ -52,26 +52,31 @@ def assemble(
 
 @functools.cache
 def _empty(format: str) -> tuple[type, dict[str, Any]]:
+    """Return the class csr_array or csc_array and the attributes of an empty [0, 0] instance."""
     kind = getattr(scipy.sparse, f"{format}_array")
     return kind, dict(vars(kind((0, 0))))
 
 
 def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`(indptr, indices, data)`; duplicates and the order within a row are kept."""
+    """Return (indptr [rows + 1], indices [nnz], data [nnz]) of COO entries; order within a row and duplicates are
+    kept.
+    """
     dtype = kept_or_widened(coo.row.dtype, *coo.shape, len(coo.data))
     row, col = coo.row.astype(dtype, copy=False), coo.col.astype(dtype, copy=False)
     return moves.get("coo_to_csr", coo.data.dtype)(row, col, coo.data, coo.shape[0])
 
 
 def csr_to_coo(x: Any) -> Coo:
-    """The entries of a csr array, in its order."""
+    """Return the entries of a csr array as a `Coo`, in its order; indices and data are not copied."""
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
     row = kernels.get("csr_to_coo_rows").trusted(x.indptr.astype(dtype, copy=False))
     return Coo(row, x.indices.astype(dtype, copy=False), x.data, x.shape)
 
 
 def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parts of `x` compressed along its other axis: csr gives csc, csc gives csr; sorted, duplicates kept."""
+    """Return (indptr, indices, data) of `x` compressed along its other axis: csr to csc or csc to csr; sorted,
+    duplicates kept.
+    """
     minor = x.shape[1] if x.format == "csr" else x.shape[0]
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
     indptr, indices = x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False)
@@ -79,18 +84,18 @@ def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def parts(x: Any) -> dict[str, np.ndarray]:
-    """The three arrays of a csr or csc array."""
+    """Return the arrays of a csr or csc array by name: data, indices, indptr."""
     return {"data": x.data, "indices": x.indices, "indptr": x.indptr}
 
 
 def build(format: str, parts: Mapping[str, np.ndarray], shape: tuple[int, int]) -> Any:
-    """A csr or csc array of them."""
+    """Build a csr or csc array over `parts` (data, indices, indptr), unchecked and not copied."""
     check_two_dimensions(shape, format)
     return assemble(format, parts["indptr"], parts["indices"], parts["data"], shape)
 
 
 def replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
-    """Give a csr or csc array, or matrix, other arrays; what SciPy remembers of the order of the old ones goes."""
+    """Replace the arrays of a csr or csc array or matrix in place and reset SciPy's cached flags about sorting."""
     vars(x).update(parts)
     for remembered in ("_has_sorted_indices", "_has_canonical_format"):
         vars(x).pop(remembered, None)

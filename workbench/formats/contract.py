@@ -1,4 +1,4 @@
-"""The Format record, its registry, and the door through which every matrix comes in."""
+"""The Format record, its registry, and the validation of every array that users pass in."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +23,10 @@ VALUES: tuple[np.dtype, ...] = (*SCIPY_VALUES, np.dtype(np.float16))
 
 
 class FormatError(ValueError):
-    """A matrix is malformed or in no known format; the message says what came, what is allowed and what to do.
+    """An array is invalid or in no known format; the message says what was found, what is allowed and how to correct
+    it.
 
-    Where a matrix was refused, `told` holds these three apart.
+    `told` holds these three sentences for arrays that were refused by `refuse`.
     """
 
     told: tuple[str, str, str] | None = None
@@ -36,7 +37,10 @@ SparseArray: TypeAlias = scipy.sparse.csr_array | scipy.sparse.csc_array | scipy
 
 
 class Coo(NamedTuple):
-    """The entries of a matrix, in any order, with duplicates: what every format can be turned into and made from."""
+    """Entries of a matrix in any order, duplicates allowed: the format that conversions go through.
+
+    `row` and `col` are int32 or int64 [nnz], `data` [nnz].
+    """
 
     row: np.ndarray
     col: np.ndarray
@@ -46,16 +50,41 @@ class Coo(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """One format: how it is recognised, checked, converted, taken apart and weighed.
+    """A format: functions to recognise, validate, convert, take apart and build its arrays.
 
-    `is_instance(x)`; `is_sound(x)` tells in one compiled pass whether x is all that kernels take it for, plain arrays
-    with every index in range, which they would follow outside of their arrays; of what is not, `check(x, full,
-    canonical)` and `check_indices(x)` raise `FormatError`; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`;
-    `parts(x)` gives the arrays that `x` is made of by name, the values first; `build(parts, shape) -> x` puts such
-    arrays together, unchecked; `replace(x, parts)` gives `x` other ones of the same shape and type of values, in place;
-    `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `zeros(shape, dtype)`, where it takes
-    other than two dimensions; `dtypes` of values that it holds; `direct` maps the name of another format to a
-    conversion that need not go through COO.
+    Attributes
+    ----------
+    name : str
+        Name of the format.
+    is_instance : callable
+        `is_instance(x) -> bool`: whether `x` is of this format.
+    is_sound : callable
+        `is_sound(x) -> bool`: whether kernels may read `x`: plain arrays, every index in range. One compiled pass.
+    check : callable
+        `check(x, full, canonical)`: raise FormatError if `x` is invalid.
+    check_indices : callable
+        `check_indices(x)`: raise FormatError for an index out of range.
+    to_coo, from_coo : callable
+        Conversions from and to `Coo`.
+    parts : callable
+        `parts(x) -> dict`: the component arrays by name, values first.
+    build : callable
+        `build(parts, shape)`: an array over these components, unchecked.
+    replace : callable
+        `replace(x, parts)`: put other components of the same shape and dtype into `x`, in place.
+    predicted_bytes : callable
+        `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index) -> int`.
+    zeros : callable, optional
+        `zeros(shape, dtype)` for formats that support other than two dimensions.
+    dtypes : sequence of numpy.dtype
+        Value dtypes that the format supports.
+    direct : mapping
+        Conversions to other formats, by name, that do not go through COO.
+
+    Examples
+    --------
+    >>> get("csr").predicted_bytes(2, 2, 1, 1, 4, 4)
+    20
     """
 
     name: str
@@ -80,7 +109,7 @@ unavailable = _formats.unavailable
 
 
 def refuse(fault: str, allowed: str, advice: str) -> FormatError:
-    """The error for a malformed matrix, in the one form that all of them have."""
+    """Build the FormatError of an invalid array from a fault, what is allowed and advice."""
     error = FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
     error.told = fault, allowed, advice
     return error
@@ -91,11 +120,32 @@ _of_type: dict[type, Format] = {}
 
 
 def enter(x: Any) -> tuple[Format, Any]:
-    """The door for arrays from outside: `admit`, and `FormatError` for what kernels could not follow. O(stored).
+    """Validate an array that comes from outside: return its format and the array, converted by `admit`. O(stored).
 
-    Types, lengths, starts of rows and every index are checked, each time that an array comes in: whoever made it still
-    holds it, and may have changed it. Arrays of other classes, such as maps of files, become plain ones over the same
-    memory.
+    Dtypes, lengths, row pointers and every index are checked each time, since the caller may have changed the array.
+    Subclasses of ndarray, such as memory maps, become plain arrays over the same memory.
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy array, SciPy sparse array or matrix, or `RowSparse`.
+
+    Returns
+    -------
+    format : Format
+        The format of the array.
+    x : array
+        The array, over the same memory.
+
+    Raises
+    ------
+    FormatError
+        If the array is invalid or in none of the formats.
+
+    Examples
+    --------
+    >>> enter(np.zeros(2))[0].name
+    'dense'
     """
     format = _of_type.get(type(x))
     if format is not None and format.is_sound(x):  # in as few calls as can be, for each is paid for in every step
@@ -109,7 +159,10 @@ def enter(x: Any) -> tuple[Format, Any]:
 
 
 def with_plain_parts(format: Format, x: Any) -> Any:
-    """`x`, or the same over plain arrays where its parts are of other classes; lists and the like are refused."""
+    """Return `x`, or an array over the same memory if its components are subclasses of ndarray.
+
+    Raises FormatError if a component is not an ndarray or is masked.
+    """
     parts = format.parts(x)
     if all(type(part) is np.ndarray for part in parts.values()):
         return x
@@ -117,6 +170,7 @@ def with_plain_parts(format: Format, x: Any) -> Any:
 
 
 def _plain_part(name: str, part: Any) -> np.ndarray:
+    """Return the component `part` as a plain ndarray; FormatError if it is not an ndarray or is masked."""
     if not isinstance(part, np.ndarray) or isinstance(part, np.ma.MaskedArray):
         fault = f"{name} is a {type(part).__name__}"
         raise refuse(fault, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
@@ -124,7 +178,30 @@ def _plain_part(name: str, part: Any) -> np.ndarray:
 
 
 def admit(x: Any) -> tuple[Format, Any]:
-    """The format of `x`, and `x` with matrix classes turned into arrays over the same memory (`FormatError`)."""
+    """Return the format of `x` and `x` itself, SciPy matrices converted to arrays over the same memory. O(1).
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy array, SciPy sparse array or matrix, or `RowSparse`. Indices are not checked; see `enter`.
+
+    Returns
+    -------
+    format : Format
+        The format of the array.
+    x : array
+        The array, over the same memory.
+
+    Raises
+    ------
+    FormatError
+        If `x` is in none of the formats.
+
+    Examples
+    --------
+    >>> admit(np.zeros(2))[0].name
+    'dense'
+    """
     if (known := _of_type.get(type(x))) is not None:
         return known, x
     original, x = x, _as_array(x)
@@ -144,6 +221,9 @@ def admit(x: Any) -> tuple[Format, Any]:
 
 
 def _as_array(x: Any) -> Any:
+    """Convert a SciPy matrix to a sparse array and a subclass of ndarray to an ndarray; FormatError for a masked
+    array.
+    """
     if isinstance(x, scipy.sparse.spmatrix):
         return getattr(scipy.sparse, f"{x.format}_array")(x)
     if isinstance(x, np.ma.MaskedArray):

@@ -1,4 +1,6 @@
-"""COO, coordinates: row, column and value of each entry, in any order, duplicates summed. `scipy.sparse.coo_array`."""
+"""COO, coordinate format: row, column and value of each entry, in any order; duplicates are summed.
+`scipy.sparse.coo_array`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +23,7 @@ from workbench.formats.contract import SCIPY_VALUES, Coo, Format, refuse, regist
 
 
 def _is_sound(x: Any) -> bool:
+    """Return whether dtypes, lengths and every index of a coo array are valid. O(nnz)."""
     coords, data, shape = x.coords, x.data, x.shape
     if len(coords) != 2 or len(shape) != 2:
         return False
@@ -33,6 +36,9 @@ def _is_sound(x: Any) -> bool:
 
 
 def _check(x: Any, full: bool, canonical: bool) -> None:
+    """Raise FormatError if dtypes or lengths of a coo array are invalid; with `full` also for index range and
+    values.
+    """
     check_two_dimensions(x.shape, "coo")
     check_values(x.data, "data", SCIPY_VALUES)
     check_one_dimension(x.data, "data")
@@ -45,15 +51,18 @@ def _check(x: Any, full: bool, canonical: bool) -> None:
 
 
 def _check_indices(x: Any) -> None:
+    """Raise FormatError if a coo array has an index out of range. O(nnz)."""
     check_range(x.row, x.shape[0], "row", "rows")
     check_range(x.col, x.shape[1], "col", "columns")
 
 
 def _from_coo(coo: Coo) -> scipy.sparse.coo_array:
+    """Build a coo_array over the entries, without a copy."""
     return scipy.sparse.coo_array((coo.data, (coo.row, coo.col)), shape=coo.shape)
 
 
 def _parts(x: Any) -> dict[str, np.ndarray]:
+    """Return data, row and col of a coo array by name."""
     check_two_dimensions(x.shape, "coo")
     if len(x.coords) != 2:
         raise refuse(f"coords has {len(x.coords)} arrays", "2, row and column", "Set x.coords = (row, col)")
@@ -62,13 +71,16 @@ def _parts(x: Any) -> dict[str, np.ndarray]:
 
 
 def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> scipy.sparse.coo_array:
-    """Types of the parts are kept; SciPy's constructor would choose that of the indices itself."""
+    """Build a coo_array over `parts`; their dtypes are kept, whereas SciPy's constructor would choose that of the
+    indices.
+    """
     x = scipy.sparse.coo_array(shape, dtype=parts["data"].dtype)
     _replace(x, parts)
     return x
 
 
 def _replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
+    """Put other data, row and col into a coo array in place."""
     x.data, x.coords = parts["data"], (parts["row"], parts["col"])
     x.has_canonical_format = False
 

@@ -1,4 +1,6 @@
-"""CSC, compressed columns: for each column its rows and values one after the other. `scipy.sparse.csc_array`."""
+"""CSC, compressed columns: row indices and values of each column, one column after the other.
+`scipy.sparse.csc_array`.
+"""
 
 import functools
 from typing import Any
@@ -11,10 +13,12 @@ from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
 def _to_csr(x: Any) -> scipy.sparse.csr_array:
+    """Convert a csc array to csr with sorted indices; duplicates are kept."""
     return compressed.assemble("csr", *compressed.transposed(x), x.shape)
 
 
 def _from_coo(coo: Coo) -> scipy.sparse.csc_array:
+    """Convert COO entries to a csc array; duplicates are kept."""
     flipped = Coo(coo.col, coo.row, coo.data, coo.shape[::-1])
     return compressed.assemble("csc", *compressed.coo_to_csr(flipped), coo.shape)
 

@@ -1,4 +1,4 @@
-"""CSR, compressed rows: for each row its columns and values one after the other. `scipy.sparse.csr_array`."""
+"""CSR, compressed rows: column indices and values of each row, one row after the other. `scipy.sparse.csr_array`."""
 
 import functools
 from typing import Any
@@ -12,12 +12,14 @@ from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
 def _to_dense(x: Any) -> np.ndarray:
+    """Convert a csr array to a dense one; duplicates are summed."""
     out = np.empty(x.shape, x.dtype)
     moves.get("csr_to_dense", x.dtype)(x.indptr, x.indices, x.data, out)
     return out
 
 
 def _from_coo(coo: Coo) -> scipy.sparse.csr_array:
+    """Convert COO entries to a csr array; order within a row and duplicates are kept."""
     return compressed.assemble("csr", *compressed.coo_to_csr(coo), coo.shape)
 
 

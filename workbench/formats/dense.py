@@ -1,4 +1,4 @@
-"""Dense: a NumPy array of any rank and layout. Every element is stored."""
+"""Dense format: a NumPy array of any rank and memory layout. Every element is stored."""
 
 from typing import Any
 
@@ -13,12 +13,14 @@ from workbench.formats.row_sparse import RowSparse
 
 
 def _check(x: np.ndarray, full: bool, canonical: bool) -> None:
+    """Raise FormatError if the dtype is not supported or, with `full`, a value is not finite."""
     check_values(x, "The dense array")
     if full:
         check_finite(x, "x")
 
 
 def _to_csr(x: np.ndarray) -> Any:
+    """Convert a dense matrix to a csr array of its nonzero elements."""
     check_two_dimensions(x.shape, "dense")
     indptr, indices, data = moves.get("dense_to_csr", x.dtype)(x)
     dtype = index_dtype(*x.shape, len(data))
@@ -27,6 +29,7 @@ def _to_csr(x: np.ndarray) -> Any:
 
 
 def _from_coo(coo: Coo) -> np.ndarray:
+    """Convert COO entries to a dense matrix; duplicates are summed."""
     indptr, indices, data = compressed.coo_to_csr(coo)
     out = np.empty(coo.shape, data.dtype)
     moves.get("csr_to_dense", data.dtype)(indptr, indices, data, out)

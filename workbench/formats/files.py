@@ -1,7 +1,7 @@
 """Arrays of every format in one file: an .npz of plain arrays and a table of contents, without pickle.
 
-The table, `contents` in the file, is JSON: for each array its name, format, shape and the members that hold its parts.
-Members are numbered, so names may have any characters.
+The member `contents` is a JSON table: name, format and shape of each array and the members with its components.
+Members are numbered, so array names may have any characters.
 """
 
 import contextlib
@@ -35,12 +35,10 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 
 def check_members(file: BinaryIO) -> dict[str, "Header"]:
-    """Refuse (`ValueError`) an .npz file whose members are not what they claim to be; nothing is unpacked but headers.
+    """Validate an .npz file without unpacking more than headers; return the header of each array by member name.
 
-    Returns the header of each array by the name of its member.
-
-    Refused are members that overlap, that come twice, that claim more bytes than theirs can stand for or all together
-    more than this machine's memory, arrays of another size than their header tells, and Python objects.
+    Raises ValueError if members overlap or occur twice, claim more bytes than their compressed size or this machine's
+    memory allow, differ in size from their header, or contain Python objects.
     """
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
@@ -66,7 +64,7 @@ def check_members(file: BinaryIO) -> dict[str, "Header"]:
 
 
 class Header(NamedTuple):
-    """Header of an .npy file, and the byte that its elements start at."""
+    """Header of an .npy file: dtype, shape, memory order and the byte offset of the first element."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -75,13 +73,16 @@ class Header(NamedTuple):
 
 
 def check_array(file: BinaryIO) -> Header:
-    """Refuse (`ValueError`) an .npy file that does not have the size that its header tells, or holds Python objects."""
+    """Validate an open .npy file and return its header. Raises ValueError for a wrong size or for Python objects."""
     header = _check_array(file, "the array", os.fstat(file.fileno()).st_size)
     file.seek(0)
     return header
 
 
 def _check_array(file: IO[bytes], name: str, size: int) -> Header:
+    """Read the .npy header of the member `name`, `size` bytes long. Raises ValueError if it is invalid or does not
+    fit.
+    """
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"{name} has a header of version {version}; versions 1.0 and 2.0 are read")
@@ -99,7 +100,7 @@ def _check_array(file: IO[bytes], name: str, size: int) -> Header:
 
 
 def bytes_memory() -> int:
-    """Bytes of this machine's memory."""
+    """Return the bytes of physical memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -108,10 +109,28 @@ VERSION = 1
 
 
 def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
-    """Write arrays in any format by name into one file, which appears whole or not at all.
+    """Write arrays of any format into one file, atomically: the file appears complete or not at all.
 
-    Formats, types, shapes and patterns are kept, explicit zeros, unsorted and duplicated entries too; `load` gives them
-    back. The file is `path`, whatever its ending. Errors: `FormatError` for what is no array and no name.
+    Formats, dtypes, shapes and sparsity patterns are kept, including explicit zeros, unsorted and duplicated entries.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File to write; its extension is not changed.
+    arrays : mapping of str to array
+        Arrays by name.
+
+    Raises
+    ------
+    FormatError
+        If `arrays` is no mapping, a name is no string or an array is invalid.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/x.npz", {"x": np.zeros(2, np.float32)})
+    ...     os.listdir(folder)
+    ['x.npz']
     """
     if not isinstance(arrays, Mapping):
         raise FormatError(f"A {type(arrays).__name__} came. Allowed: arrays by name. Call save(path, {{'x': x}}).")
@@ -130,7 +149,7 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, members: dict[str, np.ndarray]) -> None:
-    """Written beside the file and moved to its place, so that a reader never sees half of it."""
+    """Write the members to a temporary file beside `path`, then rename it, so that readers never see a partial file."""
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -146,16 +165,32 @@ def _write(path: Path, members: dict[str, np.ndarray]) -> None:
 
 
 def _umask() -> int:
+    """Return the file mode creation mask of this process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def load(path: str | os.PathLike) -> dict[str, Any]:
-    """The arrays of a file written by `save`, by name and in its order; nothing in the file is executed.
+    """Read the arrays of a file written by `save`. Nothing in the file is executed.
 
-    Refused (`FormatError`): what `save` did not write, and what is damaged, with indices out of range among it.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File to read.
 
+    Returns
+    -------
+    dict of str to array
+        Arrays by name, in the order in which they were saved.
+
+    Raises
+    ------
+    FormatError
+        If the file was not written by `save` or is damaged, including indices out of range.
+
+    Examples
+    --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(f"{folder}/x.npz", {"x": np.eye(2, dtype=np.float32)})
     ...     load(f"{folder}/x.npz")
@@ -176,6 +211,7 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
+    """Build the FormatError of a file that `save` did not write; `reason` is put into the message."""
     return FormatError(
         f"{path} is no file of arrays, or is damaged ({reason}). Allowed: files written by formats.save. "
         "Read others with numpy.load or scipy.sparse.load_npz."
@@ -183,7 +219,9 @@ def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
 
 
 def _contents(members: Any) -> list[dict]:
-    """The entries of the table of contents, each with a name of its own."""
+    """Return the entries of the table of contents of an open .npz. Raises ValueError if it is invalid or names
+    repeat.
+    """
     if not isinstance(members, np.lib.npyio.NpzFile) or "contents" not in members:
         raise ValueError("it has no table of contents")
     contents = parsed(str(members["contents"]))
@@ -201,6 +239,9 @@ def _contents(members: Any) -> list[dict]:
 
 
 def _one(entry: dict, members: Any) -> Any:
+    """Build the array that an entry of the table of contents describes from the members of the file, and validate
+    it.
+    """
     format, shape = get(entry["format"]), as_shape(entry["shape"])
     x = format.build({part: members[member] for part, member in entry["parts"].items()}, shape)
     if x.shape != shape:

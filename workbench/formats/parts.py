@@ -1,4 +1,4 @@
-"""Parts of a matrix as they stand: its arrays by name, which may be malformed, and nothing follows them.
+"""Component arrays of a matrix, unchecked: for validation tools, which must not follow invalid indices.
 
 >>> import numpy as np, scipy.sparse
 >>> parts = parts_of(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]])))
@@ -30,9 +30,9 @@ INDICES = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "bsr": ("
 
 
 class Order(NamedTuple):
-    """Numbers of entries that stand before the one in front of them, in their row, and whose place is taken.
+    """Counts of entries that precede their predecessor within a row (unsorted) and that repeat a position (duplicates).
 
-    `first` is (row, column) of a place that is taken more than once.
+    `first` is the (row, column) of the first duplicated position.
     """
 
     falls: int
@@ -42,10 +42,10 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """A matrix of `shape` in a format, as its arrays by the names that SciPy has for them; unchecked.
+    """A matrix of `shape` in a format, as its component arrays by SciPy's names; unchecked.
 
     csr, csc and bsr have data, indices, indptr; coo has data, row, col; row_sparse has values, indices; dense has x.
-    `FormatError` where one of these is missing, or is no NumPy array.
+    Raises FormatError if a component is missing or not a NumPy array.
     """
 
     format: str
@@ -62,6 +62,7 @@ class Parts:
 
     @property
     def _named_values(self) -> str:
+        """Return the name of the component with the values."""
         return VALUES.get(self.format, "data")
 
     @property
@@ -71,36 +72,36 @@ class Parts:
 
     @property
     def indices(self) -> dict[str, np.ndarray]:
-        """The arrays of indices by name."""
+        """The index arrays by name."""
         return {name: self.arrays[name] for name in INDICES.get(self.format, ()) if name in self.arrays}
 
     @property
     def starts(self) -> np.ndarray:
-        """The starts of rows, or of columns in csc."""
+        """Row pointers `indptr`; column pointers of csc."""
         return self.arrays["indptr"]
 
     @property
     def block(self) -> tuple[int, int]:
-        """Shape of the blocks of bsr, (1, 1) for others."""
+        """Block shape of bsr; (1, 1) for other formats."""
         is_blocks = self.format == "bsr" and self.values.ndim == 3
         return (self.values.shape[1] or 1, self.values.shape[2] or 1) if is_blocks else (1, 1)
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Numbers of rows and columns of entries, or of blocks; columns first in csc."""
+        """Numbers of rows and columns, counted in blocks for bsr; columns first for csc."""
         rows, columns = (length // size for length, size in zip(self.shape, self.block, strict=True))
         return (columns, rows) if self.format == "csc" else (rows, columns)
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """(row, column) of each entry [z], (column, row) in csc; starts must be right."""
+        """Row and column index [z] of each entry; (column, row) for csc. Requires valid pointers."""
         if self.format == "coo":
             return self.arrays["row"], self.arrays["col"]
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts)), self.arrays["indices"]
 
     @cached_property
     def order(self) -> Order:
-        """The order of the entries and their repetitions, O(z), O(z log z) where they are unsorted."""
+        """Count unsorted and duplicated entries. O(z); O(z log z) for unsorted ones."""
         if self.format in COMPRESSED and self._is_rising():
             return Order(0, 0, None)
         major, minor = self.places
@@ -116,7 +117,7 @@ class Parts:
         return Order(falls, repeats, first[::-1] if self.format == "csc" else first)
 
     def _is_rising(self) -> bool:
-        """Whether the indices rise strictly within each row, without a row number for each entry."""
+        """Return whether indices rise strictly within each row, without a row index per entry."""
         indices, starts = self.arrays["indices"], self.starts[1:-1]
         rising = indices[1:] > indices[:-1]
         rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # the first of a row follows nothing
@@ -124,17 +125,17 @@ class Parts:
 
 
 def _steps(major: np.ndarray, minor: np.ndarray) -> tuple[int, np.ndarray]:
-    """Number of entries that stand before the one in front of them, in (major, minor) order; which equal it [z - 1]."""
+    """Return how many entries precede their predecessor in (major, minor) order, and which are equal to it [z - 1]."""
     same = major[1:] == major[:-1]
     falls = (major[1:] < major[:-1]) | (same & (minor[1:] < minor[:-1]))
     return int(np.count_nonzero(falls)), same & (minor[1:] == minor[:-1])
 
 
 def parts_of(x: Any) -> Parts:
-    """The parts of a NumPy array, a SciPy array or matrix in any format, a `RowSparse`, or parts themselves.
+    """Return the component arrays of a NumPy array, a SciPy array or matrix of any format, a `RowSparse`, or `Parts`.
 
-    Nothing is checked and no index is followed; lil and dok come as the csr and coo that they would become. O(1) for
-    other formats. `FormatError` for what is no matrix.
+    Nothing is checked and no index is followed; lil and dok are returned as csr and coo. O(1) for other formats. Raises
+    FormatError for other objects.
     """
     if isinstance(x, Parts):
         return x
@@ -149,6 +150,7 @@ def parts_of(x: Any) -> Parts:
 
 
 def _of_scipy(x: Any) -> Parts:
+    """Return the Parts of a csr, csc, bsr, coo, lil or dok array or matrix; FormatError for other SciPy formats."""
     if x.format == "lil":
         return _of_lists(x)
     if x.format == "dok":
@@ -161,6 +163,7 @@ def _of_scipy(x: Any) -> Parts:
 
 
 def _of_lists(x: Any) -> Parts:
+    """Return the Parts of a lil matrix as csr."""
     starts = np.cumsum([0, *map(len, x.rows)], dtype=np.int64)
     indices = np.fromiter(chain.from_iterable(x.rows), np.int64)
     data = np.fromiter(chain.from_iterable(x.data), x.dtype)
@@ -168,6 +171,7 @@ def _of_lists(x: Any) -> Parts:
 
 
 def _of_keys(x: Any) -> Parts:
+    """Return the Parts of a dok matrix as coo."""
     places = np.array(list(x.keys()), np.int64).reshape(-1, len(x.shape))
     axes = ("row", "col") if len(x.shape) == 2 else tuple(f"axis {axis}" for axis in range(len(x.shape)))
     data = np.fromiter(x.values(), x.dtype, len(places))

@@ -1,7 +1,7 @@
-"""Display of sparse arrays: as text with values, and as HTML with figures and a small picture of the pattern.
+"""Display of sparse arrays: text with values, and HTML with properties and a picture of the sparsity pattern.
 
-A RowSparse does so by itself in a notebook. csr, csc and coo are SciPy's: `picture(x)` gives their HTML, and
-`notebook()` has a notebook show them so.
+RowSparse displays itself in notebooks. csr, csc and coo are SciPy's classes: `picture(x)` returns their HTML, and
+`notebook()` registers it with the running notebook.
 """
 
 import sys
@@ -26,7 +26,7 @@ LONGEST, SHORTEST = 96, 24
 
 
 def text(x: Any) -> str:
-    """Shape, type and the first and last stored rows of a RowSparse."""
+    """Return shape, dtype and the first and last stored rows of a RowSparse as text."""
     head = f"RowSparse(shape={x.shape}, stored_rows={len(x.indices)}, dtype={x.dtype})"
     stored = len(x.indices)
     shown = list(range(stored))
@@ -39,16 +39,33 @@ def text(x: Any) -> str:
 
 
 def _row(x: Any, at: int) -> str:
+    """Return one line of text with the index and values of the stored row at position `at`."""
     start = f"  row {x.indices[at]}: "
     return start + np.array2string(np.asarray(x.values[at]), threshold=8, edgeitems=2, prefix=start, precision=4)
 
 
 def picture(x: Any) -> str:
-    """HTML of a csr, csc, coo or row_sparse array: shape, format, density and bytes beside a picture of its pattern.
+    """Draw the sparsity pattern of an array as HTML, with shape, format, density and bytes.
 
-    The darker a cell of the picture, the more of its block is stored. At most `ENTRIES` entries are looked at, so that
-    a large array is shown at once. Dense arrays and malformed ones are refused (`FormatError`).
+    The darker a cell, the larger the share of its block that is stored. At most `ENTRIES` entries are sampled.
 
+    Parameters
+    ----------
+    x : array_like
+        csr, csc, coo or row_sparse array.
+
+    Returns
+    -------
+    str
+        An HTML fragment with an inline SVG.
+
+    Raises
+    ------
+    FormatError
+        If `x` is dense or invalid.
+
+    Examples
+    --------
     >>> import scipy.sparse
     >>> html = picture(scipy.sparse.csr_array(np.eye(4, dtype=np.float32)))
     >>> "4 of 16" in html, html.count("<path")
@@ -76,7 +93,7 @@ def picture(x: Any) -> str:
 
 
 def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Rows and columns of stored entries, or of every so many, and the shape; of a row_sparse array, one column."""
+    """Return row and column indices of (a sample of) the stored entries and the shape; row_sparse has one column."""
     if x.format == "row_sparse":
         return x.indices, np.zeros_like(x.indices), x.shape[0], 1
     seen = np.arange(0, x.nnz, x.nnz // ENTRIES + 1)
@@ -87,7 +104,7 @@ def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
 
 
 def _shares(x: Any) -> np.ndarray:
-    """Share of each cell's block of the picture that is stored, the largest share being 1."""
+    """Return the share of stored entries of each cell of the picture [down, across], scaled to a maximum of 1."""
     row, col, rows, columns = _places(x)
     down, across = min(CELLS, max(rows, 1)), min(CELLS, max(columns, 1))
     cell = (row.astype(np.int64) * down // max(rows, 1)) * across + col.astype(np.int64) * across // max(columns, 1)
@@ -98,10 +115,12 @@ def _shares(x: Any) -> np.ndarray:
 
 
 def _lengths(total: int, cells: int) -> np.ndarray:
+    """Return how many of `total` rows (or columns) each of `cells` cells covers."""
     return np.diff(-(-np.arange(cells + 1) * total // cells))
 
 
 def _svg(x: Any, stored: str) -> str:
+    """Return the picture as SVG; `stored` is the text for its title."""
     shares = _shares(x)
     down, across = shares.shape
     width, height = _sides(x.shape[0], int(np.prod(x.shape[1:], dtype=np.int64)))
@@ -119,7 +138,7 @@ def _svg(x: Any, stored: str) -> str:
 
 
 def _runs(marked: np.ndarray) -> str:
-    """The marked cells as an SVG path, each run of neighbours in a row as one box."""
+    """Return the marked cells as an SVG path, each horizontal run as one rectangle."""
     edges = np.diff(marked.astype(np.int8), axis=1, prepend=0, append=0)
     row, start = np.nonzero(edges == 1)
     end = np.nonzero(edges == -1)[1]
@@ -127,15 +146,27 @@ def _runs(marked: np.ndarray) -> str:
 
 
 def _sides(rows: int, columns: int) -> tuple[int, int]:
-    """Width and height in pixels, in the ratio of the array as far as the shorter side can still be seen."""
+    """Return width and height in pixels, in the aspect ratio of the array as far as the shorter side stays visible."""
     longest = max(rows, columns, 1)
     return max(SHORTEST, round(LONGEST * columns / longest)), max(SHORTEST, round(LONGEST * rows / longest))
 
 
 def notebook(on: bool = True) -> None:
-    """Have the notebook this runs in show csr, csc and coo arrays as `picture` does, or with `on=False` no longer.
+    """Make the running notebook display csr, csc and coo arrays as `picture` does.
 
-    Arrays that `picture` refuses are shown as SciPy shows them. Outside of a notebook it is a `RuntimeError`.
+    Parameters
+    ----------
+    on : bool, default True
+        False restores SciPy's display.
+
+    Raises
+    ------
+    RuntimeError
+        If no notebook kernel is running.
+
+    Notes
+    -----
+    Arrays that `picture` refuses are displayed as SciPy displays them.
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
@@ -152,7 +183,7 @@ def notebook(on: bool = True) -> None:
 
 
 def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
-    """None instead of an error: the notebook then falls back to text."""
+    """Wrap `show` so that it returns None instead of raising FormatError; the notebook then displays text."""
 
     def show_or_not(x: Any) -> str | None:
         try:

@@ -1,4 +1,4 @@
-"""Parts of a RowSparse: how values, indices and shape are taken, what is refused, which rows a key names."""
+"""Components of a RowSparse: conversion of values, indices and shape, their checks, and rows selected by a key."""
 
 import operator
 from typing import Any
@@ -13,18 +13,19 @@ from workbench.formats.contract import VALUES, refuse
 
 
 def as_values(values: ArrayLike) -> np.ndarray:
-    """Arrays as they are, plain; lists as float32."""
+    """Return values as a plain array; lists become float32."""
     _refuse_masked(values, "values")
     return np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
 
 
 def _refuse_masked(part: ArrayLike, name: str) -> None:
+    """Raise FormatError if `part` is a masked array."""
     if isinstance(part, np.ma.MaskedArray):
         raise refuse(f"{name} is a masked array", "plain NumPy arrays", f"Call {name}.filled(0)")
 
 
 def as_indices(indices: ArrayLike) -> np.ndarray:
-    """Turn indices into int64; only whole numbers are taken."""
+    """Return indices as int64 [stored]. Raises FormatError unless all are whole numbers."""
     _refuse_masked(indices, "indices")
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
@@ -33,7 +34,9 @@ def as_indices(indices: ArrayLike) -> np.ndarray:
 
 
 def row_shape(shape: tuple[int, ...] | None, values: np.ndarray, indices: np.ndarray) -> tuple[int, ...]:
-    """`shape` as a tuple; None is as many rows as the largest index asks for, of the shape that the values have."""
+    """Return `shape` as a tuple; if None, (largest index + 1, *shape of one row). Raises FormatError if it is
+    invalid.
+    """
     if shape is None:
         if not indices.size or not values.ndim:
             raise refuse("There is no shape, and no index to infer it from", "a shape", "Write shape=(rows, columns)")
@@ -45,10 +48,9 @@ def row_shape(shape: tuple[int, ...] | None, values: np.ndarray, indices: np.nda
 
 
 def row_numbers(rows: ArrayLike, limit: int) -> np.ndarray:
-    """Row numbers sorted and unique, int64, of numbers in any order and of any type that holds them exactly.
+    """Return sorted unique row indices int64 from indices in any order and of any dtype that holds them exactly.
 
-    Numbers outside [0, limit), fractions, and floating-point numbers so large that their neighbours are not exact are
-    refused (`FormatError`).
+    Raises FormatError for indices outside [0, limit), fractions, and floats too large to be exact integers.
     """
     rows = np.asarray(rows)
     if rows.ndim != 1:
@@ -65,7 +67,7 @@ def row_numbers(rows: ArrayLike, limit: int) -> np.ndarray:
 
 
 def is_sound(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether parts are all that kernels take them for. O(stored)."""
+    """Return whether values, indices and shape are valid for kernels. O(stored)."""
     if not (type(values) is type(indices) is np.ndarray and values.dtype in VALUES and indices.dtype == np.int64):
         return False
     whole = indices.ndim == 1 and values.shape == (indices.size, *shape[1:])
@@ -73,7 +75,7 @@ def is_sound(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) ->
 
 
 def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Refuse parts of the wrong type, shape or length."""
+    """Raise FormatError for values or indices of the wrong dtype, shape or length."""
     _refuse_masked(values, "values")
     _refuse_masked(indices, "indices")
     check_values(values, "values")
@@ -88,7 +90,7 @@ def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...])
 
 
 def check_indices(indices: np.ndarray, rows: int) -> None:
-    """Refuse indices out of range, unsorted or repeated."""
+    """Raise FormatError for indices that are out of range, unsorted or repeated."""
     check_range(indices, rows, "indices", "rows")
     rising = indices[1:] > indices[:-1]
     if rising.all():
@@ -104,12 +106,12 @@ def check_indices(indices: np.ndarray, rows: int) -> None:
 
 
 def flat(values: np.ndarray) -> np.ndarray:
-    """Values of any rank as a matrix [indices, N] with a row for each index."""
+    """Reshape values of any rank to a matrix [indices, N], one row per index."""
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
 
 
 def rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """`source[index]` along the first axis, for any rank."""
+    """Return `source[index]` along the first axis, for any rank; a copy."""
     matrix = flat(source)
     out = np.empty((len(index), matrix.shape[1]), source.dtype)
     moves.get("take_rows", source.dtype)(matrix, index, out)
@@ -117,14 +119,14 @@ def rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def spread(values: np.ndarray, index: np.ndarray, rows: int) -> np.ndarray:
-    """A zero array of so many rows in which the rows `index`, int64 [U], are `values` [U, ...]."""
+    """Return an array of `rows` rows in which the rows `index` int64 [U] are `values` [U, ...] and the others zero."""
     out = np.zeros((rows, *values.shape[1:]), values.dtype)
     moves.get("scatter_rows", values.dtype)(flat(values), index, flat(out))
     return out
 
 
 def row_number(key: Any, rows: int) -> int:
-    """The row that `x[key]` names, from the end where negative (`IndexError`)."""
+    """Return the row that `x[key]` selects, counted from the end if negative. Raises IndexError."""
     try:
         if isinstance(key, bool | np.bool_):
             raise TypeError
@@ -140,7 +142,7 @@ def row_number(key: Any, rows: int) -> int:
 
 
 def slice_rows(values: np.ndarray, indices: np.ndarray, named: range) -> tuple[np.ndarray, np.ndarray]:
-    """Values and indices of the rows that a slice names; values are a view but where the step is above one."""
+    """Return values and indices of the rows that a slice selects; values are a view unless the step exceeds one."""
     if not named:
         return values[:0], indices[:0]
     rising = named if named.step > 0 else named[::-1]

@@ -1,6 +1,7 @@
-"""row_sparse: whole rows of an array of any rank, the others being zero. Gradients of sparse inputs are like that.
+"""row_sparse: some whole rows of an array of any rank are stored, the others are zero. Gradients of sparse inputs are
+so.
 
-No library has this format, so it is a class of ours.
+No library has this format, so it is a class of this package.
 
 >>> import numpy as np
 >>> x = RowSparse(np.float32([[1, 2], [3, 4]]), np.array([1, 4]), (6, 2))
@@ -66,23 +67,25 @@ _functions: dict[str, Callable] = {}
 
 
 def fill(functions: Mapping[str, Callable]) -> None:
-    """Have signs computed by these functions, named as in `SIGNS`; other names are refused (`FormatError`)."""
+    """Register the functions behind the arithmetic operators, by name as in `SIGNS`. Raises FormatError for other
+    names.
+    """
     if unknown := sorted(set(functions) - set(SIGNS)):
         raise FormatError(f"There is no sign for {', '.join(unknown)}; the names are {', '.join(SIGNS)}.")
     _functions.update(functions)
 
 
 def apply(name: str, *operands: Any) -> Any:
-    """Apply the function behind the sign to its operands; a `TypeError` where none was put in."""
+    """Call the function registered for an operator on its operands. Raises TypeError if none was registered."""
     if name not in _functions:
         raise TypeError(f"{SIGNS[name]} of row_sparse arrays is computed by workbench.ops; write: import workbench.ops")
     return _functions[name](*operands)
 
 
 class Arithmetic:
-    """The signs, for a class to inherit.
+    """Mixin with Python's arithmetic operators.
 
-    `x += y` and the like compute `x + y` and assign it to `x`, which keeps its format and type.
+    `x += y` and the like compute `x + y` and assign the result to `x`, which keeps its format and dtype.
     """
 
     __slots__ = ()
@@ -150,7 +153,7 @@ class Arithmetic:
 
     @property
     def T(self) -> Any:  # noqa: N802 - as NumPy has it
-        """The transpose, in the format that `ops.transpose` gives."""
+        """The transpose, in the format that `ops.transpose` returns."""
         return apply("transpose", self)
 
     def __lt__(self, other: Any) -> Any:
@@ -168,18 +171,35 @@ class Arithmetic:
 
 @final
 class RowSparse(Arithmetic):
-    """Rows `indices` of an array of `shape` are `values`, all other rows are zero.
+    """Array of `shape` of which the rows `indices` are stored in `values`; all other rows are zero.
 
-    `values` [stored, *shape[1:]], of any type that formats hold; `indices` int64 [stored], sorted, unique. `shape` may
-    be left out where an index says how many rows there are. Arrays given are not copied, so that they are checked again
-    wherever a RowSparse is read; the fields cannot be set anew, but the values may be written to, and `x[:] = value`
-    gives all of it other values. Malformed parts are refused (`FormatError`); `from_rows` takes them unsorted and
-    duplicated. O(stored), independent of the width.
+    Parameters
+    ----------
+    values : array_like, [stored, *shape[1:]]
+        Stored rows, of any value dtype; not copied. Lists become float32.
+    indices : array_like, int64 [stored]
+        Row indices, sorted and unique; not copied. Use `from_rows` for unsorted or repeated ones.
+    shape : tuple of int, optional
+        Shape of the whole array; (largest index + 1, *values.shape[1:]) if omitted.
 
-    `x[i]` is row i, dense; `x[a:b]` a RowSparse that shares the values, as slices of NumPy arrays do, but for steps
-    other than 1 and -1; iteration gives the rows. `+ - * / ** % @ < <= > >=` are computed by `workbench.ops`, with the
-    formats of its tables; `==` tells whether two are the same as a whole. There is no `len`, as with SciPy's arrays:
-    NumPy and SciPy would take it for a list and make it dense, row by row.
+    Raises
+    ------
+    FormatError
+        If a component is invalid. O(stored), independent of the width.
+
+    Notes
+    -----
+    Components are checked again wherever a RowSparse is read, since they are shared with the caller. Attributes cannot
+    be
+    assigned; values may be written to, and `x[:] = value` replaces all of them. `x[i]` is row i, dense; `x[a:b]` a
+    RowSparse that shares the values unless the step is other than 1 and -1; iteration yields the rows. `+ - * / ** % @`
+    and comparisons are computed by `workbench.ops`; `==` returns whether two arrays are equal as a whole. There is no
+    `len`, as with SciPy's arrays: NumPy and SciPy would treat it as a list and make it dense, row by row.
+
+    Examples
+    --------
+    >>> RowSparse(np.float32([[1, 2]]), [1], (3, 2)).toarray().tolist()
+    [[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
     """
 
     __slots__ = ("indices", "shape", "values")
@@ -199,7 +219,27 @@ class RowSparse(Arithmetic):
 
     @classmethod
     def assemble(cls, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> Self:
-        """An array of parts that are right by construction, as kernels make them: nothing is checked. O(1)."""
+        """Build an array from components that are known to be valid; nothing is checked or copied. O(1).
+
+        Parameters
+        ----------
+        values : ndarray, [stored, *shape[1:]]
+            Stored rows.
+        indices : ndarray, int64 [stored]
+            Row indices, sorted and unique.
+        shape : tuple of int
+            Shape of the whole array.
+
+        Returns
+        -------
+        RowSparse
+            Array over the same memory.
+
+        Examples
+        --------
+        >>> RowSparse.assemble(np.ones((1, 2)), np.array([1]), (3, 2)).nnz
+        2
+        """
         result = object.__new__(cls)
         object.__setattr__(result, "values", values)
         object.__setattr__(result, "indices", indices)
@@ -208,7 +248,23 @@ class RowSparse(Arithmetic):
 
     @classmethod
     def from_dense(cls, dense: np.ndarray) -> Self:
-        """The rows of `dense` [rows, ...] that hold anything but zeros (NaN is not zero); a copy. O(size)."""
+        """Store the rows of a dense array that have a nonzero element (NaN counts as one). O(size).
+
+        Parameters
+        ----------
+        dense : ndarray, [rows, ...]
+            Array of one or more dimensions.
+
+        Returns
+        -------
+        RowSparse
+            A copy.
+
+        Examples
+        --------
+        >>> RowSparse.from_dense(np.float32([[0, 0], [1, 2]])).indices
+        array([1])
+        """
         dense = np.asarray(dense)
         check_values(dense, "The dense array")
         if not dense.ndim:
@@ -218,8 +274,29 @@ class RowSparse(Arithmetic):
 
     @classmethod
     def from_rows(cls, indices: ArrayLike, values: ArrayLike, shape: tuple[int, ...] | None = None) -> Self:
-        """Rows in any order, those with the same index summed. O(stored * (log stored + width)).
+        """Build an array from rows in any order; rows with the same index are summed. O(stored * (log stored + width)).
 
+        Parameters
+        ----------
+        indices : array_like, [stored]
+            Row indices, unsorted, repetitions allowed.
+        values : array_like, [stored, *shape[1:]]
+            The rows.
+        shape : tuple of int, optional
+            Shape of the whole array; (largest index + 1, *values.shape[1:]) if omitted.
+
+        Returns
+        -------
+        RowSparse
+            A copy with sorted, unique indices.
+
+        Raises
+        ------
+        FormatError
+            If a component is invalid.
+
+        Examples
+        --------
         >>> RowSparse.from_rows([4, 1, 4], np.float32([[1], [2], [3]]), (6, 1))
         RowSparse(shape=(6, 1), stored_rows=2, dtype=float32)
           row 1: [2.]
@@ -234,7 +311,7 @@ class RowSparse(Arithmetic):
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values."""
+        """dtype of the values."""
         return self.values.dtype
 
     @property
@@ -244,7 +321,7 @@ class RowSparse(Arithmetic):
 
     @property
     def nnz(self) -> int:
-        """Number of stored scalars, zeros among them included."""
+        """Number of stored scalars, explicit zeros included."""
         return self.values.size
 
     @property
@@ -253,32 +330,59 @@ class RowSparse(Arithmetic):
         return self.values.nbytes + self.indices.nbytes
 
     def toarray(self) -> np.ndarray:
-        """The dense array of `shape`; a copy. O(size)."""
+        """Return the dense array of `shape`; a copy. O(size).
+
+        Returns
+        -------
+        ndarray
+            Array of `shape` and `dtype`.
+
+        Examples
+        --------
+        >>> RowSparse(np.float32([[1]]), [1], (2, 1)).toarray().tolist()
+        [[0.0], [1.0]]
+        """
         self.check()
         return spread(self.values, self.indices, self.shape[0])
 
     def to_dense(self) -> np.ndarray:
-        """The dense array of `shape`, a copy, as by `toarray`, SciPy's word for it."""
+        """Return the dense array of `shape`; a copy. The same as `toarray`, the name that SciPy uses."""
         return self.toarray()
 
     def to_format(self, format: str) -> Any:
-        """The array in the format of that name, by `formats.to_format`; itself where it is row_sparse."""
+        """Convert to the format `format` by `formats.to_format`; returns the array itself for "row_sparse"."""
         return arrays.to_format(self, format)
 
     def copy(self) -> Self:
-        """A copy over memory of its own."""
+        """Return a copy with memory of its own."""
         return arrays.copy(self)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
-        """The array with values of another type and the same rows stored, by `formats.astype`."""
+        """Return the array with values cast to `dtype` and the same rows stored, by `formats.astype`."""
         return arrays.astype(self, dtype, copy)
 
     def retain(self, rows: ArrayLike) -> Self:
-        """Exactly the rows asked for are stored: as they are here, or zeros where they are not stored here. A copy.
+        """Select rows: return an array that stores exactly `rows`, zero where a row is not stored here.
 
-        `rows` [any] are taken in any order and more than once, of a floating-point type too where it holds them
-        exactly; the result's indices are sorted and unique. Where no row is stored here, none is in the result. Rows
-        out of range are refused (`FormatError`). O(rows log rows + width * rows).
+        Parameters
+        ----------
+        rows : array_like of int
+            Row indices in any order, repetitions allowed; floats are accepted if they are whole numbers.
+
+        Returns
+        -------
+        RowSparse
+            A copy with sorted, unique indices; without stored rows if this array stores none.
+
+        Raises
+        ------
+        FormatError
+            If a row is out of range. O(rows log rows + width * rows).
+
+        Examples
+        --------
+        >>> RowSparse(np.float32([[1], [2]]), [1, 4], (6, 1)).retain([0, 4]).values.tolist()
+        [[0.0], [2.0]]
         """
         self.check()
         numbers = row_numbers(rows, self.shape[0])
@@ -290,7 +394,28 @@ class RowSparse(Arithmetic):
         return type(self).assemble(values.reshape(len(numbers), *self.shape[1:]), numbers.copy(), self.shape)
 
     def check(self, full: bool = False) -> Self:
-        """Itself, or `FormatError`: parts, range, order and uniqueness of the indices; `full` adds finite values."""
+        """Validate components, index range, order and uniqueness; with `full` also that values are finite.
+
+        Parameters
+        ----------
+        full : bool, default False
+            Also check that values are finite. O(size of values).
+
+        Returns
+        -------
+        RowSparse
+            The array itself.
+
+        Raises
+        ------
+        FormatError
+            If a check fails.
+
+        Examples
+        --------
+        >>> RowSparse(np.float32([[1]]), [1], (2, 1)).check(full=True).nnz
+        1
+        """
         if not is_sound(self.values, self.indices, self.shape):
             check_parts(self.values, self.indices, self.shape)
             check_indices(self.indices, self.shape[0])
@@ -324,7 +449,9 @@ class RowSparse(Arithmetic):
         return (self[row] for row in range(self.shape[0]))
 
     def __eq__(self, other: object) -> bool:
-        """Whether shape, type, stored rows and values are the same; a stored row of zeros is not a missing one."""
+        """Return whether shape, dtype, stored rows and values are equal; a stored row of zeros differs from a
+        missing one.
+        """
         if not isinstance(other, RowSparse):
             return NotImplemented
         same = self.shape == other.shape and self.dtype == other.dtype
@@ -347,7 +474,7 @@ class RowSparse(Arithmetic):
 
 
 def _to_coo(x: RowSparse) -> Coo:
-    """The entries other than zero."""
+    """Return the nonzero elements of the stored rows as a `Coo`. Raises FormatError unless it has two dimensions."""
     check_two_dimensions(x.shape, "row_sparse")
     indptr, col, data = moves.get("dense_to_csr", x.dtype)(x.values)
     row = x.indices[kernels.get("csr_to_coo_rows").trusted(indptr)]
@@ -356,7 +483,7 @@ def _to_coo(x: RowSparse) -> Coo:
 
 
 def _from_coo(coo: Coo) -> RowSparse:
-    """Every row that has an entry, zeros included; duplicates are summed."""
+    """Convert COO entries; every row with an entry is stored, explicit zeros included, duplicates summed."""
     indptr, indices, data = compressed.coo_to_csr(coo)
     stored = np.flatnonzero(indptr[1:] > indptr[:-1])
     ends = np.append(indptr[stored], indptr[-1])  # rows without entries take no room between the others
@@ -366,11 +493,13 @@ def _from_coo(coo: Coo) -> RowSparse:
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> RowSparse:
+    """Return a RowSparse of `shape` without stored rows."""
     shape = row_shape(shape, np.empty(0), np.empty(0))
     return RowSparse.assemble(np.empty((0, *shape[1:]), dtype), np.empty(0, np.int64), shape)
 
 
 def _replace(x: RowSparse, parts: Mapping[str, np.ndarray]) -> None:
+    """Put other values and indices into `x` in place."""
     for name, part in parts.items():
         object.__setattr__(x, name, part)
 
