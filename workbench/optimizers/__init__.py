@@ -1,15 +1,16 @@
 """Optimizers by name, and `Updater`, which applies one to named parameters.
 
-How to add one: write the rule, for which `kernels/updates/adagrad.py` is the one to copy, and copy `adagrad.py` of
-this folder. Its docstring gives both rules as formulas, a line "Equal when", and a line "Exact" that says how rows
-catch up; `register` makes it an axis value of every sweep.
+How to add one: write the update rule (copy `kernels/updates/adagrad.py`) and copy `adagrad.py` of this folder. Its
+docstring gives the dense and the lazy rule as formulas, a line "Equal when", and a line "Exact" that says how rows
+catch up; `register` adds it to the values of `optimizer` in sweeps.
 
-Weights w, gradient g, rate r, decay l; d = clip(rescale * g), where clip keeps each element from -clip to clip, after
-`rescale`. `lazy` says what a gradient does that holds some rows only:
+Weights w, gradient g, learning rate r, decay l; d = clip(rescale * g), where clip limits each element to
+[-clip, clip] after `rescale`. `lazy` states how a gradient that stores only some rows is applied:
 
-off    the dense rule: a row that is absent has gradient zero, and decay and momentum act on it
-on     the lazy rule: rows that the gradient holds, and no others; a row of zeros that is stored counts as held
-exact  the lazy rule, after each row has caught up on what it missed, so that training is that of the dense rule
+off    dense rule: an absent row has gradient zero, and decay and momentum act on it
+on     lazy rule: only rows that the gradient stores are updated; a stored row of zeros counts as stored
+exact  deferred rule: as lazy, but each row first catches up on the steps that it missed, so that training equals that
+       of the dense rule
 
 >>> import numpy as np
 >>> from workbench import formats

@@ -2,8 +2,8 @@
 
 Dense      m <- b1 m + (1 - b1) d;  v <- b2 v + (1 - b2) d^2;
            w <- w - r sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon) - r l w, every row
-Lazy       the same for the touched rows, t counting all steps; means of the other rows do not decay
-Equal when every row is touched in every step
+Lazy       the same for the active rows, t counting all steps; means of the other rows do not decay
+Equal when every row is active in every step
 Exact      by repetition of the steps that a row missed, in registers: O(missed) for an element, the same bits as dense
 Source     Loshchilov and Hutter 2019
 """

@@ -3,8 +3,8 @@
 Dense      d <- clip(rescale g + l w);  n <- c n + (1 - c) d^2;  q <- c q + (1 - c) d;
            v <- b v - r d / sqrt(n - q^2 + epsilon);  w <- clip_w(w + v), every row; b is beta, c is gamma, clip_w keeps
            an element within clip_weights, by default infinite
-Lazy       the same for the touched rows; states of the other rows do not decay, their weights are not clipped
-Equal when every row is touched in every step
+Lazy       the same for the active rows; states of the other rows do not decay, their weights are not clipped
+Equal when every row is active in every step
 Exact      by repetition of the steps that a row missed, in registers: O(missed) for an element, the same bits as dense
 Source     Graves 2013
 """

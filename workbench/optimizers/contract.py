@@ -1,4 +1,4 @@
-"""The Optimizer record: a rule of `kernels.updates` by name, with the defaults of its options."""
+"""The Optimizer record: an update rule of `kernels.updates` by name, with the defaults of its options."""
 
 import math
 import warnings
@@ -42,14 +42,27 @@ RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
 
 
 class OptimizerError(ValueError):
-    """An optimizer or one of its options is not known, or an update does not fit; the message lists what is."""
+    """An optimizer or option is unknown or invalid, or an update does not fit; the message lists what is allowed."""
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """`rule` has the formula; its kernels `<name>_dense`, `<name>_lazy` and `<name>_fused` are run by `Updater`.
+    """An optimizer: an update rule with the defaults of its options.
 
-    `options` are its settings with their defaults.
+    Attributes
+    ----------
+    name : str
+        Name in the registry. `Updater` runs the kernels `<name>_dense`, `<name>_lazy` and `<name>_fused`.
+    options : mapping of str to float
+        Options with their defaults, including `rescale` and `clip`.
+    rule : kernels.rules.rule.Rule
+        The formula of a step.
+
+    Examples
+    --------
+    >>> from workbench import optimizers
+    >>> optimizers.get("adagrad").states
+    ('history',)
     """
 
     name: str
@@ -58,22 +71,61 @@ class Optimizer:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The arrays that the rule keeps."""
+        """Names of the state arrays of the rule, in the order in which kernels take them."""
         return self.rule.states
 
     @property
     def states_by_row(self) -> bool:
-        """Whether these have one number a row, not the weights' shape."""
+        """Whether states have one value per row, [D], instead of the shape of the weights."""
         return self.rule.average is not None
 
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Zeros of the type and shape of `weights`, one array for each name in `states`."""
+        """Create the initial states: arrays of zeros.
+
+        Parameters
+        ----------
+        weights : ndarray
+            Weights of one parameter; gives shape and dtype.
+
+        Returns
+        -------
+        list of ndarray
+            One array for each name in `states`.
+
+        Examples
+        --------
+        >>> from workbench import optimizers
+        >>> [state.shape for state in optimizers.get("adam").new_states(np.zeros((3, 2), np.float32))]
+        [(3, 2), (3, 2)]
+        """
         shape = weights.shape[:1] if self.states_by_row else weights.shape
         return [aligned.zeros(shape, weights.dtype) for _ in self.states]
 
     def resolve(self, given: Mapping[str, float | None]) -> dict[str, float]:
-        """The options with the given ones in place, None for no clip as infinity; unknown names and values that an
-        option does not take are an `OptimizerError` that tells what is allowed. Former names warn (`FORMER`)."""
+        """Complete the given options with defaults.
+
+        Parameters
+        ----------
+        given : mapping of str to float or None
+            Options by name; None for `clip` and `clip_weights` means no limit. Former names are accepted with a
+            FutureWarning.
+
+        Returns
+        -------
+        dict of str to float
+            All options.
+
+        Raises
+        ------
+        OptimizerError
+            If a name is unknown or a value is not allowed; the message says what is.
+
+        Examples
+        --------
+        >>> from workbench import optimizers
+        >>> optimizers.get("sgd").resolve({"learning_rate": 0.5, "clip": None})["clip"]
+        inf
+        """
         given = {_present(name): value for name, value in given.items()}
         options: dict[str, Any]
         if unknown := sorted(set(given) - set(self.options)):
@@ -89,7 +141,7 @@ class Optimizer:
 
 
 def _present(option: str) -> str:
-    """The name that the option has now."""
+    """Return the current name of an option; a former name gives a FutureWarning."""
     if option not in FORMER:
         return option
     warnings.warn(f"The option {option!r} is called {FORMER[option]!r} now.", FutureWarning, stacklevel=4)
@@ -101,19 +153,42 @@ register, names, get, unavailable = _optimizers.register, _optimizers.names, _op
 
 
 def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[float]:
-    """Numbers that the rule's kernels take after the arrays, in their order."""
+    """Return the scalars that kernels of `rule` take after their arrays, in order, for step `step` (counted from 1)."""
     return [step if name == "step" else options[name] for name in rule.numbers]
 
 
 def with_step(rule: Rule, numbers: list[float], step: int) -> list[float]:
-    """The numbers of one step in another one, in which the options are the same."""
+    """Return `numbers` of a step with the step count replaced by `step`; unchanged if the rule does not use it."""
     if "step" not in rule.numbers:
         return numbers
     return [step if name == "step" else value for name, value in zip(rule.numbers, numbers, strict=True)]
 
 
 def by_rule(name: str, **options: float) -> Optimizer:
-    """The optimizer of the rule `kernels/updates/<name>.py`; `options` gives the defaults of its numbers."""
+    """Create the optimizer of the rule `kernels/updates/<name>.py`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rule.
+    **options : float
+        Defaults of the rule's options except `rescale` and `clip`.
+
+    Returns
+    -------
+    Optimizer
+        The record; pass it to `register`.
+
+    Raises
+    ------
+    OptimizerError
+        If options and scalars of the rule differ.
+
+    Examples
+    --------
+    >>> by_rule("sgd", learning_rate=0.1, decay=0.0).name
+    'sgd'
+    """
     rule = get_rule(name)
     options = {**options, **COMMON}
     if wrong := set(options) ^ (set(rule.numbers) - {"step"}):
@@ -122,19 +197,21 @@ def by_rule(name: str, **options: float) -> Optimizer:
 
 
 def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Arrays of a batch for a fused kernel: those of its plan, its values in their order, and the slope [R, N]."""
+    """Return the arrays that fused kernels take: column index of the batch, values in column order, gradient of
+    scores [R, N].
+    """
     return plan.columns, plan.segments, plan.rows, plan.in_order(data), slope
 
 
 def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Zeros in `out` [D, N] but for `rows`, sorted, which become `values`; `out`."""
+    """Fill `out` [D, N] with zeros except for `rows` (sorted), which become `values` [U, N]; return `out`."""
     clear(out)
     kernels.get("scatter_rows").trusted(values, rows, out)
     return out
 
 
 def number(value: Any) -> float:
-    """The value as a float, NaN where it is no number or too large for one."""
+    """Return a real number as float; NaN for other objects and for numbers too large."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -142,6 +219,6 @@ def number(value: Any) -> float:
 
 
 def known(what: str, asked: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse names that are not among `names` (`OptimizerError`)."""
+    """Raise OptimizerError if a name in `asked` is not in `names`; `what` begins the message."""
     if unknown := sorted(set(asked) - set(names)):
         raise OptimizerError(f"{what} {unknown}; there is: {', '.join(sorted(names)) or 'none'}.")

@@ -2,7 +2,7 @@
 history h [D].
 
 Dense      h <- h + mean over the row of d^2;  w <- w - r (d / sqrt(h + epsilon) + l w), every row
-Lazy       the same for the touched rows; the others stay as they are
+Lazy       the same for the active rows; the others stay as they are
 Equal when l = 0: a row with g = 0 changes neither h nor w
 Exact      closed form: a row is multiplied by the product of 1 - r l over the steps that it missed
 Source     Mudigere et al. 2022: a state of D numbers instead of D N

@@ -1,4 +1,6 @@
-"""Steps that other code does by itself, many in one call: what it is to be given of an updater."""
+"""Several steps of one parameter in one compiled call (whole epochs): the arrays and settings that such a call
+takes.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ahead:
-    """The next `count` steps of a parameter: `begin` makes it, and `end` counts them when they are done.
+    """The next `count` steps of a parameter. `begin` creates it; call `end` after the steps were done.
 
-    `tables` are weights and states [rows, N], states of a number a row [rows]; `settings` those of the steps. `way`
-    says what becomes of rows that are not touched, and `beside` what code for that takes, as in `kernels.epochs`.
+    `tables` are weights and states [rows, N] (states with one value per row: [rows]); `settings` the settings of the
+    steps
+    [count or 1, numbers]. `way` names the treatment of inactive rows (lazy, standard or a catch-up strategy) and
+    `beside`
+    the arrays for it, as in `kernels.epochs`.
     """
 
     parameter: Parameter
@@ -34,7 +39,7 @@ class Ahead:
     whole: bool
 
     def end(self) -> None:
-        """Count the steps, which were done; what rows have missed of them is recorded."""
+        """Count the steps as done and record what inactive rows have missed."""
         parameter, missed = self.parameter, self.parameter.missed
         parameter.step += self.count
         if missed is not None and self.whole:
@@ -48,9 +53,10 @@ class Ahead:
 def begin(
     updater: "Updater", name: str, parameter: Parameter, weights: np.ndarray, count: int, whole: bool = False
 ) -> Ahead:
-    """The next steps of dense weights, `STEPS` at most; `whole` says that each is of all rows.
+    """Prepare the next `count` steps (at most `STEPS`) of dense weights for a compiled call.
 
-    Where a step depends on more than the gradient of its rows, an `OptimizerError`.
+    `whole` states that each step updates all rows. Rows that cannot wait catch up first. Raises OptimizerError for
+    `clip_global_norm`, row_sparse weights or too many steps.
     """
     if updater.clip_global_norm is not None or parameter.format != "dense" or count > STEPS:
         raise OptimizerError(
@@ -74,14 +80,16 @@ def begin(
 
 
 def _nothing(parameter: Parameter) -> np.ndarray:
-    """A gradient of zeros [rows, N], kept for the next call, which finds it so."""
+    """Return an array of zeros [rows, N] that is reused by the next call, which must leave it zero."""
     if parameter.nothing is None:
         parameter.nothing = aligned.zeros((parameter.rows, parameter.width), parameter.dtype)
     return parameter.nothing
 
 
 def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -> list[tuple[float, ...]]:
-    """Matrix of each of the next steps without gradient, one for all that are alike; none where rows do not coast."""
+    """Return the matrix of each of the next steps without gradient, or one if all are equal; empty unless rows catch
+    up in closed form.
+    """
     if parameter.missed is None or parameter.missed.way != "coast":
         return []
     rule, first = updater.optimizer.rule, parameter.step + 1
@@ -92,9 +100,10 @@ def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -
 
 
 def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dtype) -> np.ndarray:
-    """Numbers that the rule's formula takes in `count` steps of a parameter from `first` on, [count, numbers].
+    """Return the settings of the formula in `count` steps from step `first` on: [count, numbers], or [1, numbers] if
+    constant.
 
-    [1, numbers] where all steps have the same. O(count); a schedule is asked for each step.
+    The schedule is evaluated for each step. O(count).
     """
     rule, rescale = updater.optimizer.rule, updater.options["rescale"]
     if not isinstance(updater.schedule, schedules.Constant):

@@ -1,7 +1,8 @@
-"""Steps that rows of one parameter have missed, for lazy="exact", and how they catch up on them.
+"""Steps that rows of a parameter have missed (lazy="exact") and how rows catch up.
 
-Three ways. `coast`: a step without gradient is a matrix, and a row takes the product of those it missed; `settle`: the
-last missed step alone matters; `replay`: the missed steps are repeated, one by one, in registers.
+Three strategies: `coast` (closed form): a step without gradient is a linear map, and a row is multiplied by the product
+of those it missed; `settle` (last step): only the last missed step matters; `replay`: missed steps are repeated one by
+one, in registers.
 """
 
 import math
@@ -16,7 +17,7 @@ from workbench.optimizers.contract import OptimizerError, numbers_of
 
 
 def way(rule: Rule, options: Mapping[str, float]) -> str:
-    """Way in which rows catch up under these options: coast, settle, replay, or "" where a row misses nothing."""
+    """Return the catch-up strategy of a rule under these options: coast, settle, replay, or "" if rows miss nothing."""
     if rule.settles:
         return "settle"
     if rule.coast is None:
@@ -28,7 +29,7 @@ def way(rule: Rule, options: Mapping[str, float]) -> str:
 
 
 def ways(rule: Rule) -> list[str]:
-    """All ways that rows of the rule catch up in, under whatever options."""
+    """Return all catch-up strategies that the rule uses under any options."""
     could = {"settle": rule.settles, "coast": rule.coast is not None, "replay": rule.replays}
     return [name for name, can in could.items() if can]
 
@@ -38,7 +39,7 @@ COASTING = {"decay": 0.0, "clip_weights": math.inf}
 
 
 def numbers_kept(rule: Rule, way: str) -> int:
-    """Count of the numbers that are kept of a step."""
+    """Return how many values are recorded per step under the strategy `way`."""
     if way == "settle":
         return len(rule.numbers)
     example = dict(zip(rule.numbers, rule.example, strict=True))
@@ -55,6 +56,9 @@ def matrix_of(rule: Rule, numbers: Sequence[float]) -> tuple[float, ...]:
 
 
 def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
+    """Return the matrix of a step without gradient from the settings of the formula; OptimizerError if there is
+    none.
+    """
     matrix = None if rule.coast is None else rule.coast(*settings)
     if matrix is None:
         raise OptimizerError(f"A step of {rule.name} without gradient is no multiplication under these options.")
@@ -62,9 +66,9 @@ def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
 
 
 class Missed:
-    """The last step of each row, int64 [rows], and what is needed of the steps after `base`: `record`.
+    """The last step of each row, int64 [rows], and the record of the steps since `base` that rows may have missed.
 
-    A new one has rows that have missed nothing up to `base`.
+    A new instance has rows that are up to date at step `base`.
     """
 
     def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype, base: int = 0) -> None:
@@ -85,16 +89,16 @@ class Missed:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another step: all rows must catch up first."""
+        """Whether no further step can be recorded: all rows must catch up first."""
         return self.count == STEPS
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows' last steps and of the numbers kept of the steps."""
+        """Bytes of the last steps and of the recorded settings."""
         return self.last.nbytes + self.table.nbytes
 
     def add(self, numbers: list[float]) -> None:
-        """Record that the next step was done with these numbers."""
+        """Record a step done with `numbers`, the scalars that its kernels took."""
         if self.way == "coast":
             self.spans.append(matrix_of(self.rule, numbers))
         elif self.way == "replay":
@@ -105,7 +109,7 @@ class Missed:
         self.count += 1
 
     def _make_room(self, steps: int) -> None:
-        """Let the table have room for so many more steps."""
+        """Enlarge the table so that `steps` more steps can be recorded."""
         if (lacking := self.count + steps - len(self.table)) > 0:
             room = np.empty((max(64, self.count, lacking), self.table.shape[1]), self.dtype)
             self.table = np.concatenate((self.table, room))
@@ -113,9 +117,12 @@ class Missed:
     # Many steps at once, by code that lets rows catch up itself
 
     def foresee(self, matrices: Sequence[tuple[float, ...]], settings: np.ndarray, steps: int) -> tuple[str, tuple]:
-        """(the way, what it takes: last, missed, first, now) of `kernels.epochs` for `steps` more; `done` counts them.
+        """Return the strategy and its arrays (last, missed, first, now) for `steps` further steps in one call of
+        `kernels.epochs`.
 
-        Of these `settings` [steps or 1, numbers] are the formula's, `matrices`, as many, what each does alone.
+        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the maps of the steps without
+        gradient.
+        Call `done` afterwards.
         """
         now = self.base + self.count
         if self.way == "coast":
@@ -131,7 +138,7 @@ class Missed:
         return "settle", (self.last, table, now - 1, now)
 
     def done(self, steps: int, numbers: list[float]) -> None:
-        """Count steps that were foreseen; the last had these numbers."""
+        """Count `steps` steps announced by `foresee`; `numbers` are the scalars of the last one."""
         self.count += steps
         if self._spans is not None:
             self._spans.count += steps
@@ -139,21 +146,25 @@ class Missed:
             self.numbers = tuple(numbers)
 
     def pass_by(self, steps: int) -> None:
-        """Count steps that all rows had."""
+        """Count `steps` steps that updated every row; nothing is missed afterwards."""
         self.count += steps
         self.clear()
         self.last[:] = self.base
 
     def catch_up(self, arrays: list[np.ndarray], rows: np.ndarray, places: Callable | None, mark: int) -> None:
-        """Bring `rows` int64 [U] up to date, in `arrays`, the tables of weights and states; their last step is `mark`.
+        """Bring `rows` int64 [U] of the tables `arrays` (weights and states) up to date and set their last step to
+        `mark`.
 
-        `places(rows)` tells where rows stand in the tables, by default at their own number.
+        `places(rows)` maps rows to positions in the tables; None if they are the same.
         """
         stale, since = take_stale(self.last, rows, self.base + self.count, mark)
         if stale.size:
             self._apply(arrays, stale if places is None else places(stale), since - self.base)
 
     def _apply(self, arrays: list[np.ndarray], at: np.ndarray, since: np.ndarray) -> None:
+        """Apply the steps after `since` int64 [U] (counted from `base`) to the rows at positions `at` of the tables,
+        in place.
+        """
         if self.way == "coast":
             matrix = self.spans.products(since, self.columns).astype(self.dtype, copy=False)
             if self.columns == 1:
@@ -168,14 +179,14 @@ class Missed:
             kernels.get(f"{self.rule.name}_lazy").trusted(*arrays, at, nothing, *self.numbers)
 
     def clear(self) -> None:
-        """Forget the steps, after all rows have caught up."""
+        """Forget the recorded steps, after all rows have caught up."""
         self.base, self.count = self.base + self.count, 0
         if self._spans is not None:
             self._spans.count = 0
 
     @property
     def record(self) -> np.ndarray:
-        """The steps since `base`, as an array to save: [count, ...]; of `settle` the last one, [0 or 1, numbers]."""
+        """The steps since `base` as an array to save: [count, ...]; for settle the last step, [0 or 1, numbers]."""
         if self.way == "coast":
             return self.spans.leaves[:, : self.columns].copy()
         if self.way == "replay":
@@ -183,7 +194,7 @@ class Missed:
         return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
 
     def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
-        """Go on from what was saved, which fits: `saved` has checked it."""
+        """Continue from a saved state that was validated before."""
         self.last, self.base, self.count = last, base, count
         if self.way == "coast":
             self.spans.count = 0

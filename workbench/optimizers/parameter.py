@@ -1,8 +1,8 @@
-"""One parameter of an updater: its step, its states, and how a gradient in each form is applied to it.
+"""One parameter of an updater: its step count, its states, and the application of a gradient in any form.
 
-Kernels take tables [rows, N]: dense weights of any rank with their trailing axes as one, or the stored rows of
-row_sparse weights, whose states hold the same rows. A row that a gradient touches and the weights lack is zero; room is
-made for it in weights and states.
+Kernels take tables [rows, N]: dense weights of any rank with trailing axes merged, or the stored rows of row_sparse
+weights, whose states store the same rows. A row that a gradient has and the weights do not store is inserted as zeros
+in weights and states.
 """
 
 import functools
@@ -24,7 +24,7 @@ from workbench.optimizers.missed import Missed
 
 
 def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The numbers of both, each sorted and unique; `indices` itself where it has all. O(n), rows searched for."""
+    """Return the sorted union of two sorted unique index arrays; `indices` itself if it contains `rows`. O(n)."""
     if not rows.size or not indices.size:
         return rows.copy() if rows.size else indices
     places = np.searchsorted(indices, rows)
@@ -37,28 +37,30 @@ Gradient: TypeAlias = np.ndarray | RowSparse | Unsummed
 
 
 def table(array: np.ndarray, rows: int, width: int) -> np.ndarray:
-    """`array` as [rows, width]: over the same memory where its rank is 1 or 2, or it is contiguous."""
+    """Return `array` as [rows, width]: a view if its rank is 1 or 2 or it is contiguous, else a copy."""
     return array if array.shape == (rows, width) else array.reshape(rows, width)
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two arrays are the same object or equal."""
     return one is other or np.array_equal(one, other)
 
 
 def unite(x: RowSparse, rows: np.ndarray) -> None:
-    """Let `x` hold `rows`, sorted, among which all of its own are; new ones are zero. O(stored)."""
+    """Make `x` store `rows` (sorted, a superset of its own), new ones as zeros; in place. O(stored)."""
     values = np.zeros((rows.size, *x.shape[1:]), x.dtype)
     values[np.searchsorted(rows, x.indices)] = x.values
     formats.get("row_sparse").replace(x, {"values": values, "indices": rows})
 
 
 def _fixed(rows: np.ndarray) -> np.ndarray:
-    """Row numbers of our own, from now on read-only."""
+    """Make `rows` read-only and return it."""
     rows.setflags(write=False)
     return rows
 
 
 def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two arrays have the same address, strides and shape."""
     if one is other:
         return True
     start, there = (array.__array_interface__["data"][0] for array in (one, other))
@@ -66,14 +68,16 @@ def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> Weights:
+    """Return zeros of `shape` in `format`, dense or row_sparse."""
     return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
 class Parameter:
-    """Steps and states of one parameter, zero unless `states` are given.
+    """Step count and states of one parameter; states are zero unless `states` is given.
 
-    Weights are looked at when they come and whenever they are another array than in the last step: indices of
-    row_sparse ones are checked, and then held read-only, so that what was checked stays so.
+    Weights are checked when they are first passed and whenever they are another array than in the previous step;
+    indices of
+    row_sparse weights are then made read-only, so that they stay valid.
     """
 
     def __init__(
@@ -106,14 +110,14 @@ class Parameter:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of states, of what rows have missed, and of the buffer for a gradient that is spread."""
+        """Bytes of states, of the record of missed steps, and of the buffer for gradients made dense."""
         arrays = [*self.states, *(array for array in (self.buffer, self.nothing) if array is not None)]
         return sum(array.nbytes for array in arrays) + (self.missed.nbytes if self.missed else 0)
 
     # Weights as they come
 
     def is_settled(self, weights: object) -> bool:
-        """Whether these are plain dense weights as those of the steps before, of which nothing is kept but states."""
+        """Return whether `weights` are dense, contiguous, of known shape and dtype, and no rows can be behind."""
         return (
             type(weights) is np.ndarray
             and self.missed is None
@@ -124,7 +128,9 @@ class Parameter:
         )
 
     def check_replaced(self, name: str, weights: Weights) -> None:
-        """Refuse other weights than those of the last step while rows of these have still to catch up."""
+        """Raise OptimizerError if `weights` is another array than in the last step while rows of that one have yet
+        to catch up.
+        """
         if self._is_replaced(weights) and self._lags():
             raise OptimizerError(
                 f"The weights {name} are another array than in the last step, some of whose rows have still to catch "
@@ -133,7 +139,7 @@ class Parameter:
             )
 
     def take_weights(self, weights: Weights) -> None:
-        """Get ready for weights that were checked; rows that came anew have missed nothing."""
+        """Accept validated weights for a step; rows that are new count as up to date."""
         if isinstance(weights, RowSparse) and weights.indices is not self.held:
             formats.get("row_sparse").replace(
                 weights, {"values": weights.values, "indices": _fixed(weights.indices.copy())}
@@ -146,7 +152,9 @@ class Parameter:
         self._remember(weights)
 
     def replace(self, weights: Weights) -> None:
-        """Take other weights, whose rows have missed nothing; states go on from what they were for the old."""
+        """Take other weights, whose rows count as up to date; states continue from the old ones, which catch up
+        first.
+        """
         if self.missed is not None and self.seen is not None:
             self.catch_up(self.seen if self.held is None else RowSparse.assemble(self.seen, self.held, self.shape))
             self.seen = None
@@ -157,6 +165,7 @@ class Parameter:
         self._remember(weights)
 
     def _is_replaced(self, weights: Weights) -> bool:
+        """Return whether `weights` is another array than in the last step; False if nothing is recorded."""
         if self.missed is None or self.seen is None:
             return False
         if isinstance(weights, np.ndarray):
@@ -165,31 +174,32 @@ class Parameter:
         return not (same_rows and _is_same_memory(weights.values, self.seen))
 
     def _lags(self) -> bool:
-        """Whether a row of the weights of the last step has still to catch up."""
+        """Return whether a row of the weights of the last step has yet to catch up."""
         if self.missed is None:
             return False
         last = self.missed.last if self.held is None else self.missed.last[self.held]
         return bool((last < self.step).any())
 
     def _remember(self, weights: Weights) -> None:
+        """Remember these weights as those of the last step."""
         if isinstance(weights, RowSparse):
             self.held = weights.indices
         if self.missed is not None:
             self.seen = weights if isinstance(weights, np.ndarray) else weights.values
 
     def set_way(self, way: str) -> None:
-        """Let rows catch up in this way from the next step on; `can_set_way` told that they can."""
+        """Use the catch-up strategy `way` from the next step on; requires `can_set_way(way)`."""
         if way and (self.missed is None or self.missed.way != way):
             self.missed = Missed(self.optimizer.rule, way, self.rows, self.dtype, self.step)
 
     def can_set_way(self, way: str) -> bool:
-        """Whether what rows have missed so far needs no other way."""
+        """Return whether the strategy may change: no row has steps to catch up, or the strategy stays the same."""
         return not way or self.missed is None or self.missed.way == way or not self._lags()
 
     # Tables
 
     def tables(self, weights: Weights) -> list[np.ndarray]:
-        """Weights and states as kernels take them."""
+        """Return weights and states as tables [rows, N] for kernels; views where possible."""
         arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
         if self.is_table:
             return arrays
@@ -199,7 +209,9 @@ class Parameter:
         return [table(array, rows, self.width) for array in arrays]
 
     def hold(self, weights: Weights, rows: np.ndarray | None) -> None:
-        """Let row_sparse weights and states hold `rows`, sorted, or every row; new ones have missed nothing."""
+        """Make row_sparse weights and states store `rows` (sorted), or all rows if None; new rows count as up to
+        date.
+        """
         if isinstance(weights, np.ndarray):
             return
         states = [state for state in self.states if isinstance(state, RowSparse)]
@@ -217,7 +229,7 @@ class Parameter:
                 formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
 
     def places(self, weights: Weights, rows: np.ndarray) -> np.ndarray:
-        """Places in the tables, int64 [U], of rows int64 [U], all held."""
+        """Return the positions int64 [U] of stored rows int64 [U] in the tables."""
         if isinstance(weights, np.ndarray) or rows.size == self.rows:
             return rows
         return np.searchsorted(weights.indices, rows)
@@ -225,7 +237,9 @@ class Parameter:
     # Steps
 
     def apply(self, weights: Weights, gradient: Gradient, numbers: list[float]) -> None:
-        """One step by `gradient`; `numbers` are what the rule's kernels take."""
+        """Do one step by `gradient`; `numbers` are the scalars that the rule's kernels take. Weights and states
+        change in place.
+        """
         is_plain = self.missed is None and self.format == "dense"
         if not is_plain:
             self.take_weights(weights)
@@ -258,6 +272,7 @@ class Parameter:
             self.catch_up(weights)
 
     def _apply_to_all(self, weights: Weights, gradient: RowSparse, numbers: list[float]) -> None:
+        """Do a dense step by a row_sparse gradient, written to a dense buffer first."""
         self.hold(weights, gradient.indices)
         rows = self.places(weights, gradient.indices)
         row_count = self.rows if isinstance(weights, np.ndarray) else weights.indices.size
@@ -269,6 +284,7 @@ class Parameter:
     def _apply_to_rows(
         self, weights: Weights, places: np.ndarray, gradient: RowSparse | Unsummed, numbers: list[float]
     ) -> None:
+        """Do a lazy step on the rows at `places`, by a row_sparse gradient or, fused, by a factored one."""
         if isinstance(gradient, RowSparse):
             values = gradient.values.reshape(places.size, self.width)
             self._run("lazy", weights, [places, values], numbers)
@@ -278,6 +294,7 @@ class Parameter:
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights: Weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
+        """Call the kernel `<optimizer>_<kind>` on the tables, the arrays of the gradient and the scalars."""
         if kind not in self.calls:
             self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
         self.calls[kind](*self.tables(weights), *gradient, *numbers)
@@ -285,7 +302,7 @@ class Parameter:
     # Catching up
 
     def catch_up(self, weights: Weights, rows: np.ndarray | None = None) -> None:
-        """Bring `rows` int64, or every row, to the last step; all that was missed is then forgotten."""
+        """Bring `rows` int64, or every row, up to date; with all rows the record of missed steps is cleared."""
         if self.missed is None:
             return
         self.take_weights(weights)
@@ -299,7 +316,7 @@ class Parameter:
             self.missed.clear()
 
     def _catch_up(self, weights: Weights, rows: np.ndarray | None, mark: int) -> None:
-        """Rows that are held, by default all of them, whose last step is then `mark`."""
+        """Bring stored rows (default: all) up to date and set their last step to `mark`."""
         if self.missed is None:
             return
         if isinstance(weights, np.ndarray):
@@ -312,5 +329,5 @@ class Parameter:
 
 
 def summed(gradient: Gradient) -> np.ndarray | RowSparse:
-    """A gradient as its values."""
+    """Return a gradient as an array: a factored gradient is multiplied out."""
     return gradient.compute() if isinstance(gradient, Unsummed) else gradient

@@ -1,4 +1,4 @@
-"""Steps of dense parameters by gradients that come in the same arrays every time: checked and looked up once."""
+"""Steps of dense parameters by gradients that are in the same arrays each time: validated and looked up once."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, final
@@ -14,13 +14,13 @@ Bound = tuple[str, Parameter, np.ndarray, Callable[..., Any]]
 
 @final
 class Repeated:
-    """The step of an updater on these weights by these gradients. Made by `repeated`."""
+    """A step of an updater on fixed weights and gradients. Created by `repeated`."""
 
     def __init__(self, updater: Updater, bound: list[Bound]) -> None:
         self.updater, self.bound = updater, bound
 
     def fits(self, updater: Updater) -> bool:
-        """Whether the step is still of this updater and its parameters."""
+        """Return whether the step still belongs to this updater and its parameters."""
         return (
             updater is self.updater
             and updater.clip_global_norm is None
@@ -28,7 +28,7 @@ class Repeated:
         )
 
     def run(self) -> None:
-        """Do the step, by the options, multipliers and schedule as they are now."""
+        """Do the step with the current options, multipliers and schedule."""
         updater = self.updater
         updater.obey()
         rescale = updater.options["rescale"]
@@ -39,8 +39,10 @@ class Repeated:
 
 
 def repeated(updater: Updater, weights: Mapping[str, Any], gradients: Mapping[str, Any]) -> Repeated | None:
-    """The step of parameters that have made one; None if one of them is not dense, has rows that catch up, or has a
-    gradient that is not dense or has gaps."""
+    """Prepare the step of parameters that have done at least one.
+
+    Returns None if a parameter is not dense, has rows that catch up, or a gradient that is not dense and contiguous.
+    """
     bound = []
     for name, gradient in gradients.items():
         parameter = updater.parameters.get(name)

@@ -1,11 +1,12 @@
-"""The state of an updater as plain arrays by name, and back.
+"""State of an updater as plain arrays by name, and its restoration.
 
-`about` is JSON as bytes, uint8: the optimizer, `lazy`, and of each parameter its step, shape, type, format, and where
-rows have missed something, since which step, how many are recorded, and in which way rows catch up. Parameter p has an
-array for each of its states, `p/<state>`, or of row_sparse ones `p/<state>/values` and `p/<state>/indices`; where rows
-have missed something also `p/last` and `p/record`.
+`about` is JSON as uint8 bytes: the optimizer, `lazy`, and for each parameter its step, shape, dtype, format and, if
+rows may be behind, the step `base`, the count of recorded steps and the catch-up strategy. Parameter p has an array
+`p/<state>` for each state, or `p/<state>/values` and `p/<state>/indices` if it is row_sparse; if rows may be behind
+also
+`p/last` and `p/record`.
 
-A state may come from a file that no one vouches for: whatever compiled code would follow is checked before it is taken.
+A state may come from an untrusted file: everything that compiled code would follow is validated first.
 """
 
 import json
@@ -36,7 +37,7 @@ TEXT = " as JSON"
 
 @dataclass(frozen=True)
 class About:
-    """Saved facts of a parameter, checked; `way` is "" where rows miss nothing."""
+    """Validated facts of a saved parameter; `way` is "" if its rows miss no steps."""
 
     step: int
     shape: tuple[int, ...]
@@ -48,7 +49,7 @@ class About:
 
 
 def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
-    """See `Updater.state_dict`."""
+    """Return the state of an updater as copied arrays by name; see `Updater.state_dict`."""
     parameters = updater.parameters
     about = {
         "optimizer": updater.optimizer.name,
@@ -62,6 +63,7 @@ def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
 
 
 def _about(parameter: Parameter) -> dict[str, Any]:
+    """Return the facts of a parameter for the JSON text."""
     about = {"step": parameter.step, "shape": parameter.shape, "dtype": parameter.dtype.name}
     about["format"] = parameter.format
     steps = parameter.missed
@@ -69,6 +71,7 @@ def _about(parameter: Parameter) -> dict[str, Any]:
 
 
 def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
+    """Return states, last steps and recorded steps of a parameter by name, not copied."""
     arrays: dict[str, np.ndarray] = {}
     for name, state in zip(parameter.optimizer.states, parameter.states, strict=True):
         if isinstance(state, np.ndarray):
@@ -81,9 +84,10 @@ def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
 
 
 def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Parameter]:
-    """The parameters of a state, over memory of their own, for `Updater.take_state`; the updater stays as it is.
+    """Validate a state and return its parameters with memory of their own, for `Updater.take_state`; the updater is
+    unchanged.
 
-    What does not fit the optimizer, or does not fit together, is an `OptimizerError` that names it.
+    Raises OptimizerError that names what does not fit the optimizer or is inconsistent.
     """
     abouts = _read_about(updater, arrays)
     expected = {
@@ -101,6 +105,7 @@ def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Param
 
 
 def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, About]:
+    """Parse and validate the array `about`; return the facts by parameter. Raises OptimizerError."""
     if "about" not in arrays:
         raise OptimizerError(f"This is no state of an updater: it has no array 'about'; it has {sorted(arrays)}.")
     unreadable = OptimizerError("This is no state of an updater: its array 'about' cannot be read.")
@@ -119,7 +124,7 @@ def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Abou
 
 
 def _checked(name: str, about: Any, updater: "Updater") -> About:
-    """Check the saved facts of a parameter; `OptimizerError` says what should be there."""
+    """Validate the facts of a parameter. Raises OptimizerError that says what is expected."""
     own = updater.way_of(name)
     unknown = dict.fromkeys(("step", "shape", "dtype", "format", "way", "base", "count"))
     saved = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
@@ -155,7 +160,7 @@ def _checked(name: str, about: Any, updater: "Updater") -> About:
 
 
 def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tuple[int | None, ...]]]:
-    """Type and shape of every array of a parameter; None is a length that may be any."""
+    """Return dtype and shape of every array that a parameter needs; None stands for any length."""
     long, shape = np.dtype(np.int64), about.shape[:1] if optimizer.states_by_row else about.shape
     arrays: dict[str, tuple[np.dtype, tuple[int | None, ...]]] = {}
     for state in optimizer.states:
@@ -172,6 +177,7 @@ def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tup
 
 
 def _check(key: str, array: Any, dtype: np.dtype, shape: tuple[int | None, ...]) -> None:
+    """Raise OptimizerError unless `array` is an ndarray of this dtype and shape (None: any length)."""
     if not isinstance(array, np.ndarray):
         raise OptimizerError(f"{key} is a {type(array).__name__}; it should be a dense array, {dtype} {shape}.")
     fits = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
@@ -181,6 +187,7 @@ def _check(key: str, array: Any, dtype: np.dtype, shape: tuple[int | None, ...])
 
 
 def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str, np.ndarray]) -> Parameter:
+    """Build a Parameter from copies of its saved arrays, validated by `_check`."""
     own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _wanted(updater.optimizer, about)}
     states = _states(updater.optimizer, name, about, own)
     way = about.way
@@ -195,6 +202,9 @@ def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str,
 def _states(
     optimizer: Optimizer, name: str, about: About, own: Mapping[str, np.ndarray]
 ) -> list[np.ndarray | RowSparse]:
+    """Return the states of a parameter from copies of its arrays. Raises OptimizerError for negative sums of squares
+    or rows that differ.
+    """
     states: list[np.ndarray | RowSparse] = []
     shape = about.shape[:1] if optimizer.states_by_row else about.shape
     for state in optimizer.states:
@@ -212,6 +222,7 @@ def _states(
 
 
 def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> RowSparse:
+    """Build a RowSparse state. Raises OptimizerError if its components are invalid."""
     try:
         return RowSparse(values, indices, shape)
     except formats.FormatError as error:
@@ -219,7 +230,7 @@ def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, .
 
 
 def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: list) -> None:
-    """Refuse last steps after the last one, and before what is recorded of a row that has states."""
+    """Raise OptimizerError for last steps after the current step or before the recorded ones."""
     last = own["last"]
     if last.size and not 0 <= last.min() <= last.max() <= about.step:
         raise OptimizerError(
@@ -236,19 +247,20 @@ def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: 
 
 
 def written(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A state as `formats.save` takes it: a text, which that does not hold, as the bytes of its JSON."""
+    """Return a state as `formats.save` takes it: string arrays become the bytes of their JSON."""
     texts = {f"{name}{TEXT}": json.dumps(a.item()).encode() for name, a in state.items() if a.dtype.kind == "U"}
     others = {name: array for name, array in state.items() if array.dtype.kind != "U"}
     return others | {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
 
 
 def read(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `written`; what it did not write is an `OptimizerError`."""
+    """Return the inverse of `written`. Raises OptimizerError for arrays that it did not write."""
     texts = {name.removesuffix(TEXT): _text(name, array) for name, array in state.items() if name.endswith(TEXT)}
     return {name: array for name, array in state.items() if not name.endswith(TEXT)} | texts
 
 
 def _text(name: str, array: Any) -> np.ndarray:
+    """Return the string array behind JSON bytes. Raises OptimizerError if it is not text."""
     try:
         text = parsed(array.tobytes()) if isinstance(array, np.ndarray) else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Schedules of the learning rate: frozen records with `rate(step, base)`, the step counted from 1.
+"""Learning rate schedules: frozen dataclasses with `rate(step, base)`, steps counted from 1.
 
 >>> schedule = WarmUp(4, Cosine(100, final=0.1))
 >>> [round(schedule.rate(step, 0.5), 3) for step in (1, 4, 5, 55, 105, 999)]
@@ -18,11 +18,35 @@ from workbench.optimizers.contract import OptimizerError, known, number
 
 
 class Schedule(ABC):
-    """The rate of each step. Rates are told relative to the base rate, the optimizer's option."""
+    """Base class of schedules: the learning rate of each step, as a multiple of the base rate.
+
+    Examples
+    --------
+    >>> Constant().rate(1, 0.5)
+    0.5
+    """
 
     @abstractmethod
     def rate(self, step: int, base: float) -> float:
-        """The rate of a step, counted from 1."""
+        """Return the learning rate of a step.
+
+        Parameters
+        ----------
+        step : int
+            Step, counted from 1.
+        base : float
+            Base rate: the option `learning_rate` of the optimizer.
+
+        Returns
+        -------
+        float
+            Learning rate.
+
+        Examples
+        --------
+        >>> StepDecay(10).rate(11, 1.0)
+        0.1
+        """
 
 
 def _fields(schedule: Schedule | type[Schedule]) -> tuple[dataclasses.Field[Any], ...]:
@@ -33,7 +57,9 @@ def _fields(schedule: Schedule | type[Schedule]) -> tuple[dataclasses.Field[Any]
 
 
 def _check(schedule: Schedule, steps: str) -> None:
-    """Refuse fields that are no numbers, and a number of `steps`, the field of that name, below 1."""
+    """Raise OptimizerError unless all fields are finite numbers (`then`: a schedule) and the field named `steps` is
+    >= 1.
+    """
     for field in _fields(schedule):
         value = getattr(schedule, field.name)
         what = f"{type(schedule).__name__}: {field.name} is {value!r:.80}"
@@ -49,17 +75,38 @@ def _check(schedule: Schedule, steps: str) -> None:
 @final
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """The base rate always."""
+    """The base rate in every step.
+
+    Examples
+    --------
+    >>> Constant().rate(7, 0.5)
+    0.5
+    """
 
     def rate(self, step: int, base: float) -> float:
-        """The base rate."""
+        """Return `base`."""
         return base
 
 
 @final
 @dataclass(frozen=True)
 class StepDecay(Schedule):
-    """Multiplied by `factor` after every `every` steps, until it is `final` of the base rate."""
+    """Multiply the rate by `factor` after every `every` steps, down to `final` of the base rate.
+
+    Parameters
+    ----------
+    every : int
+        Steps of one period.
+    factor : float, default 0.1
+        Factor per period.
+    final : float, default 0.0
+        Lower bound, as a fraction of the base rate.
+
+    Examples
+    --------
+    >>> StepDecay(2, factor=0.5).rate(3, 1.0)
+    0.5
+    """
 
     every: int
     factor: float = 0.1
@@ -69,14 +116,20 @@ class StepDecay(Schedule):
         _check(self, "every")
 
     def rate(self, step: int, base: float) -> float:
-        """base * factor ** (full periods before this step)."""
+        """Return base * max(final, factor ** (full periods before this step))."""
         return base * max(self.factor ** ((step - 1) // self.every), self.final)
 
 
 @final
 @dataclass(frozen=True)
 class Polynomial(Schedule):
-    """Down to `final` of the base rate within `steps`, as (1 - part done) ** power."""
+    """Decrease to `final` of the base rate within `steps` steps, as (1 - progress) ** power.
+
+    Examples
+    --------
+    >>> Polynomial(10).rate(1, 1.0)
+    1.0
+    """
 
     steps: int
     power: float = 1.0
@@ -86,7 +139,7 @@ class Polynomial(Schedule):
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """The base rate in step 1, `final` of it after `steps`."""
+        """Return the base rate in step 1 and `final` of it after `steps` steps."""
         left = 1 - min(step - 1, self.steps) / self.steps
         return base * (self.final + (1 - self.final) * left**self.power)
 
@@ -94,7 +147,13 @@ class Polynomial(Schedule):
 @final
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """Down to `final` of the base rate within `steps`, along half a wave of the cosine."""
+    """Decrease to `final` of the base rate within `steps` steps, along half a cosine wave.
+
+    Examples
+    --------
+    >>> Cosine(100).rate(51, 1.0)
+    0.5
+    """
 
     steps: int
     final: float = 0.0
@@ -103,7 +162,7 @@ class Cosine(Schedule):
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """The base rate in step 1, `final` of it after `steps`."""
+        """Return the base rate in step 1 and `final` of it after `steps` steps."""
         done = min(step - 1, self.steps) / self.steps
         return base * (self.final + (1 - self.final) * 0.5 * (1 + math.cos(math.pi * done)))
 
@@ -111,7 +170,13 @@ class Cosine(Schedule):
 @final
 @dataclass(frozen=True)
 class WarmUp(Schedule):
-    """Rise from `start` times the base rate to all of it in step `steps`; then `then`, its steps counted anew."""
+    """Increase linearly from `start` of the base rate to all of it in `steps` steps; then follow `then`, counted anew.
+
+    Examples
+    --------
+    >>> WarmUp(4).rate(2, 1.0)
+    0.5
+    """
 
     steps: int
     then: Schedule = Constant()
@@ -121,7 +186,7 @@ class WarmUp(Schedule):
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """A linear rate, then the rate of `then`."""
+        """Return the linearly increasing rate, then that of `then`."""
         if step > self.steps:
             return self.then.rate(step - self.steps, base)
         return base * (self.start + (1 - self.start) * step / self.steps)
@@ -137,14 +202,51 @@ KINDS: dict[str, type[Schedule]] = {
 
 
 def to_json(schedule: Schedule) -> dict[str, Any]:
-    """A dictionary of plain values, for JSON: the kind's name and the fields."""
+    """Convert a schedule to plain values.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        One of the schedules of this module.
+
+    Returns
+    -------
+    dict
+        `kind` and the fields; values that JSON can hold.
+
+    Examples
+    --------
+    >>> to_json(StepDecay(10))
+    {'kind': 'step_decay', 'every': 10, 'factor': 0.1, 'final': 0.0}
+    """
     kind = next(name for name, cls in KINDS.items() if cls is type(schedule))
     values = {field.name: getattr(schedule, field.name) for field in _fields(schedule)}
     return {"kind": kind} | {k: to_json(v) if isinstance(v, Schedule) else v for k, v in values.items()}
 
 
 def from_json(saved: Any) -> Schedule:
-    """The schedule of such a dictionary; unknown kinds and fields are an `OptimizerError` that lists the known."""
+    """Build a schedule from what `to_json` returned.
+
+    Parameters
+    ----------
+    saved : mapping
+        `kind` and the fields.
+
+    Returns
+    -------
+    Schedule
+        The schedule.
+
+    Raises
+    ------
+    OptimizerError
+        If the kind or a field is unknown or invalid.
+
+    Examples
+    --------
+    >>> from_json({"kind": "cosine", "steps": 5}).rate(1, 1.0)
+    1.0
+    """
     values = dict(saved) if isinstance(saved, Mapping) else {}
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:

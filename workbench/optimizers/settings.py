@@ -1,4 +1,4 @@
-"""Settings of an updater as plain values for JSON, and an updater from them, also from an untrusted file."""
+"""Settings of an updater as plain values for JSON, and their validation when read from an untrusted file."""
 
 import dataclasses
 import math
@@ -16,7 +16,25 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Multiplier:
-    """Factors of the rate and the decays of one parameter."""
+    """Factors of the learning rate and of the decays of one parameter.
+
+    Parameters
+    ----------
+    learning_rate : float, default 1.0
+        Factor of the learning rate.
+    decay : float, default 1.0
+        Factor of the decay options.
+
+    Raises
+    ------
+    OptimizerError
+        If a factor is not a number.
+
+    Examples
+    --------
+    >>> Multiplier(learning_rate=2.0).decay
+    1.0
+    """
 
     learning_rate: float = 1.0
     decay: float = 1.0
@@ -28,7 +46,7 @@ class Multiplier:
 
 
 def to_json(updater: "Updater") -> dict[str, Any]:
-    """See `Updater.settings`."""
+    """Return the settings of an updater as plain values; see `Updater.settings`."""
     numbers = {key: None if math.isinf(value) else value for key, value in updater.options.items()}
     return {
         "name": updater.optimizer.name,
@@ -41,7 +59,7 @@ def to_json(updater: "Updater") -> dict[str, Any]:
 
 
 def from_json(settings: Any) -> dict[str, Any]:
-    """Arguments of `Updater`, its name among them, from what `to_json` gave; anything else is an `OptimizerError`."""
+    """Return the arguments of `Updater`, `name` included, from settings. Raises OptimizerError if they are invalid."""
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
     options = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
@@ -55,6 +73,7 @@ def from_json(settings: Any) -> dict[str, Any]:
 
 
 def _multiplier(name: str, values: Any) -> Multiplier:
+    """Return the Multiplier of the parameter `name` from plain values. Raises OptimizerError."""
     if not isinstance(values, Mapping):
         raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a learning_rate and a decay.")
     known(

@@ -1,7 +1,7 @@
 """Stochastic gradient descent with L2 weight decay; rate r, decay l, d = clip(rescale g).
 
 Dense      w <- w - r (d + l w), every row
-Lazy       the same for the touched rows; the others stay as they are
+Lazy       the same for the active rows; the others stay as they are
 Equal when l = 0
 Exact      closed form: a row is multiplied by the product of 1 - r l over the steps that it missed
 Source     Robbins and Monro 1951

@@ -22,7 +22,7 @@ from workbench.optimizers.settings import to_json as settings_to_json
 
 
 def square_norms(gradients: Mapping[str, np.ndarray | RowSparse]) -> dict[str, float]:
-    """The sum of the squares of each gradient, in float64.
+    """Return the sum of the squares of each gradient, in float64, by name.
 
     >>> square_norms({"w": np.float32([3, 4])})
     {'w': 25.0}
@@ -31,7 +31,10 @@ def square_norms(gradients: Mapping[str, np.ndarray | RowSparse]) -> dict[str, f
 
 
 def shrink(largest: float, rescale: float, squares: Mapping[str, float]) -> float:
-    """Factor, at most 1, that brings the norm of all gradients together, rescaled, down to the largest allowed."""
+    """Return the factor (at most 1) that reduces the norm of all rescaled gradients together to `largest`.
+
+    Raises OptimizerError if a norm is not finite.
+    """
     if wrong := [name for name, square in squares.items() if not math.isfinite(square)]:
         raise OptimizerError(f"The gradients of {wrong} have no finite norm to clip; look for NaN and overflow.")
     norm = abs(rescale) * math.sqrt(sum(squares.values()))
@@ -39,6 +42,7 @@ def shrink(largest: float, rescale: float, squares: Mapping[str, float]) -> floa
 
 
 def _square_norm(gradient: np.ndarray | RowSparse) -> float:
+    """Return the sum of squares of the values of a gradient."""
     values = gradient.values if isinstance(gradient, RowSparse) else gradient
     return kernels.get("square_norm").trusted(values.reshape(-1, 1))
 
@@ -51,7 +55,9 @@ GRADIENTS = (np.ndarray, RowSparse, Unsummed)
 
 
 def check_weights(name: str, weights: Any) -> None:
-    """Refuse weights of another kind or type, with gaps, or read-only; indices are not looked at."""
+    """Raise OptimizerError for weights of another type or dtype, not contiguous, or read-only. Indices are not
+    checked.
+    """
     if not isinstance(weights, WEIGHTS) or weights.dtype not in FLOATS:
         kind = f"{type(weights).__name__} of {getattr(weights, 'dtype', 'no type')}"
         raise OptimizerError(f"The weights {name} are a {kind}; they are dense or row_sparse, float32 or float64.")
@@ -62,12 +68,12 @@ def check_weights(name: str, weights: Any) -> None:
 
 
 def format_of(weights: np.ndarray | RowSparse) -> str:
-    """The format that weights are held in."""
+    """Return "dense" or "row_sparse"."""
     return "dense" if isinstance(weights, np.ndarray) else "row_sparse"
 
 
 def check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse) -> None:
-    """Refuse weights of another shape, type or format than those of the steps before."""
+    """Raise OptimizerError for weights of another shape, dtype or format than in previous steps."""
     expected = parameter.shape, parameter.dtype, parameter.format
     actual = tuple(weights.shape), weights.dtype, format_of(weights)
     if actual != expected:
@@ -75,11 +81,12 @@ def check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse)
 
 
 def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
+    """Return format, dtype and shape as text for messages."""
     return f"{format} {dtype} {shape}"
 
 
 def check_gradient(name: str, weights: np.ndarray | RowSparse, gradient: Any) -> None:
-    """Refuse a gradient of another kind, shape or type than the weights, or with malformed indices."""
+    """Raise OptimizerError for a gradient of another type, shape or dtype than the weights, or with invalid indices."""
     if not isinstance(gradient, GRADIENTS):
         kind = type(gradient).__name__
         raise OptimizerError(
@@ -95,7 +102,9 @@ def check_gradient(name: str, weights: np.ndarray | RowSparse, gradient: Any) ->
 
 
 def _check_structure(what: str, array: RowSparse | Unsummed) -> None:
-    """Refuse what kernels could not follow: whoever made it may have written to its indices since."""
+    """Raise OptimizerError for indices that kernels cannot follow; the caller may have written to them since
+    construction.
+    """
     try:
         array.check()
     except ValueError as error:
@@ -103,7 +112,7 @@ def _check_structure(what: str, array: RowSparse | Unsummed) -> None:
 
 
 def checked_rows(name: str, rows: Any, length: int) -> np.ndarray:
-    """Row numbers int64 below `length`, of any form."""
+    """Return row indices as sorted unique int64. Raises OptimizerError if one is not below `length`."""
     rows = np.asarray(rows).reshape(-1)
     if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < length):
         raise OptimizerError(f"The rows of {name} to catch up are whole numbers from 0 to {length - 1}; {rows} came.")
@@ -117,18 +126,46 @@ NONE = Multiplier()
 
 
 class Updater:
-    """The optimizer `name` with its options, for parameters by name.
+    """An optimizer for parameters by name.
 
-    `lazy` is off, on or exact (see `workbench.optimizers`); a dense gradient holds every row, and gets the dense rule
-    whatever it is. `schedule` gives the rate of each step from the option `learning_rate`; `multipliers` has those
-    parameters whose rate or decay is another. Gradients are multiplied by `rescale`; where the norm of all of them
-    together is then above `clip_global_norm`, they are scaled down to it; then each element is kept from -clip to clip.
-    Steps are counted for each parameter. States have the type, and the format, of the weights. Unknown names are an
-    `OptimizerError`.
+    Parameters
+    ----------
+    name : str
+        Name of the optimizer.
+    lazy : {"on", "off", "exact"}, default "on"
+        Treatment of rows that a gradient does not store; see `workbench.optimizers`. A dense gradient stores every row.
+    rescale : float, default 1.0
+        Factor of all gradients.
+    clip : float, optional
+        Limit of each element, applied last.
+    clip_global_norm : float, optional
+        Limit of the norm of all rescaled gradients together; larger ones are scaled down.
+    schedule : Schedule, optional
+        Learning rate per step, relative to the option `learning_rate`. Default: constant.
+    multipliers : mapping of str to Multiplier, optional
+        Parameters with another rate or decay.
+    **options : float
+        Options of the optimizer.
 
-    `options`, `multipliers` and `schedule` may be changed between steps: the next step obeys. Where `lazy` is exact,
-    rows that have still to catch up belong to the array of the last step: write to it, or put another in its place,
-    after `catch_up`, or tell by `replace`; another array that comes unannounced is refused.
+    Raises
+    ------
+    OptimizerError
+        If a name or value is unknown or invalid.
+
+    Notes
+    -----
+    Steps are counted per parameter. States have the dtype and format of the weights. `options`, `multipliers` and
+    `schedule` may be changed between steps; the next step uses them. With lazy="exact", rows that have yet to catch up
+    belong to the array of the last step: call `catch_up` before you write to it or replace it, or announce another
+    array by
+    `replace`; otherwise another array is refused.
+
+    Examples
+    --------
+    >>> w = np.ones(2, np.float32)
+    >>> Updater("sgd", learning_rate=0.5).update({"w": w}, {"w": np.float32([1, 0])})
+    >>> w.tolist()
+    [0.5, 1.0]
     """
 
     def __init__(
@@ -165,21 +202,23 @@ class Updater:
 
     @property
     def steps(self) -> dict[str, int]:
-        """The steps of each parameter so far."""
+        """Number of steps of each parameter so far, by name."""
         return {name: parameter.step for name, parameter in self.parameters.items()}
 
     @property
     def states(self) -> dict[str, list[np.ndarray | RowSparse]]:
-        """The states of each parameter, in the order of the optimizer's `states`: the arrays themselves."""
+        """The state arrays of each parameter, by name, in the order of the optimizer's `states`; not copied."""
         return {name: parameter.states for name, parameter in self.parameters.items()}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of states, of what rows have missed, and of spread gradients."""
+        """Bytes of states, of records of missed steps, and of buffers for gradients made dense."""
         return sum(parameter.nbytes for parameter in self.parameters.values())
 
     def obey(self) -> None:
-        """Take options, multipliers and schedule as they are now; what cannot be is refused and nothing changes."""
+        """Apply changed options, multipliers and schedule. Raises OptimizerError, changing nothing, if they are
+        invalid.
+        """
         now = self.options, self.multipliers, self.schedule
         if now == self._obeyed:
             return
@@ -210,14 +249,31 @@ class Updater:
         gradients: Mapping[str, Gradient],
         squares: Mapping[str, float] | None = None,
     ) -> None:
-        """One step of every parameter that has a gradient: the weights change in place.
+        """Do one step of every parameter that has a gradient. Weights and states change in place.
 
-        Weights are dense, of any rank, contiguous, or row_sparse; a row_sparse one that lacks a row that is touched
-        gets it, as zeros, before the step. Gradients have the weights' shape and type and are dense, row_sparse or
-        `Unsummed`. Nothing has changed when an `OptimizerError` says what does not fit.
+        Parameters
+        ----------
+        weights : mapping of str to array
+            Dense (any rank, contiguous) or row_sparse weights, float32 or float64. Rows that a gradient has and a
+            row_sparse
+            weight does not store are inserted as zeros.
+        gradients : mapping of str to array
+            Dense, row_sparse or factored (`Unsummed`) gradients of the weights' shape and dtype.
+        squares : mapping of str to float, optional
+            Sums of squares of the whole gradients, for `clip_global_norm`, if these are only some rows of them.
 
-        Where these are some rows of weights whose other rows are elsewhere, `squares` has the sums of the
-        squares of the whole gradients, from which `clip_global_norm` is computed.
+        Raises
+        ------
+        OptimizerError
+            If something does not fit; nothing has changed then.
+
+        Examples
+        --------
+        >>> w = np.zeros((3, 1), np.float32)
+        >>> updater = Updater("adagrad", learning_rate=1.0)
+        >>> updater.update({"w": w}, {"w": RowSparse(np.float32([[2]]), [1], (3, 1))})
+        >>> w.round(3).tolist()
+        [[0.0], [-1.0], [0.0]]
         """
         self.obey()
         for name, gradient in gradients.items():
@@ -237,8 +293,10 @@ class Updater:
             self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
 
     def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> many_steps.Ahead:
-        """Begin the next `count` steps of dense weights, each of all rows if `whole`, else of those
-        that it touches: see `many_steps`. Its `end` counts them when they are done."""
+        """Prepare the next `count` steps of dense weights for one compiled call; see `many_steps.begin`.
+
+        `whole` states that each step updates all rows. Call `end()` of the result after the steps were done.
+        """
         self.obey()
         self._check_weights(name, weights)
         return many_steps.begin(self, name, self._parameter(name, weights), weights, count, whole)
@@ -248,11 +306,32 @@ class Updater:
         weights: Mapping[str, np.ndarray | RowSparse],
         rows: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Bring weights and states to the last step, where lazy is exact; in other cases they always are.
+        """Bring weights and states up to date in place; needed with lazy="exact" alone.
 
-        Call it before weights are evaluated, saved, or read by a forward pass: for that `rows` names, for some of the
-        parameters, the rows int64 that will be read; by default it is every row of all. O(rows), and for rules that
-        repeat what was missed O(missed) an element.
+        Call it before weights are evaluated, saved or read by a forward pass.
+
+        Parameters
+        ----------
+        weights : mapping of str to array
+            Weights of the last step.
+        rows : mapping of str to ndarray, optional
+            Row indices that will be read, for some of the parameters; default: every row of all. O(rows), and O(missed)
+            per
+            element for rules that repeat missed steps.
+
+        Raises
+        ------
+        OptimizerError
+            If weights or rows are invalid.
+
+        Examples
+        --------
+        >>> w = np.ones((2, 1))
+        >>> updater = Updater("sgd", lazy="exact", learning_rate=1.0, decay=0.5)
+        >>> updater.update({"w": w}, {"w": RowSparse(np.zeros((1, 1)), [0], (2, 1))})
+        >>> updater.catch_up({"w": w})
+        >>> w.tolist()
+        [[0.5], [0.5]]
         """
         known("There are no weights named", list(rows or ()), list(weights))
         if self.lazy != "exact":
@@ -265,10 +344,24 @@ class Updater:
             parameter.catch_up(weights[name], None if rows is None else checked_rows(name, rows[name], parameter.rows))
 
     def replace(self, weights: Mapping[str, np.ndarray | RowSparse]) -> None:
-        """Go on with these weights in place of those of the last step: their rows are taken as up to date.
+        """Continue with other weights in place of those of the last step.
 
-        The old ones are brought up to date first, and their states with them, so that further steps are those of
-        training that changed the weights' values at this point. Weights without a step need no telling.
+        The old ones catch up first, together with their states; rows of the new ones count as up to date.
+
+        Parameters
+        ----------
+        weights : mapping of str to array
+            New weights by name. Parameters without a step need not be announced.
+
+        Raises
+        ------
+        OptimizerError
+            If weights are invalid.
+
+        Examples
+        --------
+        >>> updater = Updater("sgd", lazy="exact", learning_rate=1.0)
+        >>> updater.replace({"w": np.ones((2, 1))})
         """
         there = {name: array for name, array in weights.items() if name in self.parameters}
         for name, array in there.items():
@@ -277,36 +370,39 @@ class Updater:
             self.parameters[name].replace(array)
 
     def _parameter(self, name: str, weights: np.ndarray | RowSparse) -> Parameter:
+        """Return the Parameter called `name`, created if it had no step yet."""
         if name not in self.parameters:
             traits = weights.shape, weights.dtype, format_of(weights)
             self.parameters[name] = self.new_parameter(name, *traits)
         return self.parameters[name]
 
     def new_parameter(self, name: str, shape: tuple[int, ...], dtype: np.dtype, format: str) -> Parameter:
-        """A parameter without steps."""
+        """Return a Parameter without steps, of this shape, dtype and format."""
         return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
 
     def way_of(self, name: str) -> str:
-        """Way in which rows of a parameter catch up under the present options: "" where they miss nothing."""
+        """Return the catch-up strategy of a parameter under the current options; "" if its rows miss nothing."""
         return self._way(self._decayed(name))
 
     def _way(self, options: Mapping[str, float]) -> str:
+        """Return the catch-up strategy under these options."""
         return way(self.optimizer.rule, options) if self.lazy == "exact" else ""
 
     # Numbers
 
     def _decayed(self, name: str) -> dict[str, float]:
-        """The options of a parameter, its multiplier in the decays."""
+        """Return the options of a parameter with its multiplier applied to the decays."""
         if name not in self._known_decays:
             self._known_decays[name] = self._decays(name, self.options)
         return self._known_decays[name]
 
     def _decays(self, name: str, options: Mapping[str, float]) -> dict[str, float]:
+        """Return `options` with the multiplier of the parameter applied to the decays."""
         decay = self.multipliers.get(name, NONE).decay
         return {key: value * decay if key in DECAYS else value for key, value in options.items()}
 
     def numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        """Numbers that the rule's kernels take after the arrays, in that step of a parameter."""
+        """Return the scalars that the rule's kernels take in step `step` of a parameter; cached for the last step."""
         if type(self.schedule) is schedules.Constant and rescale == self.options["rescale"]:
             if name not in self._known_numbers:
                 self._known_numbers[name] = self._numbers(name, step, rescale)
@@ -314,6 +410,7 @@ class Updater:
         return self._numbers(name, step, rescale)
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
+        """Compute the scalars of step `step` of a parameter."""
         try:
             rate = (
                 self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate
@@ -325,6 +422,7 @@ class Updater:
     # Checks
 
     def _check_weights(self, name: str, weights: Any, is_announced: bool = False) -> None:
+        """Validate weights and, unless `is_announced`, that they do not replace weights whose rows are behind."""
         first = self.parameters.get(name)
         if first is not None and first.is_settled(weights):
             return
@@ -337,46 +435,91 @@ class Updater:
             first.check_replaced(name, weights)
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse multipliers for parameters that are not among `names` (`OptimizerError`)."""
+        """Raise OptimizerError if a multiplier is for a parameter that is not among `names`."""
         known("There are multipliers for no parameter", list(self.multipliers), list(names))
 
     # Saving
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of this updater as plain values for JSON; `Updater.from_settings` makes another one of them."""
+        """The settings of this updater as plain values for JSON; `from_settings` builds another updater from them."""
         self.obey()
         return settings_to_json(self)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "Updater":
-        """An updater without steps, from what `settings` gave; what is no such thing is an `OptimizerError`."""
+        """Build an updater without steps from settings.
+
+        Parameters
+        ----------
+        settings : mapping
+            What the property `settings` returned.
+
+        Returns
+        -------
+        Updater
+            An updater with the same options.
+
+        Raises
+        ------
+        OptimizerError
+            If the settings are invalid.
+
+        Examples
+        --------
+        >>> Updater.from_settings(Updater("sgd", learning_rate=0.5).settings).options["learning_rate"]
+        0.5
+        """
         options = settings_from_json(settings)
         return cls(options.pop("name"), **options)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Steps, states and what rows have missed, as plain arrays by name, copied; `formats.save` writes them."""
+        """Copy the state: step counts, states and records of missed steps.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Plain arrays by name, which `formats.save` writes.
+
+        Examples
+        --------
+        >>> list(Updater("sgd").state_dict())
+        ['about']
+        """
         return saved.state_dict(self)
 
     def load_state_dict(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from a `state_dict` of an updater with the same optimizer and `lazy`: further steps have the same bits.
+        """Continue from a state; further steps have the same bits as without the interruption.
 
-        A state may come from anyone's file: arrays that are unknown, missing, of another shape or type, and numbers
-        that no training leaves, are an `OptimizerError` that names them, and nothing changes.
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            What `state_dict` of an updater with the same optimizer and `lazy` returned. May come from an untrusted
+            file.
+
+        Raises
+        ------
+        OptimizerError
+            If arrays are unknown, missing, of another shape or dtype, or have impossible values; nothing has changed
+            then.
+
+        Examples
+        --------
+        >>> Updater("sgd").load_state_dict(Updater("sgd").state_dict())
         """
         self.take_state(self.read_state(arrays))
 
     def read_state(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Parameter]:
-        """Check a state as `load_state_dict` does, and change nothing. `take_state` then cannot fail."""
+        """Validate a state as `load_state_dict` does and return its parameters, for `take_state`; nothing changes."""
         self.obey()
         return saved.read_state(self, arrays)
 
     def check_fit(self, parameters: Mapping[str, Parameter], weights: Mapping[str, np.ndarray | RowSparse]) -> None:
-        """Refuse (`OptimizerError`) a state that was read for parameters other than these weights."""
+        """Raise OptimizerError if a state read by `read_state` does not belong to these weights."""
         known("The state has steps of no weights", list(parameters), list(weights))
         for name, parameter in parameters.items():
             check_held(name, parameter, weights[name])
 
     def take_state(self, parameters: dict[str, Parameter]) -> None:
-        """Go on from what `read_state` gave."""
+        """Continue from what `read_state` returned."""
         self.parameters, self._obeyed = parameters, None
