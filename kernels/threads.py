@@ -228,7 +228,7 @@ def available_threads() -> int:
     """
     if this_thread.is_serial or _is_alone:
         return 1
-    return get_threads() if of_numba.is_layer_loaded() else numba.config.NUMBA_NUM_THREADS
+    return get_threads() if of_numba.is_layer_loaded() else of_numba.config.NUMBA_NUM_THREADS
 
 
 def is_serial(work: int, *, within: bool = False) -> bool:

@@ -252,7 +252,7 @@ def read_rows(text: bytes, ignores_importance: bool) -> BlockRows | int:
     )
     if rows < 0:
         return lines
-    numbers = numbers[:entries] if _are_columns(numbers[:entries]) else None
+    columns = numbers[:entries] if _are_columns(numbers[:entries]) else None
     namespace = None if start == NO_NAMESPACE else text[start : start + length]
-    arrays = labels[:rows], starts[: rows + 1], hashes[:entries], numbers, values[:entries]
+    arrays = labels[:rows], starts[: rows + 1], hashes[:entries], columns, values[:entries]
     return BlockRows(lines, *arrays, namespace, has_several)
