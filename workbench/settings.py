@@ -98,7 +98,8 @@ SETTINGS = (
             control=Control("columns", "Your columns", "text", help="The .toml file that says what each column of a "
                             "table is; empty: guessed.")),
     Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
-            "guessed from the file, and told", ("classes", "numbers", "multilabel"), goes_to=("data",),
+            "guessed from the file, and told; none reads no labels, and times training with random ones",
+            ("classes", "numbers", "multilabel", "none"), goes_to=("data",),
             say=lambda kind: f"labels as {kind}",
             control=Control("kind", "Labels are", "one", "guessed", "Classes, numbers, or several classes a row; "
                             "guessed: from the file, and told.", natural="guessed")),

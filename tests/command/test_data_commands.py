@@ -52,8 +52,8 @@ def test_the_list_has_every_data_set_with_its_parameters_and_licence():
     assert [one["name"] for one in listed] == data.names()
     assert all(one["licence"] and one["origin"] for one in listed)
     npz = next(one for one in listed if one["name"] == "npz")
-    assert npz["needs"] == ["path", "labels"]
-    assert npz["parameters"] == {"kind": None, "positive": None, "classes": None, "unseen": None}
+    assert npz["needs"] == ["path"]
+    assert npz["parameters"] == {"labels": None, "kind": None, "positive": None, "classes": None, "unseen": None}
     assert all(name in table for name in data.names())
 
 
@@ -125,7 +125,7 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
         (["nowhere.txt"], f"There is no file and no data set 'nowhere.txt'. Data sets: {', '.join(data.names())}"),
         (["news.txt", "--dataset", "svmlite"], f"There is no data set 'svmlite'; there is: {', '.join(data.names())}"),
         (["news.txt", "--reading", "widht=3"], "svmlight has no parameter 'widht'; its parameters are path"),
-        (["news.txt", "--labels", "y.npy"], "svmlight has no parameter 'labels'"),
+        (["news.txt", "--labels", "y.npy"], "y.npy has 6 labels for 30 rows; there must be one for each row"),
         (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
         (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
         (

@@ -43,9 +43,7 @@ def test_unknown_names_list_the_known_ones():
         data.load("mnist")
     with pytest.raises(DataError, match="stdlib has no parameter 'line'; its parameters are lines, tests, counts"):
         data.load("stdlib", line=3)
-    with pytest.raises(
-        DataError, match=r"npz needs the parameter 'labels', a file .*; its parameters are path, labels"
-    ):
+    with pytest.raises(DataError, match=r"npz needs the parameter 'labels', a file .*"):
         data.load("npz", path="x.npz")
     with pytest.raises(DataError, match=r"'uniform' is already registered; .* Taken are: .*npz"):
         data.register(data.get("uniform"))

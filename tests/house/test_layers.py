@@ -78,7 +78,7 @@ DATA = {
     "labels": set(),
     "batches": set(),
     "dataset": {"labels"},
-    "contract": {"labels", "dataset", "content"},
+    "contract": {"labels", "dataset", "content", "files"},
     "cache": {"labels", "dataset", "contract", "content"},
     "reader_options": {"contract", "files"},
     "reading_like": {"dataset", "contract"},

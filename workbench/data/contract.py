@@ -1,5 +1,6 @@
 """The Source record, what a data set is made by, and its registry."""
 
+import dataclasses
 import inspect
 import os
 from collections.abc import Callable, Iterable
@@ -11,8 +12,11 @@ import numpy as np
 from kernels.registry import Registry
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlocks
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
+from workbench.data.files.labels import read_label_file
+from workbench.data.labels.meaning import NONE, Wanted
+from workbench.data.labels.reading import read_labels
 from workbench.formats.parts import Parts
 
 MEANT = {
@@ -59,6 +63,9 @@ class Source:
     blocks: Callable[..., RowBlocks] | None = None
     is_cached: bool = True
 
+    def __post_init__(self) -> None:
+        _add_label_parameters(self)
+
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters and their defaults; `inspect.Parameter.empty` marks one that must be given."""
@@ -88,6 +95,70 @@ class Source:
         known = self.parameters
         if unknown := [name for name in given if name not in known]:
             raise DataError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.")
+
+
+LABEL_NAMES = ("labels_variable", "label_column", "column")
+"""Parameters of readers that name where labels stand in the file; `label` is another name of each."""
+
+
+def _add_label_parameters(source: Source) -> None:
+    """Give a source that reads a file the parameters `label` and `labels`, where it has not these itself."""
+    known = source.parameters
+    if "path" not in known or "kind" not in known:
+        return
+    place = next((name for name in LABEL_NAMES if name in known), None)
+    added = [name for name in ("label", "labels") if name not in known and (name == "labels" or place)]
+    if not added:
+        return
+    make, blocks, files = source.make, source.blocks, source.files
+
+    def renamed(given: dict[str, Any]) -> dict[str, Any]:
+        label = given.pop("label", None) if "label" in added else None
+        if label is None or place is None:
+            return given
+        if given.get(place) not in (None, known[place]):
+            raise DataError(f"label is {label!r}, and {place} is {given[place]!r}; keep one of the two.")
+        return given | {place: label}
+
+    def made(*args: Any, **given: Any) -> Dataset:
+        labels, given = _taken(given, "labels" in added), renamed(given)
+        return make(*args, **given) if labels is None else _labelled(make, args, given, labels)
+
+    def made_in_blocks(*args: Any, **given: Any) -> RowBlocks:
+        labels, given = _taken(given, "labels" in added), renamed(given)
+        if labels is None and blocks is not None:
+            return blocks(*args, **given)
+        read = _labelled(make, args, given, labels)
+        block = RowBlock(read.x, read.y)
+        return RowBlocks(iter([block]), read.name, read.source, read.licence, read.features, read.labels, read.facts)
+
+    def files_read(*args: Any, **given: Any) -> Paths:
+        labels, given = _taken(given, "labels" in added), renamed(given)
+        return (*files(*args, **given), labels)
+
+    signature, kind = inspect.signature(make), inspect.Parameter.KEYWORD_ONLY
+    parameters = [*signature.parameters.values(), *(inspect.Parameter(name, kind, default=None) for name in added)]
+    made.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    made.__doc__ = make.__doc__
+    object.__setattr__(source, "make", made)
+    object.__setattr__(source, "blocks", made_in_blocks if blocks else None)
+    object.__setattr__(source, "files", files_read)
+
+
+def _taken(given: dict[str, Any], is_added: bool) -> Any:
+    return given.pop("labels", None) if is_added else None
+
+
+def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], labels: Any) -> Dataset:
+    """What `make` reads, with the labels of the file `labels` (`DataError`)."""
+    names = ("kind", "positive", "classes", "unseen")
+    wanted = Wanted(**{name: given.pop(name, None) for name in names})
+    made = make(*args, **given, kind=NONE)
+    stored, place = read_label_file(labels)
+    if len(stored) != made.rows:
+        raise DataError(f"{labels} has {len(stored)} labels for {made.rows} rows; there must be one for each row.")
+    meaning, y = read_labels(stored, wanted, place)
+    return dataclasses.replace(made, y=y, labels=meaning)
 
 
 _sources: Registry[Source] = Registry("data set", ("workbench.data.sources",), DataError)

@@ -242,7 +242,11 @@ def test_kind_and_classes_are_parts_of_the_key(npz):
 @pytest.mark.parametrize(
     ("labels", "parameters", "message"),
     [
-        ([0, 1], {"kind": "class"}, "kind is 'class'; it is one of classes, numbers, multilabel, or left out"),
+        (
+            [0, 1],
+            {"kind": "class"},
+            "kind is 'class'; it is one of classes, numbers, multilabel, none for no labels, or",
+        ),
         ([0, 1], {"positive": 2}, "positive is 2; the classes are 0, 1"),
         ([0, 1], {"positive": "yes"}, "positive is 'yes'; the classes are 0, 1"),
         ([0, 1], {"kind": "numbers", "positive": 1}, "positive is given and kind is 'numbers'"),

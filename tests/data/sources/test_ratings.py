@@ -153,7 +153,7 @@ def test_stars_can_be_classes(tmp_path):
         ("", {}, "r.txt cannot be read as ratings .*: it looks like an empty file"),
         ("\n\n", {}, "r.txt holds no rows"),
         ("1 2 3\n1 3 1\0\n", {}, "r.txt cannot be read as ratings .* it looks like a binary file"),
-        ("1 2 3\n", {"separator": "|"}, r"separator is '\|'; it is one of colons, tab, semicolon, comma, space"),
+        ("1 2 3\n", {"separator": "!"}, r"separator is '!'; it is one of colons, tab, semicolon, comma, pipe, space"),
         ("1 2 3\n", {"columns": "user rating"}, "columns is 'user rating'; it names each column once, user and item"),
         ("1 2 3\n", {"duplicates": "first"}, "duplicates is 'first'; it is one of refuse, last"),
         ("1 2 3\n", {"unknown": "x"}, "unknown is 'x'; it is one of refuse, empty"),

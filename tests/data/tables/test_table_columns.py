@@ -92,9 +92,8 @@ def test_a_guess_is_shown_as_a_table(path):
     floor = next(line.split() for line in lines if line.startswith("floor"))
     missing = CELLS["floor"].count("") / COUNT
     assert floor == ["floor", "category", "one-hot", "3", f"{missing:.1%}", "whole", "numbers,", "few", "values"]
-    assert (
-        "No column is the label" in guess(path, label=None, columns={"columns": {"click": {"kind": "ignored"}}}).text()
-    )
+    without = guess(path, label=None, columns={"columns": {"click": {"kind": "ignored"}}}).label
+    assert without.why.startswith("the last column; of two values are: ")
 
 
 def test_a_guess_that_is_saved_and_edited_is_what_is_read(path, tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.labels.meaning import listed
 
 OF_MODEL = {"linear": "numbers", "logistic": "binary", "softmax": "classes"}
@@ -51,6 +51,10 @@ def with_labels(dataset: Dataset, model: str, width: int | None = None, dtype: D
 def refuse_constant(dataset: Dataset) -> None:
     """Refuse labels that are the same in all rows of the whole set (`DataError`): there is nothing to learn."""
     span, classes = dataset.labels.span, dataset.classes
+    if dataset.labels.are_missing:
+        raise MissingLabelsError(
+            f"{_origin(dataset)} was read without labels, which training needs.\n{ADVICE_LABELS_FILE}"
+        )
     if dataset.kind == "classes" and len(classes) == 1:
         same = repr(classes[0])
     elif span is not None and span[0] == span[1] and dataset.y.ndim == 1:

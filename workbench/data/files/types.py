@@ -7,6 +7,7 @@ import csv
 import os
 import re
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ LINES = 20
 """Lines whose fields are counted."""
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 """Separators of columns, and what they are called."""
+MOST_RATING_COLUMNS = 5
+"""Columns of a file of ratings, at most: a table of more columns has other features beside user and item."""
 SAVE = "Save its matrix by scipy.sparse.save_npz"
 
 
@@ -54,10 +57,16 @@ _PIPES = re.compile(rb"[^|]*\|\S*\s")
 _WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
 _RATING = re.compile(rb"[0-9]+([ \t]+|::)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
 _LISTS = re.compile(rb"\S+:([ \t]+[0-9]+)+")
-_RATINGS_HEAD = re.compile(
-    rb"(?i)\W*(user|reviewer|customer)[-_ ]?(id)?\W*[,;\t]\W*"
-    rb"(item|movie|product|business|isbn|book|artist|song|track|game|anime|recipe|asin|venue|poi)[-_ ]?(id)?\W*[,;\t].*"
-)
+RATING_HEADINGS = {
+    "user": ("user", "reviewer", "customer"),
+    "item": (
+        *("item", "movie", "product", "business", "isbn", "book", "artist", "song", "track", "game", "anime"),
+        *("recipe", "asin", "venue", "poi"),
+    ),
+    "rating": ("rating", "ratings", "score", "stars", "overall", "rate", "bookrating", "playcount", "plays", "weight"),
+}
+"""What columns are called in a header, without signs and a last "id"."""
+_SEPARATORS = re.compile(r"::|[,;\t| ]")
 _EDGES_HEAD = re.compile(
     rb"(?i)\W*(source|src|from|node_?1|from_?node(_?id)?)\W*[,;\t ]\W*"
     rb"(target|dst|to|node_?2|to_?node(_?id)?)\W*([,;\t ].*)?"
@@ -100,6 +109,27 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
     if not kind.reader:
         raise DataError(f"{path} looks like {kind.what}, which no data set reads. {kind.advice}.")
     return kind.reader, dict(kind.options), f"it looks like {kind.what}"
+
+
+def rating_columns(names: Sequence[str]) -> tuple[str, ...] | None:
+    """Meaning of the columns of ratings by their names: user, item, rating, and others by their place.
+
+    None if the names are not those of ratings.
+
+    >>> rating_columns(["timestamp", "UserID", "Movie Id", "Rating"])
+    ('other0', 'user', 'item', 'rating')
+    """
+    plain = [re.sub(r"[\W_]", "", name).casefold() for name in names]
+    meant = {
+        name: what for what, known in RATING_HEADINGS.items() for name in plain if name.removesuffix("id") in known
+    }
+    columns = tuple(meant.get(name, f"other{place}") for place, name in enumerate(plain))
+    is_whole = {"user", "item", "rating"} <= set(columns) and len(set(columns)) == len(columns)
+    return columns if is_whole and len(columns) <= MOST_RATING_COLUMNS else None
+
+
+def _names(row: bytes) -> list[str]:
+    return _SEPARATORS.split(row.decode("utf-8", "replace"))
 
 
 def otherwise(path: str | os.PathLike, what: str) -> str:
@@ -197,7 +227,7 @@ def _of_none(rows: list[bytes]) -> Kind | None:
     if all(map(_FIELDS.fullmatch, rows[:20])):
         return Kind("libffm text (field:column:value)", "", "Leave out the fields, and the data set svmlight reads it")
     if all(map(_UNLABELLED.fullmatch, rows[:20])):
-        return Kind("svmlight text without labels", "", "Put the label of each row before it")
+        return _read_by("svmlight text without labels", "svmlight")
     if all(map(_WORDS_AS_LABELS.fullmatch, rows[:20])) and not any(map(_SVMLIGHT.fullmatch, rows[:20])):
         advice = "Write a number for each label, such as 0 for ham and 1 for spam, and the data set svmlight reads it"
         return Kind("svmlight text whose labels are words", "", advice)
@@ -225,7 +255,7 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
         return _read_by("an edge list with a header, as text", "graph")
     if all(map(_LISTS.fullmatch, rows)):
         return _read_by("lists of whole numbers, each behind its owner, as text", "ratings")
-    if all(map(_RATING.fullmatch, rows)) or _RATINGS_HEAD.fullmatch(rows[0]):
+    if all(map(_RATING.fullmatch, rows)) or rating_columns(_names(rows[0])):
         return _read_by("ratings as text", "ratings")
     return None
 

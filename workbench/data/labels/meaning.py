@@ -41,6 +41,10 @@ def some_of_each_class(kind: str, y: np.ndarray, count: int, seed: int) -> tuple
 
 
 KINDS = ("classes", "numbers", "multilabel")
+NONE = "none"
+"""The kind that a caller states for data to be read without labels."""
+NO_LABELS = "there are no labels"
+"""What `Labels.guess` says of data that was read without labels."""
 POSITIVE_WORDS = frozenset({"1", "true", "yes", "y", "t", "on", "pos", "positive"})
 """What a class is called that is the positive one of two, whatever the alphabet says."""
 SHOWN = 10
@@ -87,8 +91,15 @@ class Labels:
         numbers = [number_named(name) for name in self.classes]
         return None if None in numbers else np.array(numbers, np.float64)
 
+    @property
+    def are_missing(self) -> bool:
+        """Whether the data was read without labels: `y` is zeros, which mean nothing."""
+        return self.guess == NO_LABELS
+
     def __str__(self) -> str:
         """One phrase: kind, count or span, and whether it was guessed."""
+        if self.are_missing:
+            return "none"
         counted = f"{len(self.classes):,} classes" if self.kind != "numbers" else self._numbers()
         counted += ", several a row" if self.kind == "multilabel" else ""
         return f"{counted} (guessed: {self.guess})" if self.guess else counted
@@ -112,21 +123,22 @@ class Wanted:
     unseen: Any = None
 
     def __post_init__(self) -> None:
-        if self.kind is not None:
+        if self.kind not in (None, NONE):
             check_kind(self.kind)
         if isinstance(self.classes, str):
             raise DataError(f"classes is {self.classes!r}; it is a list of the names of all classes.")
         if self.unseen is not None and self.classes is None:
             raise DataError(f"unseen is {self.unseen!r} without classes; give the classes of the training, or like=.")
         for name in ("positive", "classes"):
-            if self.kind == "numbers" and getattr(self, name) is not None:
-                raise DataError(f"{name} is given and kind is 'numbers'; numbers have no classes. Leave one out.")
+            if self.kind in ("numbers", NONE) and getattr(self, name) is not None:
+                raise DataError(f"{name} is given and kind is {self.kind!r}, which has no classes. Leave one out.")
 
 
 def check_kind(kind: str) -> None:
     """Refuse a kind of labels that there is not (`DataError`)."""
     if kind not in KINDS:
-        raise DataError(f"kind is {kind!r}; it is one of {', '.join(KINDS)}, or left out to be guessed.")
+        known = f"{', '.join(KINDS)}, {NONE} for no labels"
+        raise DataError(f"kind is {kind!r}; it is one of {known}, or left out to be guessed.")
 
 
 def listed(names: Iterable[str]) -> str:

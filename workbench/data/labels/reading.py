@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Labels, Wanted, listed, name_of, number_named
+from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted, listed, name_of, number_named
 
 MOST_CLASSES = 1000
 """Whole-number labels with more distinct values than this are guessed to be numbers."""
@@ -23,6 +23,8 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
 
     A list holds a tuple of labels for each row.
     """
+    if wanted.kind == NONE:
+        return Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), np.zeros(len(labels))
     if isinstance(labels, list):
         return _of_tuples(labels, wanted, place)
     if labels.ndim == 2 and labels.shape[1] == 1:

@@ -12,10 +12,10 @@ from workbench import formats
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, canonical
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
 from workbench.data.files.optional import required
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels.meaning import Wanted, listed
+from workbench.data.labels.meaning import NONE, Wanted, listed
 
 LICENCE = "that of the file"
 WHAT = "an .h5ad file"
@@ -39,7 +39,7 @@ def make(
     with reading_hdf5(path, WHAT):
         file = _opened(path, backed=False)
         x = file.X if scipy.sparse.issparse(file.X) else formats.to_format(np.asarray(file.X), "csr")
-        labels = _labels(file, column, path)
+        labels = np.zeros(x.shape[0]) if kind == NONE else _labels(file, column, path)
         wanted = Wanted(kind, positive, classes, unseen)
         return dataset_of("anndata", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
 
@@ -85,7 +85,9 @@ def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
     if column in file.obsm:
         return np.asarray(file.obsm[column])
     there = listed([*file.obs, *file.obsm])
-    raise DataError(f"{path} has no labels in {column!r}; there is: {there}. Name them: column = ...")
+    raise MissingLabelsError(
+        f"{path} has no labels in {column!r}; there is: {there}. Name them: column = ...\n{ADVICE_LABELS}"
+    )
 
 
 register(Source("anndata", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))

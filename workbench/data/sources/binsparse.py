@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
 from workbench.data.files.optional import required
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels.meaning import Wanted, listed
+from workbench.data.labels.meaning import NONE, Wanted, listed
 from workbench.data.shards.shuffling import together
 
 LICENCE = "that of the file"
@@ -35,7 +37,9 @@ def make(
     damaged file, another form than CSR, arrays that do not fit each other; where h5py is not installed, the line that
     installs it.
     """
-    x, labels = together([(part.x, part.labels) for part in _blocks(path, group, column)], path)
+    x, labels = together(
+        [(part.x, part.labels) for part in _blocks(path, group, None if kind == NONE else column)], path
+    )
     wanted = Wanted(kind, positive, classes, unseen)
     return dataset_of("binsparse", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
 
@@ -45,15 +49,16 @@ def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **
     return RowBlocks(_blocks(path, group, column), "binsparse", f"the file {Path(path).name}", LICENCE)
 
 
-def _blocks(path: str | os.PathLike, group: str, column: str) -> Iterator[RowBlock]:
+def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator[RowBlock]:
     with reading_hdf5(path, WHAT):
         h5py = required("h5py", "exchange", "Reading binsparse files")
         with h5py.File(path, "r") as file:
             held = file[group]
             rows, features = _shape(held, path)
-            if column not in held:
-                raise DataError(
-                    f"{path} has no labels in {column!r}; there is: {listed(held)}. Name them: column = ..."
+            if column is not None and column not in held:
+                raise MissingLabelsError(
+                    f"{path} has no labels in {column!r}; there is: {listed(held)}. Name them: column = ...\n"
+                    f"{ADVICE_LABELS}"
                 )
             for start in range(0, rows, ROWS_OF_BLOCK):
                 yield _block(held, column, start, min(start + ROWS_OF_BLOCK, rows), features)
@@ -73,8 +78,10 @@ def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
     return rows, features
 
 
-def _block(held: Any, column: str, start: int, stop: int, features: int) -> RowBlock:
+def _block(held: Any, column: str | None, start: int, stop: int, features: int) -> RowBlock:
     x = read_rows(held["pointers_to_1"], held["indices_1"], held["values"], start, stop, features)
+    if column is None:
+        return RowBlock(x, np.zeros(stop - start))
     labels = held[column]
     labels = labels.asstr()[start:stop].astype(str) if labels.dtype.kind == "O" else labels[start:stop]
     return RowBlock(x, labels)

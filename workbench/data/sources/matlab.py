@@ -12,10 +12,11 @@ import scipy.sparse
 from workbench import formats
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
+from workbench.data.files.labels import read_label_file
 from workbench.data.files.matlab import READ, WHAT, Variable, opened_matlab, values, variables
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NONE, Wanted
 from workbench.data.labels.reading import MOST_COLUMNS, one_of_columns
 
 NAME = "matlab"
@@ -29,6 +30,7 @@ def make(
     variable: str | None = None,
     labels_variable: str | None = None,
     transposed: bool | None = None,
+    labels: str | os.PathLike | None = None,
     kind: str | None = None,
     positive: Any = None,
     classes: Sequence[Any] | None = None,
@@ -39,7 +41,8 @@ def make(
     Without a name the samples are the largest sparse matrix, else the largest matrix of numbers; labels are the
     variable that is called so (y, gnd, label, ...) and has as many entries as the matrix has rows or columns, else the
     only vector that has. `transposed` says that samples are columns, as in files of words x documents; None tells it
-    from the number of labels, and takes rows where both sides fit. Labels are a vector of numbers, rows of text, or a
+    from the number of labels, and takes rows where both sides fit. `labels` is a file
+    of labels, .npy or text, in place of a variable. Labels are a vector of numbers, rows of text, or a
     matrix of 0 and 1: with one 1 a row its columns are classes, counted from 0. `kind`, `positive`, `classes` and
     `unseen` are those of the data set npz. Refused (`DataError`): version 7.3, names that there are not, variables of
     other classes, sides that do not fit. Memory about twice the variables, as they are unpacked.
@@ -48,18 +51,40 @@ def make(
     with reading(path, WHAT), opened_matlab(path) as file:
         listed = variables(file)
         x = _named(variable, listed, path) if variable is not None else _largest(listed, path)
+        if labels is not None or kind == NONE:
+            return _with_other_labels(file, x, labels, transposed, wanted, path)
         y = _named(labels_variable, listed, path) if labels_variable is not None else _labels_of(x, listed, path)
         is_turned, labels_turned = _turned(x, y, transposed, path)
-        read = values(file, {x.name, y.name})
-        if missing := {x.name, y.name} - set(read):
-            raise DataError(f"{path} lists the variable {missing.pop()} and does not hold it; the file is damaged.")
-        labels = _as_labels(read[y.name], labels_turned, kind)
+        read = _values(file, {x.name, y.name}, path)
+        y_read = _as_labels(read[y.name], labels_turned, kind)
         matrix = _as_matrix(read[x.name])
         rows = matrix.T if is_turned else matrix
-        made = dataset_of(NAME, rows, labels, wanted, path, LICENCE, lambda row: f"{path}, {y.name}, row {row}")
+        made = dataset_of(NAME, rows, y_read, wanted, path, LICENCE, lambda row: f"{path}, {y.name}, row {row}")
     told = f"the file {Path(path).name}: {x.name}{', transposed' if is_turned else ''}, labels {y.name}"
     reread = {"variable": x.name, "labels_variable": y.name, "transposed": is_turned}
     return dataclasses.replace(made, source=told, facts={**made.facts, "reread": reread})
+
+
+def _with_other_labels(
+    file: Any, x: Variable, labels: Any, transposed: bool | None, wanted: Wanted, path: str | os.PathLike
+) -> Dataset:
+    """The samples with the labels of another file, or with none; the number of labels tells whether to transpose."""
+    matrix = _as_matrix(_values(file, {x.name}, path)[x.name])
+    y, place = (None, str) if labels is None else read_label_file(labels)
+    if transposed is None:
+        transposed = y is not None and len(y) == matrix.shape[1] != matrix.shape[0]
+    rows = matrix.T if transposed else matrix
+    y = np.zeros(rows.shape[0]) if y is None else y
+    made = dataset_of(NAME, rows, y, wanted, path, LICENCE, place)
+    reread = {"variable": x.name, "transposed": transposed}
+    return dataclasses.replace(made, facts={**made.facts, "reread": reread})
+
+
+def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, Any]:
+    read = values(file, names)
+    if missing := names - set(read):
+        raise DataError(f"{path} lists the variable {missing.pop()} and does not hold it; the file is damaged.")
+    return read
 
 
 def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variable:
@@ -93,7 +118,9 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
         return vectors[0]
     which = f"{_told(vectors)} may be" if vectors else "none has as many entries as there are rows or columns"
     advice = f"Say labels_variable = the name of the labels of {x}"
-    raise DataError(f"{path} does not tell its labels: {which}. {advice}; it has {_told(listed)}.")
+    raise MissingLabelsError(
+        f"{path} does not tell its labels: {which}. {advice}; it has {_told(listed)}.\n{ADVICE_LABELS}"
+    )
 
 
 def _sides(labels: Variable) -> set[int]:
@@ -146,4 +173,4 @@ def _told(listed: list[Variable]) -> str:
     return ", ".join(map(str, listed[:20])) or "none"
 
 
-register(Source(NAME, make, "a file of yours", LICENCE, lambda path, **rest: (path,)))
+register(Source(NAME, make, "a file of yours", LICENCE, lambda path, labels=None, **rest: (path, labels)))

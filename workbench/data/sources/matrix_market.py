@@ -10,12 +10,12 @@ import scipy.sparse
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NONE, Wanted
 
 NAME = "matrix_market"
 LICENCE = "that of the file"
@@ -41,10 +41,16 @@ def make(
     an entry.
     """
     wanted = Wanted(kind, positive, classes, unseen)
+    if kind == NONE and labels is None and label_column is None:
+        with reading(path, WHAT):
+            _refuse_other(path)
+            x = scipy.sparse.coo_array(read_market(path))
+            return dataset_of(NAME, x, np.zeros(x.shape[0]), wanted, path, LICENCE, str)
     if (labels is None) == (label_column is None):
         given = "no labels" if labels is None else "both labels and label_column"
         advice = "labels = a file with one for each row, or label_column = the column that holds them, from 0"
-        raise DataError(f"{path} is given {given}. Give one of: {advice}.")
+        error = MissingLabelsError if labels is None else DataError
+        raise error(f"{path} is given {given}. Give one of: {advice}.\n{ADVICE_LABELS}")
     with reading(path, WHAT):
         _refuse_other(path)
         x = scipy.sparse.coo_array(read_market(path))

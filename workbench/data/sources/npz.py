@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
-from workbench.data.files.labels import read_label_array
+from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
+from workbench.data.files.labels import read_label_array, read_label_file
 from workbench.data.files.matrices import SAVED, ZIP, read_saved, saved
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like, starts_with
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NONE, Wanted
+from workbench.data.labels.reading import Place
 from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"
@@ -22,13 +24,13 @@ ARRAY = "NumPy labels"
 
 def make(
     path: str | os.PathLike,
-    labels: str | os.PathLike,
+    labels: str | os.PathLike | None = None,
     kind: str | None = None,
     positive: Any = None,
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The csr, csc or coo matrix in `path` with the labels in `labels` (.npy, one a row).
+    """The csr, csc or coo matrix in `path` with the labels in the file `labels` (.npy, or text with one a line).
 
     `kind` of labels is `classes`, `numbers` or `multilabel` (a column of 0 and 1 for each class); None guesses: text,
     true or false, and up to 1,000 different whole numbers are classes. `positive` names the class that means yes.
@@ -36,10 +38,15 @@ def make(
     Refused (`DataError`): missing or malformed files, other formats, Python objects.
     """
     wanted = Wanted(kind, positive, classes, unseen)
-    y = _labels(labels)
+    if labels is None and kind != NONE:
+        what = "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself"
+        raise MissingLabelsError(f"{what}: {path}.\n{ADVICE_LABELS_FILE}")
+    y, place = (None, str) if labels is None else _labels_of(labels)
     with reading(path, SAVED):
         _refuse_other(path, SAVED, ZIP, ".npz archive")
-        return dataset_of("npz", read_saved(path), y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
+        x = read_saved(path)
+        y = np.zeros(x.shape[0]) if y is None else y
+        return dataset_of("npz", x, y, wanted, path, LICENCE, place)
 
 
 def stored(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> tuple[Parts, np.ndarray | None]:
@@ -56,6 +63,13 @@ def _parts(archive: Any) -> Parts:
     shape = tuple(int(length) for length in archive["shape"])
     format = archive["format"].item()
     return Parts(format.decode("ascii") if isinstance(format, bytes) else str(format), shape, arrays)
+
+
+def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
+    """The labels in an array file or, one a line, in a file of text, and where each stands (`DataError`)."""
+    if Path(labels).is_file() and looks_like(labels)[0] == "other text":
+        return read_label_file(labels)
+    return _labels(labels), lambda row: f"{labels}, row {row}"
 
 
 def _labels(labels: str | os.PathLike) -> np.ndarray:
@@ -78,7 +92,7 @@ register(
         make,
         "files of yours",
         LICENCE,
-        lambda path, labels, **rest: (path, labels),
+        lambda path, labels=None, **rest: (path, labels),
         stored=stored,
     )
 )

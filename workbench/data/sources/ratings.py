@@ -22,7 +22,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.files.labels import Numbers, places_of, sorted_ids
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.files.types import refuse_binary
+from workbench.data.files.types import rating_columns, refuse_binary
 from workbench.data.labels.meaning import Wanted, listed, number_named
 from workbench.data.labels.reading import Place
 from workbench.data.text import separated
@@ -78,7 +78,7 @@ def make(
 ) -> Dataset:
     """One row a rating, x [ratings, users + items] with a 1 for the user and a 1 for the item, y the rating.
 
-    `separator` is tab, space (any blanks), comma, semicolon or colons (::), by default what the first line has;
+    `separator` is tab, space (any blanks), comma, semicolon, pipe or colons (::), by default what the first line has;
     `header` says whether that line names the columns, by default where its rating is no number. `columns` has the names
     in order, time and what follows may be left out. `lists` says that a line is a user, a colon behind it or not, and
     what that user took, by default where lines differ in length or have the colon. `duplicates` are refused, or the
@@ -88,6 +88,8 @@ def make(
     (`DataError`, with the line): what is malformed. Memory about 150 bytes a rating.
     """
     _check(columns, duplicates, unknown)
+    if columns == COLUMNS and header is not False:
+        columns = _columns_of_header(path, separator) or columns
     with reading(path, WHAT):
         pairs, repeated = _without_repeated(_read(path, separator, header, columns, lists, implicit), duplicates)
         blocks = _blocks(pairs, user_ids, item_ids, unknown)
@@ -96,6 +98,14 @@ def make(
         made = dataset_of(NAME, _one_hot(*blocks), y, wanted, path, LICENCE, pairs.place)
     reread = {"columns": columns, "implicit": implicit, "lists": lists}
     return dataclasses.replace(made, facts={**made.facts, **_facts(blocks, pairs, repeated, reread)})
+
+
+def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
+    """Names of the columns by the first line, if it names a user and an item; "" if it does not."""
+    with reading(path, WHAT):
+        refuse_binary(path, WHAT)
+        columns = rating_columns(separated.layout(path, separator).first)
+    return " ".join(columns or ())
 
 
 def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from workbench.data.files.line_blocks import line_blocks, map_blocks
 from workbench.data.files.opened import opened, place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.files.types import otherwise, refuse_binary
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     csr_of,
@@ -28,6 +28,7 @@ from workbench.data.text.svmlight import (
     query_numbers,
 )
 from workbench.data.text.svmlight_rows import NO_QUERY, InvalidLineError, TextRows, joined, read_rows
+from workbench.data.text.unlabelled import lacks_svmlight_label, read_unlabelled, require_labels
 
 LICENCE = "that of the file"
 TEXT = "svmlight text (each line: label column:value ...)"
@@ -53,6 +54,14 @@ def make(
     a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
     _check(features, zero_based)
+    if kind == NONE:
+        with reading(path, TEXT):
+            read = read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
+        return dataclasses.replace(
+            read, labels=Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), y=np.zeros(read.rows)
+        )
+    with reading(path, TEXT):
+        require_labels(path, lacks_svmlight_label)
     wanted = Wanted(kind, positive, classes, unseen)
     from_zero = bool(zero_based)
     with reading(path, TEXT):

@@ -9,15 +9,15 @@ from typing import Any
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS, MissingLabelsError
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels.meaning import Wanted, listed
+from workbench.data.labels.meaning import NONE, Wanted, listed
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import together
 from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE
 from workbench.data.tables.columns import Columns, load
-from workbench.data.tables.guessing import LABELS, guessed, opened_table
+from workbench.data.tables.guessing import LABELS, guessed, identifier_note, label_note, opened_table
 from workbench.data.tables.schema import BINS
 
 LICENCE = "that of the file"
@@ -42,10 +42,10 @@ def make(
     `columns` is a file of column kinds (`workbench data columns` writes one; `data.guess_columns(path).text()` shows
     it); columns that it does not name are guessed from all rows, by the rules in `data.tables.guessing`. What becomes
     of each kind is said in `data.tables.schema`. `label` names the column of labels; None takes one that is declared or
-    called label, target, y, click, class or alike. `separator` is one sign, or comma, tab, semicolon, pipe, space;
-    `header` says whether the first row holds names, else they are c0, c1, ...; `quotes` whether double quotes enclose
-    fields. None guesses the first two. `hashed` is the number of buckets for every guessed category, `bins` that of
-    ranges of a guessed number.
+    called label, target, y, click, class or alike, else the only one of two values, else the last one. `separator`
+    is one sign, or comma, tab, semicolon, pipe, space; `header` says whether the first row holds names, else they
+    are c0, c1, ...; `quotes` whether double quotes enclose fields. None guesses the first two. `hashed` is the
+    number of buckets for every guessed category, `bins` that of ranges of a guessed number.
 
     A value is missing where it is empty, ?, NA, NaN, null, None or \\N; blanks around values are taken off. `kind` of
     labels is `classes`, `numbers` or `multilabel` (commas between several); None guesses: text and up to 1,000
@@ -93,17 +93,20 @@ def _learned(
     """The table with all that its rows are encoded by, and the facts of the data set (`DataError`)."""
     declared = load(columns)
     table = opened_table(path, declared, separator, header, quotes)
-    found = guessed(table, declared, label, hashed, bins)
-    if found.label is None:
+    if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
+        declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
+    found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE)
+    if found.label is None and wanted.kind != NONE:
         known = f"none is called {', '.join(LABELS[:4])} or alike"
         example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
         what = f"{table.path}: which column is the label? {known}"
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
-        raise DataError(f"{what}. {example}. There are {listed(table.names)}.")
+        raise MissingLabelsError(f"{what}. {example}. There are {listed(table.names)}.\n{ADVICE_LABELS}")
     learned = learn(table, found.columns, wanted)
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    return learned, {"reread": {"columns": columns_read.mapping()}}
+    notes = [note for note in (label_note(found), identifier_note(found)) if note]
+    return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
 
 
 def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[str | os.PathLike, ...]:

@@ -13,7 +13,7 @@ from workbench.data.dataset.record import Dataset, canonical
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NONE, Wanted
 from workbench.data.text.documents import Documents, files_read
 from workbench.data.text.words import Words
 
@@ -51,7 +51,7 @@ def make(
     words = Words(hashed, weighting, ngrams, least_documents, most_features, lower, vocabulary, idf)
     came: list[str] = []
     with reading(path, "text"):
-        documents = Documents(path, label, separator, labels, encoding)
+        documents = Documents(path, label, separator, labels, encoding, kind != NONE)
         x, words = words.columns(_noted(documents, came.extend), path)
         dataset = dataset_of("text", x, documents.labels(came), wanted, path, LICENCE, documents.place)
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": words.alike() | documents.alike()})
@@ -76,7 +76,7 @@ def blocks(
     words = Words(**of_words)
     distinct: set[str] = set()
     with reading(path, "text"):
-        documents = Documents(path, label, separator, labels, encoding)
+        documents = Documents(path, label, separator, labels, encoding, kind != NONE)
         words = words.learn(_noted(documents, distinct.update), path)
         dtype = documents.labels(sorted(distinct)).dtype
         if documents.given is not None and len(documents.given) != documents.count:

@@ -14,9 +14,10 @@ from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.opened import place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted
 from workbench.data.shards.shuffling import together
 from workbench.data.text import vowpal_wabbit
+from workbench.data.text.unlabelled import lacks_vw_label, read_unlabelled, require_labels
 from workbench.formats.compressed import assemble, index_dtype
 
 LICENCE = "that of the file"
@@ -45,6 +46,14 @@ def make(
     than 1 is `refused` or `ignored`; tags are passed over. `kind`, `positive`, `classes` and `unseen` are as those of
     `svmlight`. Refused (`DataError`): rows without a label and malformed ones, with the line.
     """
+    if kind == NONE:
+        with reading(path, WHAT):
+            read = read_unlabelled(path, lacks_vw_label, lambda copy: make(copy, bits, columns, features, importance))
+        return dataclasses.replace(
+            read, labels=Labels("numbers", guess=NO_LABELS, span=(0.0, 0.0)), y=np.zeros(read.rows)
+        )
+    with reading(path, WHAT):
+        require_labels(path, lacks_vw_label)
     wanted = Wanted(kind, positive, classes, unseen)
     _check(bits, columns, importance, features)
     with reading(path, WHAT):
@@ -52,8 +61,8 @@ def make(
         if columns != "hashed" and not all(part.are_numbers for part in parts):
             _refuse_names(path, columns)
             parts = list(vowpal_wabbit.read(path, True, importance == "ignored"))
-        read = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
-        x, labels = together(read, path)
+        rows = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
+        x, labels = together(rows, path)
         x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
         dataset = dataset_of("vw", x, labels, wanted, path, LICENCE, place_in(path))
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": _reread(bits, parts[0].are_numbers)})

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.meaning import NONE, Wanted
 from workbench.data.tables.arrow import (
     LARGEST_FLOAT32,
     MISSING_WORDS,
@@ -437,17 +437,20 @@ class Learned:
 
     table: Table
     columns: tuple[Column, ...]
-    labels: LabelColumn
+    labels: LabelColumn | None
+    """The labels; None of a table that is read without."""
 
     def parts(self) -> Iterator[Part]:
         """All rows, in order; memory holds a block (`DataError`)."""
         encoders = {column.name: _encoder(column) for column in features_of(self.columns)}
-        label = self.labels.column
-        words = _words([*features_of(self.columns), label])
+        label = [] if self.labels is None else [self.labels.column]
+        words = _words([*features_of(self.columns), *label])
         try:
             for block, row in _blocks(self.table, words):
                 encoded = [encoder.encode(block[name], row) for name, encoder in encoders.items()]
-                yield Part(matrix(encoded, len(block[label.name].numbers)), self.labels.labels(block[label.name]))
+                rows = len(next(iter(block.values())).numbers)
+                labels = np.zeros(rows) if self.labels is None else self.labels.labels(block[label[0].name])
+                yield Part(matrix(encoded, rows), labels)
         except WrongValueError as error:
             raise DataError(f"{self.table.place(error.row)}: {error}") from None
 
@@ -458,19 +461,24 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
     `DataError` says where a value is wrong. A pass over the file; memory holds a block, the values of categories, and
     what `quantiles.Quantiles` holds of numbers.
     """
-    label = next(column for column in columns if column.kind == "label")
+    found = (column for column in columns if column.kind == "label" and wanted.kind != NONE)
+    label = next(found, None)
     if not (features := features_of(columns)):
         why = f"'workbench data columns {table.path}' says why, and with --out writes a file to change it in"
-        raise DataError(f"{table.path} has no column to learn from: all but {label.name!r} are ignored. {why}.")
+        but = "" if label is None else f" but {label.name!r}"
+        raise DataError(f"{table.path} has no column to learn from: all{but} are ignored. {why}.")
     open_ones = {column.name: encoder for column in features if not (encoder := _encoder(column)).is_learned}
-    labels = LabelColumn(label, wanted)
-    words = _words([*(column for column in features if column.name in open_ones), label])
+    labels = None if label is None else LabelColumn(label, wanted)
+    of_label = [] if label is None else [label]
+    words = _words([*(column for column in features if column.name in open_ones), *of_label])
     try:
-        for block, row in _blocks(table, words):
-            labels.learn(block[label.name], row)
+        for block, row in _blocks(table, words) if words else ():
+            if labels is not None:
+                labels.learn(block[labels.column.name], row)
             for name, encoder in open_ones.items():
                 encoder.learn(block[name], row)
-        labels.check()
+        if labels is not None:
+            labels.check()
     except WrongValueError as error:
         raise DataError(f"{table.place(error.row)}: {error}") from None
     known = (open_ones[column.name].learned() if column.name in open_ones else column for column in columns)

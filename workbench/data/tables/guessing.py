@@ -1,15 +1,17 @@
 """Guesses of the kind of each column of a table, from all of its rows, where nobody states it.
 
 The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
-called as in `LABELS` is the label. Numbers (at least nine tenths of the rows that have a value) are ignored where they
-are row numbers by name, or count the rows; kept as they are, of counts the logarithm, where most are 0, which is not
-stored then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and
-more is text. Text that is different in every row is ignored. All else is a category, hashed from
-`MOST_ONE_HOT` values on. A value that is no number in a column of numbers is then an error with its line.
+called as in `LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of
+the rows that have a value) are ignored where they are row numbers by name, or count the rows; categories where they are
+whole and named or shaped like ids; kept as they are, of counts the logarithm, where most are 0, which is not stored
+then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and more
+is text. Text that is different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A
+value that is no number in a column of numbers is then an error with its line.
 """
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -136,6 +138,13 @@ def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
 LABELS = ("label", "labels", "target", "y", "click", "clicked", "is_click", "class", "outcome")
 """Names of columns that are taken for the label, in any case, the likelier one first."""
 IDENTIFIERS = frozenset({"id", "index", "row", "rowid", "row_id", "uuid", "key"})
+IDENTIFIER_NAME = re.compile(
+    r"(?i)(^|[_\W])(user|item|movie|product|customer|session|device|ad|advertiser|zip|postcode|code)s?$|(^|[_\W])id$|[a-z]I[dD]$"
+)
+"""Names of columns whose whole numbers name things."""
+ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
+MANY_WHOLE = 1000
+"""Different whole numbers from which on they are taken for ids, if they recur."""
 MOSTLY = 0.9
 """Share of the rows with a value that hold a number, in a column of numbers."""
 FEW_WHOLE = 32
@@ -182,7 +191,9 @@ def opened_table(
     return table_of(path, **layout)
 
 
-def guessed(table: Table, declared: Columns, label: str | None, hashed: int | None, bins: int) -> Columns:
+def guessed(
+    table: Table, declared: Columns, label: str | None, hashed: int | None, bins: int, guesses_label: bool = True
+) -> Columns:
     """All columns of the table in its order: those declared as they are, others guessed, or ignored (`DataError`)."""
     by_name = {column.name: column for column in declared}
     _refuse_unknown(table, by_name, declared.source)
@@ -197,23 +208,60 @@ def guessed(table: Table, declared: Columns, label: str | None, hashed: int | No
     seen = survey(table, [name for name in others if name not in table.nested])
     if any(not column.rows for column in seen.values()):
         raise DataError(f"{table.path} holds {'a header and ' if table.layout().get('header') else ''}no rows.")
-    by_name |= _guesses(table, others, seen, any(one.kind == "label" for one in by_name.values()), bins)
+    has_label = not guesses_label or any(one.kind == "label" for one in by_name.values())
+    by_name |= _guesses(table, others, seen, has_label, bins)
     found = (_as_asked(by_name[name], name in others, hashed) for name in table.names)
     return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
 
 
 def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: bool, bins: int) -> dict[str, Column]:
-    lower = {name.casefold(): name for name in reversed(names) if name in seen and seen[name].present}
-    label = None if has_label else next((lower[name] for name in LABELS if name in lower), None)
+    label, why = (None, "") if has_label else _label_of([name for name in names if name in seen], seen)
     guesses = {}
     for name in names:
         if name in table.nested:
             guesses[name] = Column(name, "ignored", why="holds lists or structures")
         elif name == label:
-            guesses[name] = Column(name, "label", why="its name", found=seen[name].found())
+            guesses[name] = Column(name, "label", why=why, found=seen[name].found())
         else:
             guesses[name] = dataclasses.replace(_guess(name, seen[name], bins), found=seen[name].found())
     return guesses
+
+
+def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | None, str]:
+    """Name of the column of labels, and why: by its name, else the only one of two values, else the last one.
+
+    Several of two values are listed. None of a table with a single column, or whose last column lacks values.
+    """
+    lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
+    if by_name := [lower[name] for name in LABELS if name in lower]:
+        others = f"; also called like one: {listed(by_name[1:])}" if len(by_name) > 1 else ""
+        return by_name[0], f"its name{others}"
+    if len(names) < 2:
+        return None, ""
+    pairs = [name for name in names if seen[name].distinct == 2 and not (seen[name].missing or seen[name].is_least)]
+    if len(pairs) == 1:
+        return pairs[0], "the only column of two values"
+    if seen[names[-1]].missing:
+        return None, ""
+    return names[-1], f"the last column; of two values are: {listed(pairs)}" if pairs else "the last column"
+
+
+def label_note(columns: Columns) -> str:
+    """Sentence on how the column of labels was guessed, with what to type for another one; "" if it was named."""
+    label = columns.label
+    if label is None or not label.why or label.why == "named":
+        return ""
+    return f'The label is the column {label.name!r} ({label.why}). Another one: --label NAME (in Python label="NAME").'
+
+
+def identifier_note(columns: Columns) -> str:
+    """Sentence on columns of whole numbers that are taken for categories; "" if there are none."""
+    names = [column.name for column in columns if column.why in (ID_BY_NAME, ID_BY_VALUES)]
+    if not names:
+        return ""
+    are = f"columns {listed(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
+    advice = "As numbers: workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml"
+    return f"The {are}: whole numbers that look like ids. {advice}."
 
 
 def _guess(name: str, seen: Seen, bins: int) -> Column:
@@ -229,8 +277,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     if is_different:
         return Column(name, "ignored", why="another value in every row, as a name of the row")
     if seen.is_least or seen.distinct > MOST_ONE_HOT:
-        buckets = min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length())
-        return Column(name, "category", buckets=buckets, why="text, many values")
+        return _hashed_if_many(name, seen, "text, many values")
     why = "text: a point is read in numbers, and no comma" if seen.are_all(WITH_COMMA) else "text"
     return Column(name, "category", why=why)
 
@@ -244,11 +291,28 @@ def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
         return Column(name, "ignored", why="numbers of rows, by its name")
     if seen.counts_rows and seen.rows >= ROWS_OF_IDENTIFIER:
         return Column(name, "ignored", why="counts the rows")
+    if seen.are_whole and seen.distinct > FEW_WHOLE and (IDENTIFIER_NAME.search(name) or _has_values_of_ids(seen)):
+        why = ID_BY_NAME if IDENTIFIER_NAME.search(name) else ID_BY_VALUES
+        return _hashed_if_many(name, seen, why)
     if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows:
         return _of_zeros(name, seen)
     if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
         return Column(name, "category", why="whole numbers, few values")
     return Column(name, "number", bins=bins, why="whole numbers" if seen.are_whole else "numbers")
+
+
+def _has_values_of_ids(seen: Seen) -> bool:
+    """Whether whole numbers have many values, each of which occurs about twice or more, and few are 0."""
+    return (
+        seen.distinct > MANY_WHOLE and seen.present >= 2 * seen.distinct and seen.rows_of_zero < MOSTLY_ZERO * seen.rows
+    )
+
+
+def _hashed_if_many(name: str, seen: Seen, why: str) -> Column:
+    """A category, hashed where it has more values than one-hot columns are made of."""
+    if not seen.is_least and seen.distinct <= MOST_ONE_HOT:
+        return Column(name, "category", why=why)
+    return Column(name, "category", buckets=min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length()), why=why)
 
 
 def _of_zeros(name: str, seen: Seen) -> Column:

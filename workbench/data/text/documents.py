@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from workbench.data.errors import DataError
+from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, opened, place_in
 from workbench.data.files.reading import reading
@@ -28,8 +28,15 @@ class Documents:
     """
 
     def __init__(
-        self, path: str | os.PathLike, label: str, separator: str, labels: str | os.PathLike | None, encoding: str
+        self,
+        path: str | os.PathLike,
+        label: str,
+        separator: str,
+        labels: str | os.PathLike | None,
+        encoding: str,
+        is_labelled: bool = True,
     ) -> None:
+        self.is_labelled = is_labelled
         self.path, self.label, self.separator, self.encoding = Path(path), label, separator, encoding
         self.is_folder = self.path.is_dir()
         self._check(labels)
@@ -49,14 +56,15 @@ class Documents:
         except (LookupError, ValueError, TypeError):
             raise DataError(f"encoding is {self.encoding!r}; it is one that Python knows, such as utf-8.") from None
         several = [name for name, given in (("label='first'", self.label == "first"), ("labels", labels)) if given]
-        if self.is_folder and several:
+        if self.is_folder and several and self.is_labelled:
             raise DataError(f"{self.path} is a folder, of which each sub-folder is a class; leave {several[0]} out.")
         if len(several) > 1:
             raise DataError("label='first' and labels are given; the labels stand in one of the two places.")
-        if not self.is_folder and not several and self.path.exists():
+        if self.is_labelled and not self.is_folder and not several and self.path.exists():
             ways = "label='first' where each line is a label, a tab (or separator=) and the text, or labels= a file"
-            raise DataError(
-                f"{self.path} is read without labels, which training needs: give {ways} of them, one a line."
+            raise MissingLabelsError(
+                f"{self.path} is read without labels, which training needs: give {ways} of them, one a line.\n"
+                f"{ADVICE_LABELS_FILE}"
             )
 
     def parts(self) -> Iterator[tuple[list[str], list[str]]]:
@@ -77,6 +85,8 @@ class Documents:
         """Labels as they stand that `parts` gave, as numbers where all are, or those of the file of labels."""
         if self.given is not None:
             return self.given
+        if not self.is_labelled:
+            return np.zeros(self.count)
         return np.array(came, np.str_) if self.is_folder else of_text(came)
 
     def place(self, row: int) -> str:

@@ -21,7 +21,7 @@ from workbench.data.files.opened import opened
 from workbench.data.labels.meaning import number_named
 from workbench.data.labels.reading import Place
 
-SIGNS = {"colons": "::", "tab": "\t", "semicolon": ";", "comma": ",", "space": " "}
+SIGNS = {"colons": "::", "tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
 """What parts columns, by name, in the order in which they are looked for in the first line."""
 QUOTED = ("comma", "semicolon")
 """Separators of files whose fields may stand in quotes."""
