@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
 from workbench.analysis.by_bytes import ByBytes, clause, even_by_bytes
@@ -177,6 +176,8 @@ def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
         _zero(x[lost - 1 : lost + 1], low[lost - 1 : lost + 1]) if low[lost - 1] <= 0 else x[lost],
     )
     between = slice(won, lost + 1)
+    from scipy.optimize import isotonic_regression  # half a second to import, and only a break-even needs it
+
     middle = float(np.clip(_zero(x[between], isotonic_regression(value[between]).x), *ends))
     return float(np.exp(middle)), float(np.exp(ends[0])), float(np.exp(ends[1]))
 

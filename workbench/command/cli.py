@@ -77,16 +77,16 @@ def status(
     root: Root = Path("runs"),
 ) -> None:
     """Say what runs where: state, trials done, time left, process and folder of each sweep, also of those that died."""
-    from workbench.command import running, terminal
+    from workbench.command import console, running
 
     runs = running.find(root) if run is None else [running.choose(run, root)]
     if not runs:
         typer.echo(f"There is no run under {root}, and no sweep at work elsewhere.")
         return
-    terminal.console.print(running.table(runs))
+    console.console.print(running.table(runs))
     for one in runs:
         if run is not None or one.progress.message:
-            terminal.tell(one.folder, running.lines(one))
+            console.tell(one.folder, running.lines(one))
 
 
 @app.command()
@@ -162,9 +162,9 @@ def check(
 @app.command()
 def doctor() -> None:
     """Say what this machine has (cores, memory, BLAS, threads, GPU or why none) and what to fix before measuring."""
-    from workbench.command import doctor, terminal
+    from workbench.command import console, doctor
 
-    terminal.console.print(terminal.findings_table(doctor.examine()))
+    console.console.print(doctor.findings_table(doctor.examine()))
 
 
 @bench.command("kernels")

@@ -11,7 +11,7 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
-from workbench.command.terminal import console
+from workbench.command.console import console
 from workbench.command.training import EPOCHS_SHOWN, cell_of
 from workbench.measure import blas
 from workbench.sweeps import reaching

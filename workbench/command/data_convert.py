@@ -7,7 +7,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from workbench import data
-from workbench.command.terminal import console
+from workbench.command.console import console
 
 
 def convert(name: str, parameters: Mapping[str, Any], folder: Path, shuffle: int | None, shard_bytes: int) -> None:

@@ -9,9 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from workbench.analysis import profiles
-from workbench.command.terminal import console
-from workbench.measure import memory
+from workbench.command.console import console
 from workbench.option_text import written
 
 
@@ -34,6 +32,9 @@ def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         _print_json(profile)
         return
+    from workbench.analysis import profiles
+    from workbench.measure import memory
+
     title = Text(f"{profile['name']}: {profile['source']}", style="bold")
     shown = Table(title=title, title_justify="left", show_header=False)
     for what, lines in profiles.facts(profile):

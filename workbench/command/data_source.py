@@ -8,10 +8,8 @@ from typing import Any
 import typer
 
 from workbench import data
-from workbench.advising.source import settings_of
 from workbench.data import reader_options
 from workbench.data.tables import Columns
-from workbench.sweeps.problem import parameters_of_file
 
 
 def load(
@@ -29,12 +27,16 @@ def named(
 
     A guess is told on the error stream, with its reason.
     """
+    from workbench.sweeps.problem import parameters_of_file
+
     settings = settings_told(source, dataset, reading, labels=labels, columns=columns, kind=kind)
     return settings["dataset"], parameters_of_file(settings)
 
 
 def settings_told(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
     """Settings of a cell that say which data is meant; a guess is told on the error stream, with its reason."""
+    from workbench.advising.source import settings_of
+
     settings, why = settings_of(source, dataset, reading, **given)
     tell_reader(source, settings["dataset"], why)
     return settings

@@ -1,10 +1,13 @@
 """The doctor: what this machine has for the workbench, and what to fix."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from rich.markup import escape
+from rich.table import Table
 
 import kernels
 from kernels import devices, registry, threads
@@ -105,3 +108,14 @@ def _frameworks() -> list[Finding]:
     """Find frameworks that data can be handed to: versions and facts without an import."""
     there = [Finding(one.title, f"{one.version}: {one.takes}", one.advice) for one in installed.frameworks()]
     return there or [Finding("frameworks", "none of those that there are bridges to")]
+
+
+def findings_table(findings: Iterable[Finding]) -> Table:
+    """Table of the doctor's findings, and what to fix."""
+    table = Table()
+    for heading in ("what", "found", "to fix"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        shown = (escape(text) for text in (finding.what, finding.found, finding.advice or "-"))
+        table.add_row(*shown, style="yellow" if finding.advice else None)
+    return table

@@ -14,8 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workbench.sweeps import run_folder
-from workbench.sweeps.estimate import lasting
-from workbench.sweeps.progress import Progress
+from workbench.sweeps.progress import Progress, lasting
 from workbench.sweeps.run_folder import NoRunError, RunError
 
 SECONDS_STOP = 60.0

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
-from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,11 +15,12 @@ from workbench import store
 from workbench.analysis import cells, words
 from workbench.command import verdict
 from workbench.command.conclusion import Conclusion
-from workbench.command.doctor import Finding
+from workbench.command.console import console, stderr, tell
 from workbench.sweeps import estimate, run_folder
 from workbench.sweeps.progress import Progress as RunProgress
 
-console, stderr = Console(), Console(stderr=True)
+__all__ = ["conclude", "console", "follow", "stderr", "summarize", "tell", "tell_list", "trained_table", "watch"]
+
 WIDTH_FRAME = 4
 """Columns that a frame takes from what is in it."""
 
@@ -91,13 +91,6 @@ def summarize(folder: Path) -> None:
         console.print(f"  {reason}", style="yellow", markup=False)
 
 
-def tell(folder: Path, lines: Iterable[str]) -> None:
-    """Lines about a run, below its folder."""
-    console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)
-    for line in lines:
-        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-
-
 def trained_table(rows: Iterable[dict]) -> Table:
     """Seconds an epoch, peak memory and held-out quality of cells that trained epochs, medians over rounds."""
     table = Table(title="One softmax model on the standard library's source text")
@@ -109,17 +102,6 @@ def trained_table(rows: Iterable[dict]) -> Table:
             table.add_row(words.line(row), f"{row['seconds_epoch']:.2g}", *memory, f"{row['quality']:.3f}")
         else:
             table.add_row(words.line(row), row["status"], "", "", row["reason"])
-    return table
-
-
-def findings_table(findings: Iterable[Finding]) -> Table:
-    """Table of the doctor's findings, and what to fix."""
-    table = Table()
-    for heading in ("what", "found", "to fix"):
-        table.add_column(heading, overflow="fold")
-    for finding in findings:
-        shown = (escape(text) for text in (finding.what, finding.found, finding.advice or "-"))
-        table.add_row(*shown, style="yellow" if finding.advice else None)
     return table
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from kernels import devices, threads
 from workbench import data, formats
-from workbench.command.terminal import console
+from workbench.command.console import console
 from workbench.measure import memory
 from workbench.sweeps.budget import no_device
 from workbench.sweeps.grid import setup_of, unread, why_dropped

@@ -13,12 +13,14 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from workbench.json_text import parsed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The kinds of columns: what a value must be, and the type of the column in a frame.
 #
@@ -174,11 +176,13 @@ class Table:
         numbered = ((number, line) for number, line in enumerate(lines, 1) if line and not line.endswith(_TORN))
         return [self._decode(line, f"{path}, line {number}") for number, line in numbered]
 
-    def frame(self, rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
+    def frame(self, rows: Iterable[Mapping[str, Any]] = ()) -> "pd.DataFrame":
         """Rows as a DataFrame with exactly the columns of the table, in that order, also when there are no rows.
 
         Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError on unknown columns.
         """
+        import pandas as pd  # half a second to import, and only frames need it
+
         for row in (rows := list(rows)):
             self._refuse_unknown(row, "A row")
         values = {name: [_plain(row.get(name), []) for row in rows] for name in self.columns}
@@ -261,7 +265,7 @@ def _plain(value: Any, lost: list) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         lost.append(value)
         return None
-    return None if value is pd.NA else value
+    return None if type(value).__name__ == "NAType" else value  # pandas.NA, without importing pandas
 
 
 def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:

@@ -23,6 +23,7 @@ from workbench.sweeps.problem import (
     is_synthetic,
     parameters_of_file,
 )
+from workbench.sweeps.progress import lasting
 from workbench.sweeps.spec import Cell, Spec, SpecError
 
 FREE = (
@@ -212,18 +213,3 @@ def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:
     model = models.get(cell.model)
     natural = model.width or next((each for each in (width, 1) if model.allows(each)), 1)
     return rows, features, int(rows * features * density), cell.width or natural, facts
-
-
-def lasting(seconds: float) -> str:
-    """A duration for people, rounded as one would say it.
-
-    >>> lasting(3.2), lasting(48), lasting(200), lasting(5400), lasting(1e6)
-    ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')
-    """
-    if seconds < 55:
-        return f"{max(5, 5 * round(seconds / 5))} s"
-    if seconds < 5000:
-        minutes = max(1, round(seconds / 60))
-        return "1 minute" if minutes == 1 else f"{minutes} minutes"
-    hours = seconds / 3600
-    return f"{hours:.2g} hours" if hours < 100 else f"{hours / 24:.2g} days"

@@ -143,3 +143,18 @@ def _began(pid: int) -> float | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     except psutil.NoSuchProcess:
         return None
+
+
+def lasting(seconds: float) -> str:
+    """A duration for people, rounded as one would say it.
+
+    >>> lasting(3.2), lasting(48), lasting(200), lasting(5400), lasting(1e6)
+    ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')
+    """
+    if seconds < 55:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    if seconds < 5000:
+        minutes = max(1, round(seconds / 60))
+        return "1 minute" if minutes == 1 else f"{minutes} minutes"
+    hours = seconds / 3600
+    return f"{hours:.2g} hours" if hours < 100 else f"{hours / 24:.2g} days"

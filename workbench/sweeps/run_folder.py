@@ -1,5 +1,7 @@
 """A run folder: what is in it, how far it is, how to stop it. Panels, the command line and papermill only read it.
 
+What reads the state of a run alone imports neither specs nor analysis: `workbench status` answers at once.
+
 Files: `spec.json`; `plan.json` (keys of the cells, what was dropped and why); `machine.json`; `trials.jsonl` (the rows,
 append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt` (what the
 supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody asked it to stop);
@@ -18,16 +20,14 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from workbench import store
-from workbench.analysis import words
 from workbench.json_text import is_whole, parsed
-from workbench.measure import blas
-from workbench.sweeps.places import refuse_unallocated
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
-from workbench.sweeps.schedule import Schedule
-from workbench.sweeps.spec import Spec, SpecError, dump, validate
+
+if TYPE_CHECKING:
+    from workbench.sweeps.spec import Spec
 
 # The file `plan.json` of a run folder: keys of the cells, and how many combinations were left out for which reason.
 
@@ -169,8 +169,10 @@ def identity(folder: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
-def read_spec(folder: str | Path) -> Spec:
+def read_spec(folder: str | Path) -> "Spec":
     """The spec that the run in `folder` was started with (`RunError` if there is none)."""
+    from workbench.sweeps.spec import SpecError, validate
+
     path = Path(folder) / SPEC
     try:
         return validate(parsed(path.read_text(encoding="utf-8")))
@@ -237,12 +239,16 @@ def _take_lock(file: TextIO) -> bool:
     return True
 
 
-def start(spec: Spec, folder: str | Path | None = None, cluster: str | None = None) -> Path:
+def start(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
     """Start the sweep in a process of its own that outlives this one; returns its run folder at once.
 
     A folder that holds rows is resumed: cells whose key has a row are not run again. `RunError` when it is in use.
     `cluster` says where agents measure (`workbench.cluster.places`), by default this machine alone does.
     """
+    from workbench.measure import blas
+    from workbench.sweeps.places import refuse_unallocated
+    from workbench.sweeps.spec import dump
+
     if cluster is not None:
         refuse_unallocated(cluster)
     folder = Path(folder) if folder is not None else ROOT / spec.name
@@ -328,14 +334,14 @@ def watch(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress
 # Run folder of a sweep: one folder has one sweep at a time, and rows of others in it are not shown.
 
 
-def measured(spec: Spec) -> dict[str, Any]:
+def measured(spec: "Spec") -> dict[str, Any]:
     """Parts of a spec that decide results: all but its name, what is said about it, and the order of measuring."""
     axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
     contenders = frozenset(frozenset(contender.items()) for contender in spec.contenders)
     return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "contenders": contenders}
 
 
-def holds(folder: Path, spec: Spec) -> bool:
+def holds(folder: Path, spec: "Spec") -> bool:
     """Whether the run in `folder` is of this sweep; not where its spec cannot be read."""
     try:
         return measured(read_spec(folder)) == measured(spec)
@@ -360,11 +366,14 @@ def _name_of(folder: Path) -> str:
         return ""
 
 
-def taken_over(folder: Path, spec: Spec) -> str:
+def taken_over(folder: Path, spec: "Spec") -> str:
     """Sentence on the rows in `folder` that this sweep will not show when it is started there; "" if there are none.
 
     These are rows of another sweep, or of this one from before rows named the content of their files.
     """
+    from workbench.analysis import words
+    from workbench.sweeps.schedule import Schedule
+
     rows = stored(folder)
     if holds(folder, spec):
         return _without_content(folder, rows)
@@ -379,6 +388,8 @@ def taken_over(folder: Path, spec: Spec) -> str:
 
 
 def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
+    from workbench.analysis import words
+
     count = sum(row["path"] is not None and row["content"] is None for row in rows)
     if not count:
         return ""
@@ -412,7 +423,7 @@ def _is_alive(folder: Path) -> bool:
         return False
 
 
-def of(spec: Spec, folder: Path, reused: int) -> Path:
+def of(spec: "Spec", folder: Path, reused: int) -> Path:
     """Folder to start a sweep in that would go into `folder`, of whose rows `reused` answer it.
 
     That is the folder itself where it holds this sweep, rows that answer it, or none at all. Else it stays as it is:

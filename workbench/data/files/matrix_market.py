@@ -82,7 +82,7 @@ class Header(NamedTuple):
 
 
 class _InvalidEntriesError(Exception):
-    """What is wrong with the entries behind a header."""
+    """Description of invalid entries behind a header."""
 
 
 class _Entries(NamedTuple):

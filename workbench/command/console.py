@@ -1,0 +1,15 @@
+"""The terminal that commands write to, apart from what they write: importing it costs rich alone."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+
+console, stderr = Console(), Console(stderr=True)
+
+
+def tell(folder: Path, lines: Iterable[str]) -> None:
+    """Print lines about a run, below its folder."""
+    console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
