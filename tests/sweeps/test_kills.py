@@ -112,7 +112,7 @@ def killed_at(moment: int, folder: Path) -> bool:
 def planned(folder: Path, spec) -> Path:
     """The folder with what a supervisor needs to start."""
     folder.mkdir(exist_ok=True)
-    run_folder.replace_file(folder / run_folder.SPEC, run_folder.dump(spec))
+    run_folder.replace_file(folder / run_folder.SPEC, dump(spec))
     run_folder.write(folder, run_folder.Progress(spec.name))
     return folder
 
