@@ -21,6 +21,7 @@ from workbench import store
 from workbench.measure import child, machine
 from workbench.sweeps import run_folder, runner, supervising
 from workbench.sweeps.schedule import Schedule
+from workbench.sweeps.spec import dump
 from workbench.sweeps.trial import settings_of
 
 SPEC = spec_of(density=[0.05, 0.1, 0.3], measure={**QUICK, "rounds": 2})
