@@ -33,7 +33,7 @@ ALLOWED = {
         "json_text",
     },
     "workbench.training": {
-        *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics"),
+        *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics", "json_text"),
     },
     "workbench.store": {"json_text"},
     "workbench.analysis": {"store", "measure.posterior", "measure.rounds", "option_text"},
@@ -67,6 +67,8 @@ ALLOWED = {
         "bridges",
         "advising",
         "option_text",
+        "models",
+        "optimizers",
     },
     "workbench.__main__": {"command"},
 }  # fmt: skip

@@ -68,13 +68,23 @@ def bench_advise(
         exits.interrupted(ctx, "Stopped")
 
 
-def predict(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of rows.")],
-    out: Annotated[
-        Path | None, typer.Option(help="A chart of measured against predicted, .svg or .png, or its numbers, .csv.")
-    ] = None,
-) -> None:
-    """Fit a cost model on rows: how well it predicts, and how break-evens move with width, batch, features and skew."""
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records.")]
+Chart = Annotated[
+    Path | None, typer.Option(help="A chart of measured against predicted, .svg or .png, or its numbers, .csv.")
+]
+
+
+def forecast(runs: Runs, out: Chart = None) -> None:
+    """Fit a cost model on records: how well it predicts, and how break-evens move with width, batch, features and skew.
+
+    Example: workbench forecast runs/demo-density
+    """
     from workbench.command import predicting
 
     predicting.predict(runs, out)
+
+
+def predict(runs: Runs, out: Chart = None) -> None:
+    """Run `forecast`, which had this name up to 0.2."""
+    typer.echo("Note: 'workbench predict' is called 'workbench forecast' now; the old name goes with 0.4.", err=True)
+    forecast(runs, out)

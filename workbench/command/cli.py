@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import advise_options, data_commands, exits
+from workbench.command import advise_options, applying, data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fair_options import bench_fair
 from workbench.command.fit_options import bench_fit
@@ -67,7 +67,8 @@ def demo(
 
 
 app.command()(advise_options.advise)
-app.command()(advise_options.predict)
+app.command()(advise_options.forecast)
+app.command("predict", hidden=True)(advise_options.predict)
 app.command()(sweep)
 
 
@@ -110,6 +111,7 @@ app.command("compare")(compare)
 
 
 app.command()(train)
+app.command()(applying.apply)
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from workbench import data
+from workbench import data, option_text
 from workbench.data import reader_options
 from workbench.data.tables import Columns
 
@@ -40,6 +40,54 @@ def settings_told(source: str, dataset: str = "", reading: str = "", **given: st
     settings, why = settings_of(source, dataset, reading, **given)
     tell_reader(source, settings["dataset"], why)
     return settings
+
+
+def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed: bool) -> dict[str, Any]:
+    """The settings with what SOURCE and --label say; with `is_guessed` the reader of a file is guessed and told."""
+    settings = dict(settings)
+    if source:
+        if "path" in settings:
+            raise data.DataError(f"SOURCE is {source!r} and --path is {settings['path']!r}; give one of the two.")
+        if not Path(source).expanduser().exists() and source in data.names():
+            settings, is_guessed = settings | {"dataset": source}, False
+        else:
+            settings["path"] = source
+    if "path" in settings:
+        settings["path"] = str(Path(settings["path"]).expanduser())
+    settings = with_reader(settings) if is_guessed else settings
+    return settings | ({"reading": with_label(settings.get("reading", ""), label)} if label else {})
+
+
+def with_label(reading: str, label: str) -> str:
+    """The parameters of a reader with the name of the labels (`data.DataError` if they name it, too)."""
+    if not label:
+        return reading
+    try:
+        options = option_text.parsed(reading or "", "reading", "hashed=65536")
+    except ValueError as error:
+        raise data.DataError(str(error)) from None
+    if "label" in options and options["label"] != label:
+        raise data.DataError(f"label is {label!r}, and {options['label']!r} in reading; keep one of the two.")
+    return option_text.written({**options, "label": label})
+
+
+def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the model that suits the data of a file, which is told; unchanged for synthetic data."""
+    from workbench.advising.source import suggested_model
+    from workbench.sweeps.problem import parameters_of_file
+
+    if "path" not in settings:
+        return dict(settings)
+    read = data.load(settings["dataset"], **parameters_of_file(settings))
+    model = suggested_model(read)
+    for line in (*read.facts.get("guesses", ()), f"The model is {model}: {why(read)}. Another one: --model NAME."):
+        typer.echo(line, err=True)
+    return {**settings, "model": model}
+
+
+def why(read: data.Dataset) -> str:
+    """Why a model suits the data: what its labels are."""
+    return f"the labels are {read.labels}" if not read.facts.get("implicit") else "each row is what was taken"
 
 
 def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`workbench predict`: a cost model fitted on stored rows, its error, and where break-evens go."""
+"""`workbench forecast`: a cost model fitted on stored rows, its error, and where break-evens go."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

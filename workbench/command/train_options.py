@@ -12,6 +12,16 @@ from workbench.command.options import with_settings
 @with_settings
 def train(
     ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="[SOURCE]", help="Your file or folder, or the name of a data set.", show_default=False),
+    ] = "",
+    label: Annotated[str, typer.Option(help="Column or variable of labels; by default guessed, and told.")] = "",
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Folder to keep the trained model in, for 'workbench apply'.", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the model in the folder of --save.")] = False,
     cluster: Annotated[
         str | None,
         typer.Option(help="Train on several processes: local:N, ssh:HOST,HOST, slurm:N, or a scheduler's address."),
@@ -28,18 +38,24 @@ def train(
     ] = False,
     **options: Any,
 ) -> None:
-    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
+    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality.
+
+    Example: workbench train train.txt --save model/
+    """
     from workbench.command import data_source
 
     settings = {name: value for name, value in options.items() if value is not None}
-    if exits.is_default(ctx, "dataset"):
-        settings = data_source.with_reader(settings)
+    settings = data_source.with_source(settings, source, label, exits.is_default(ctx, "dataset"))
+    if exits.is_default(ctx, "model"):
+        settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")
     if cluster is None and trainers == 1:
         from workbench.command import training
 
-        training.train(settings)
+        training.train(settings, save, force)
         return
+    if save is not None:
+        raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
     from workbench.command import cluster_training
 
     where, count = cluster_training.where_of(cluster, trainers)

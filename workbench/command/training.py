@@ -1,27 +1,31 @@
 """Training one configuration in this process, its loss shown live in the terminal."""
 
+import math
 import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import threadpoolctl
 from rich.live import Live
 from rich.table import Table
 
 from kernels import devices, threads
-from workbench import data, formats
+from workbench import data, formats, models, optimizers
 from workbench.command.console import console
 from workbench.measure import memory
 from workbench.sweeps.budget import no_device
 from workbench.sweeps.grid import setup_of, unread, why_dropped
-from workbench.sweeps.problem import Problem, make_problem
+from workbench.sweeps.problem import Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Cell, SpecError, validate
 from workbench.sweeps.trial import warm_kernels
 from workbench.training import PHASES, StepEvent, Training, make_run, why_impossible
 from workbench.training.completion import complete
+from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
 EPOCHS_SHOWN = 20
@@ -51,14 +55,22 @@ def as_options(text: str) -> str:
     return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
-def train(settings: dict) -> None:
-    """Train the cell that the settings describe, show loss and phases, print quality on held-out rows."""
+def train(settings: dict, save: Path | None = None, force: bool = False) -> None:
+    """Train the cell that the settings describe, show loss and phases, print quality on held-out rows; keep it."""
     cell = cell_of(settings)
+    if save is not None:
+        refuse_taken(save, force)
+        if reason := why_not_kept(models.get(cell.model)):
+            raise SpecError(reason)
     gpu = devices.probe() if cell.device == "cuda" else None
     if gpu is not None and not gpu.present:
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
     with on_threads(cell.threads):
-        _train(cell, gpu)
+        run, dataset = _train(cell, gpu)
+    if save is not None:
+        parameters = parameters_of_file(cell.model_dump()) if cell.path else {}
+        TrainedModel.of_run(run, dataset, cell.dataset if cell.path else "", parameters).save(save, force)
+        console.print(f"The model is kept in {save}. To predict: workbench apply {save} FILE --out scores.csv", **PLAIN)
 
 
 @contextmanager
@@ -79,7 +91,7 @@ def on_threads(count: int | None) -> Iterator[None]:
         threads.set_threads(before)
 
 
-def _train(cell: Cell, gpu: devices.Gpu | None) -> None:
+def _train(cell: Cell, gpu: devices.Gpu | None) -> tuple[Training, data.Dataset]:
     problem = make_problem(cell)
     show_problem(cell, problem)
     run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width, problem.facts)
@@ -89,13 +101,42 @@ def _train(cell: Cell, gpu: devices.Gpu | None) -> None:
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
     seconds = show_epochs(run, cell.epochs)
-    name, *others = (f"{name} {value:.4f}" for name, value in run.qualities(*problem.held_out).items())
-    beside = f"the answer without X gets {run.quality_without_x(*problem.held_out):.4f}"
-    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([beside, *others])}")
+    qualities = run.qualities(*problem.held_out)
+    name, *others = (f"{name} {value:.4f}" for name, value in qualities.items())
+    without_x = run.quality_without_x(*problem.held_out)
+    beside = f"{constant_words(run.model.target)} gets {without_x:.4f}"
+    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([beside, *others])}", **PLAIN)
+    if warning := why_worse(cell, next(iter(qualities.values())), without_x, run.model.target):
+        console.print(warning, **PLAIN)
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if gpu is not None:
         console.print(f"on {gpu.name} the arrays hold {run.bytes_device_held / 2**20:,.1f} MiB")
+    return run, problem.dataset
+
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+"""How lines are printed that hold names of files and classes."""
+
+
+def constant_words(target: str) -> str:
+    """The best answer that ignores X, in words."""
+    known = {"numbers": "always predicting the mean", "implicit": "always recommending the most frequent items"}
+    return known.get(target, "always predicting the most frequent class")
+
+
+def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
+    """Warning on a model that is no better than a constant answer, with what to try; "" for one that is better."""
+    if not (quality <= without_x or math.isnan(quality)):
+        return ""
+    verb = "worse than" if quality < without_x or math.isnan(quality) else "no better than"
+    rate = optimizers.get(cell.optimizer).options["learning_rate"] if cell.learning_rate is None else cell.learning_rate
+    tries = f"--epochs {max(3 * cell.epochs, 10)}, --learning-rate {rate / 3:.2g} or {rate * 3:.2g}"
+    others = "" if cell.optimizer == "adam" else ", --optimizer adam"
+    return (
+        f"Warning: the model is {verb} {constant_words(target)} ({quality:.4f} against {without_x:.4f}).\n"
+        f"Try {tries}{others}; and check that the labels are right: 'workbench data profile' shows them."
+    )
 
 
 def show_problem(cell: Cell, problem: Problem) -> None:

@@ -118,7 +118,8 @@ def keep_features(dataset: Dataset, k: int) -> Dataset:
     number = np.full(dataset.features, -1, x.indices.dtype)
     number[kept] = np.arange(k)
     indices = number[x.indices]
-    facts = dataset.facts if k == dataset.features else {**dataset.facts, "features_kept": k}
+    of_columns = {"features_kept": k, "features_before": dataset.features, "columns_kept": kept.tolist()}
+    facts = dataset.facts if k == dataset.features else {**dataset.facts, **of_columns}
     if "fields" in facts:
         of_field = np.searchsorted(np.cumsum(facts["fields"]), kept, side="right")
         facts = {**facts, "fields": np.bincount(of_field, minlength=len(facts["fields"])).tolist()}

@@ -93,6 +93,8 @@ def _learned(
     """The table with all that its rows are encoded by, and the facts of the data set (`DataError`)."""
     declared = load(columns)
     table = opened_table(path, declared, separator, header, quotes)
+    if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:
+        raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
     if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
         declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
     found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE)

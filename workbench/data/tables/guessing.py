@@ -210,7 +210,10 @@ def guessed(
         raise DataError(f"{table.path} holds {'a header and ' if table.layout().get('header') else ''}no rows.")
     has_label = not guesses_label or any(one.kind == "label" for one in by_name.values())
     by_name |= _guesses(table, others, seen, has_label, bins)
-    found = (_as_asked(by_name[name], name in others, hashed) for name in table.names)
+    order = table.names
+    if declared.ignores_others:  # features stand in the declared order, so that another file may have another one
+        order = (*declared.names, *(name for name in table.names if name not in declared.names))
+    found = (_as_asked(by_name[name], name in others, hashed) for name in order)
     return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
 
 
@@ -333,7 +336,8 @@ def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
 def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None:
     known = set(table.names)
     if unknown := [name for name in names if name not in known]:
-        raise DataError(f"{source}: {table.path} has no column {unknown[0]!r}; its columns are {listed(table.names)}.")
+        which = f"column {unknown[0]!r}" if len(unknown) == 1 else f"columns {listed(map(repr, unknown))}"
+        raise DataError(f"{source}: {table.path} has no {which}; its columns are {listed(table.names)}.")
 
 
 def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | None) -> None:

@@ -1,0 +1,164 @@
+"""A saved model predicts as the trained one does, from any file of its features; damaged folders are refused."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from workbench import data, models, training
+from workbench.sweeps.problem import facts_of
+from workbench.training.trained import VERSION, ModelFolderError, TrainedModel, load_model
+
+GENERATOR = np.random.default_rng(0)
+TARGETS = {"linear": "numbers", "logistic": "binary", "softmax": "classes", "multilabel": "multilabel"}
+
+
+def table(path, columns, rows=60):
+    values = {
+        "age": GENERATOR.integers(20, 60, rows),
+        "city": GENERATOR.choice(["x", "y", "z"], rows),
+        "clicked": GENERATOR.choice(["no", "yes"], rows),
+    }
+    lines = (",".join(str(values[name][row]) for name in columns) for row in range(rows))
+    path.write_text(",".join(columns) + "\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def trained(path, model="logistic", reader="table", **parameters):
+    made = data.load(reader, path=path, cache=False, **parameters)
+    width = models.get(model).width or data.natural_width(made, models.get(model).target)
+    y = data.targets(made, models.get(model).target, models.get(model).outputs or width)
+    run = training.make_run(training.Setup(model=model, batch_rows=16), made.x, y, width, facts_of(made))
+    list(run.events(epochs=2))
+    return made, run, TrainedModel.of_run(run, made, reader, parameters)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    made, run, kept = trained(table(tmp_path / "train.csv", ["age", "city", "clicked"]))
+    kept.save(tmp_path / "model")
+    return tmp_path, made, run
+
+
+def test_a_saved_model_gives_the_bits_of_the_trained_one(saved):
+    folder, made, run = saved
+    again = load_model(folder / "model")
+    np.testing.assert_array_equal(again.scores(made.x), run.predict(made.x))
+    predicted = again.apply(folder / "train.csv")
+    assert predicted.classes == ("no", "yes")
+    assert set(predicted.values) <= {"no", "yes"}
+    np.testing.assert_allclose(predicted.probabilities.sum(axis=1), 1, rtol=1e-6)
+    assert predicted.quality["accuracy"] == np.mean(predicted.values == np.array(made.classes)[made.y])
+    assert set(predicted.quality) == {"accuracy", "AUC", "log loss"}
+
+
+def test_columns_may_stand_in_another_order_and_labels_may_be_missing(saved):
+    folder, _, _ = saved
+    again = load_model(folder / "model")
+    lines = [line.split(",") for line in (folder / "train.csv").read_text().splitlines()]
+    (folder / "turned.csv").write_text("".join(f"{c},{b},9,{a}\n" for a, b, c in lines).replace(",9,", ",more,", 1))
+    (folder / "bare.csv").write_text("".join(f"{b},{a}\n" for a, b, _ in lines))
+    expected = again.apply(folder / "train.csv")
+    np.testing.assert_array_equal(again.apply(folder / "turned.csv").probabilities, expected.probabilities)
+    bare = again.apply(folder / "bare.csv")
+    np.testing.assert_array_equal(bare.probabilities, expected.probabilities)
+    assert (bare.quality, bare.note) == ({}, "it has no labels")
+
+
+def test_unseen_categories_count_as_missing_and_other_features_are_refused_with_a_list(saved):
+    folder, _, _ = saved
+    again = load_model(folder / "model")
+    (folder / "new.csv").write_text("age,city\n30,nowhere\n40,\n")
+    first, second = again.apply(folder / "new.csv").probabilities[:, 1]
+    assert 0 < first < 1
+    assert 0 < second < 1
+    (folder / "other.csv").write_text("size,clicked\n1,no\n")
+    with pytest.raises(data.DataError, match="has no columns 'age', 'city'; its columns are size, clicked"):
+        again.apply(folder / "other.csv")
+
+
+@pytest.mark.parametrize("model", [*TARGETS, "factorization_machine", "embedding_mlp", "pruned_mlp"])
+def test_every_model_is_kept(tmp_path, model):
+    lines = [
+        " ".join(f"{c}:1" for c in sorted(GENERATOR.choice(np.arange(1, 20), 4, replace=False))) for _ in range(50)
+    ]
+    labels = {"binary": 2, "classes": 3, "numbers": 5, "multilabel": 3}[models.get(model).target]
+    (tmp_path / "t").write_text("".join(f"{row % labels} {line}\n" for row, line in enumerate(lines)))
+    kind = "multilabel" if model == "multilabel" else "numbers" if models.get(model).target == "numbers" else None
+    made, run, kept = trained(tmp_path / "t", model, "svmlight", kind=kind)
+    kept.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.scores(made.x), run.predict(made.x))
+    (tmp_path / "bare").write_text("".join(f"{line}\n" for line in lines))
+    assert len(again.apply(tmp_path / "bare").values) == 50
+
+
+def test_text_keeps_its_words(tmp_path):
+    (tmp_path / "t").write_text("".join(f"{'ham' if row % 2 else 'spam'}\tword{row % 5} more\n" for row in range(40)))
+    _, _, kept = trained(tmp_path / "t", reader="text", label="first")
+    kept.save(tmp_path / "model")
+    (tmp_path / "bare").write_text("word1 word2 unheard of\nmore\n")
+    assert len(load_model(tmp_path / "model").apply(tmp_path / "bare").values) == 2
+
+
+def test_columns_that_were_kept_are_those_that_are_read(tmp_path):
+    path = tmp_path / "t"
+    path.write_text("".join(f"{row % 2} {1 + row % 3}:1 {5 + row % 9}:2\n" for row in range(60)))
+    made = data.keep_features(data.load("svmlight", path=path, cache=False), 4)
+    run = training.make_run(training.Setup(model="logistic"), made.x, data.targets(made, "binary"), 1)
+    list(run.events(epochs=1))
+    again = TrainedModel.of_run(run, made, "svmlight")
+    np.testing.assert_array_equal(again.read(path)[0].x.toarray(), made.x.toarray())
+
+
+def test_a_folder_that_is_there_needs_force(saved):
+    folder, made, run = saved
+    kept = TrainedModel.of_run(run, made)
+    with pytest.raises(ModelFolderError, match=r"holds a model already.\nType --force"):
+        kept.save(folder / "model")
+    kept.save(folder / "model", force=True)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes").write_text("x")
+    with pytest.raises(ModelFolderError, match="holds no model; choose another folder"):
+        kept.save(folder / "mine", force=True)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: shutil.rmtree(f), "There is no model in"),
+        (lambda f: (f / "model.json").write_bytes(b"{"), "is damaged"),
+        (lambda f: (f / "model.json").write_bytes(b"[" * 100_000), "is damaged"),
+        (lambda f: (f / "model.json").write_bytes(b"[]"), "does not describe one"),
+        (lambda f: (f / "model.json").write_bytes(bytes(range(256))), "is damaged"),
+        (lambda f: (f / "weights.npz").unlink(), "is damaged: No such file"),
+        (lambda f: (f / "weights.npz").write_bytes(b"PK"), "does not hold what was written"),
+        (lambda f: edit(f, version=VERSION + 1), f"is of version {VERSION + 1}; up to {VERSION} is read. Update"),
+        (lambda f: edit(f, version="1"), "version is '1'"),
+        (lambda f: edit(f, width=10**18), "a size is"),
+        (lambda f: edit(f, features=3), "is damaged: SetupError"),
+        (lambda f: edit(f, labels=3), "is damaged"),
+        (lambda f: edit(f, setup={"model": "nothing"}), "is damaged"),
+        (lambda f: edit(f, reader="nothing"), "is damaged"),
+    ],
+)
+def test_a_damaged_folder_or_a_newer_one_is_refused_in_one_line(saved, damage, message):
+    folder, _, _ = saved
+    damage(folder / "model")
+    with pytest.raises(ModelFolderError, match=message) as error:
+        load_model(folder / "model")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def edit(folder, **changes):
+    about = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(about | changes))
+
+
+def test_a_model_of_a_graph_is_not_kept():
+    made = data.load("block_graph", cache=False)
+    y = data.targets(made, "classes")
+    run = training.make_run(training.Setup(model="graph_convolution"), made.x, y, len(made.classes), facts_of(made))
+    with pytest.raises(ModelFolderError, match="predicts from the graph that it was trained on"):
+        TrainedModel.of_run(run, made)

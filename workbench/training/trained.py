@@ -1,0 +1,459 @@
+"""A trained model that is kept: weights, labels and reader in one folder, which `load_model` reads and `apply` uses.
+
+The folder holds `model.json`, what the model is and how data for it is read, and `weights.npz`, its arrays. Nothing in
+it is a pickle, and nothing in it is run. A folder of a newer version, and one that is damaged, is refused in one line.
+
+>>> import tempfile
+>>> from workbench import data, training
+>>> made = data.load("uniform", rows=64, features=32, density=0.1, classes=3, seed=0)
+>>> run = training.make_run(training.Setup(model="softmax", batch_rows=16), made.x, made.y, width=3)
+>>> _ = list(run.events(epochs=1))
+>>> with tempfile.TemporaryDirectory() as folder:
+...     TrainedModel.of_run(run, made).save(f"{folder}/model")
+...     again = load_model(f"{folder}/model")
+>>> again.predict_proba(made.x).shape, again.predict(made.x)[0] in again.labels.classes
+((64, 3), True)
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse
+
+from workbench import data, formats, models, ops
+from workbench.data.errors import MissingLabelsError
+from workbench.data.labels.meaning import NONE, Labels
+from workbench.json_text import parsed
+from workbench.models import Model
+from workbench.training.run import Run
+from workbench.training.setup import Setup, SetupError
+from workbench.training.training import Training
+
+FORM, VERSION = "sparse-workbench model", 1
+ABOUT, WEIGHTS = "model.json", "weights.npz"
+KEPT = ("model", "model_options", "dtype", "intercept")
+"""Settings of a setup that predictions depend on."""
+FACTS = ("fields", "implicit")
+"""Facts of the data that a model may need to predict."""
+NOT_OF_READER = ("path", "labels", "columns", "kind", "positive", "classes", "unseen", "label")
+"""Parameters of a reader that a later file does not share, or that the labels of the model stand for."""
+
+
+class ModelFolderError(ValueError):
+    """A folder that holds no model, a damaged one or one of a newer version, or a model that cannot be kept."""
+
+
+@final
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for the rows of a file.
+
+    `values` are class names (text), or numbers [rows] or [rows, outputs]; `probabilities` [rows, classes] in the order
+    of `classes`, None for numbers. `quality` has measures by name if the file has labels; else `note` says why not.
+    """
+
+    values: np.ndarray
+    probabilities: np.ndarray | None
+    classes: tuple[str, ...]
+    quality: Mapping[str, float]
+    note: str = ""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A model with its weights, what its labels mean, and how a file is read for it.
+
+    Parameters
+    ----------
+    setup : Setup
+        Model, its options, type of values, intercept.
+    arrays : mapping of str to array
+        Parameters by name, dense or csr.
+    features, width : int
+        D, columns of X, and N, outputs or factors.
+    labels : Labels
+        Meaning of the labels.
+    facts : mapping
+        What the reader learned of the first file, such as values of categories (`reread`), and what the model needs.
+    reader : str
+        Data set that reads files for it, "" for data that came from memory.
+    parameters : mapping
+        Parameters of the reader.
+
+    Examples
+    --------
+    >>> made = data.load("uniform", rows=20, features=9, density=0.2, classes=2, seed=0)
+    >>> run = Run(Setup(model="logistic"), made.x, data.targets(made, "binary"), width=1)
+    >>> TrainedModel.of_run(run, made).predict_proba(made.x).shape
+    (20, 2)
+    """
+
+    setup: Setup
+    arrays: Mapping[str, Any]
+    features: int
+    width: int
+    labels: Labels
+    facts: Mapping[str, Any]
+    reader: str = ""
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of_run(
+        cls, run: Training, dataset: data.Dataset, reader: str = "", parameters: Mapping[str, Any] | None = None
+    ) -> "TrainedModel":
+        """Copy a trained run; `ModelFolderError` for a model whose predictions depend on the rows trained on.
+
+        Parameters
+        ----------
+        run : Training
+            The training.
+        dataset : Dataset
+            What it was trained on: its labels and facts are kept.
+        reader : str
+            Name of the data set that read the file.
+        parameters : mapping, optional
+            What the reader was given.
+
+        Returns
+        -------
+        TrainedModel
+            The model, apart from the run.
+        """
+        if reason := why_not_kept(run.model):
+            raise ModelFolderError(reason)
+        run.catch_up()
+        own = run.state_dict() if isinstance(run, Run) else {}
+        arrays = {name.removeprefix("parameter:"): own[name] for name in own if name.startswith("parameter:")}
+        if not arrays:
+            arrays = {one.name: run.read_rows(np.arange(one.shape[0]), one.name) for one in run.parameters}
+        known = {"intercept": run.setup.has_intercept} | {name: getattr(run.setup, name) for name in KEPT[:-1]}
+        facts = {name: dataset.facts[name] for name in (*FACTS, "reread") if name in dataset.facts}
+        for name in ("features_kept", "features_before", "columns_kept"):
+            if name in dataset.facts:
+                facts[name] = dataset.facts[name]
+        given = {name: value for name, value in (parameters or {}).items() if name not in NOT_OF_READER}
+        return cls(Setup(**known), arrays, run.features, run.width, dataset.labels, facts, reader, given)
+
+    @property
+    def model(self) -> Model:
+        """The registered model."""
+        return models.get(self.setup.model)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the probabilities; none for numbers."""
+        if self.model.target == "binary":
+            positive = str(self.labels.positive)
+            others = [name for name in self.labels.classes if name != positive]
+            return (others[0] if len(others) == 1 else f"not {positive}", positive)
+        return self.labels.classes if self.model.target in ("classes", "multilabel") else ()
+
+    # Predictions
+
+    def scores(self, x: Any) -> np.ndarray:
+        """Compute the scores [rows, outputs] of X [rows, features], sparse or dense."""
+        if x.shape[1] != self.features:
+            raise data.DataError(f"X has {x.shape[1]} features; the model has {self.features}.")
+        dtype = np.dtype(self.setup.dtype)
+        x = formats.astype(formats.to_format(x, "csr"), dtype, copy=False)
+        stand_in = scipy.sparse.csr_array((1, self.features), dtype=dtype)
+        outputs = self.model.outputs or self.width
+        y = np.zeros(1, np.int64) if self.model.target == "classes" else np.zeros((1, outputs), dtype)
+        run = Run(self.setup, stand_in, y, self.width, self.facts)
+        state = run.state_dict() | {f"parameter:{name}": array for name, array in self.arrays.items()}
+        run.load_state_dict(state)
+        return run.predict(x)
+
+    def predict_proba(self, x: Any) -> np.ndarray:
+        """Compute the probability of each class, float [rows, classes]; `ModelFolderError` for numbers."""
+        return self._probabilities(self.scores(x))
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Predict the class name of each row, or numbers [rows] or [rows, outputs]."""
+        return self._values(self.scores(x))
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        if not self.classes:
+            raise ModelFolderError(f"The model {self.model.name} predicts numbers, which have no probabilities.")
+        if self.model.target == "binary":
+            positive = ops.sigmoid(scores)
+            return np.hstack([1 - positive, positive])
+        if self.model.target == "multilabel":
+            return ops.sigmoid(scores)[:, : len(self.classes)]
+        return ops.softmax(scores)[:, : len(self.classes)]
+
+    def _values(self, scores: np.ndarray) -> np.ndarray:
+        names = np.array(self.classes, np.str_)
+        if self.model.target == "binary":
+            return names[(scores[:, 0] > 0).astype(int)]
+        if self.model.target == "classes":
+            return names[scores[:, : len(names)].argmax(axis=1)]
+        if self.model.target == "multilabel":
+            chosen = scores[:, : len(names)] > 0
+            return np.array([",".join(names[row]) for row in chosen], np.str_)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    # Files
+
+    def read(self, path: str | os.PathLike, labels: str | os.PathLike | None = None) -> tuple[data.Dataset, str]:
+        """Read a file as the one trained on: its features, categories and classes; with labels if it has some.
+
+        Parameters
+        ----------
+        path : path
+            File or folder.
+        labels : path, optional
+            File of labels, for data that has none in itself.
+
+        Returns
+        -------
+        (Dataset, str)
+            The rows, and why their labels are not read, "" if they are.
+
+        Raises
+        ------
+        DataError
+            What cannot be read, and other features than the model has, with a list.
+        """
+        name = self.reader or data.guess(path)[0]
+        source = data.get(name)
+        own = {key: value for key, value in self.parameters.items() if key in source.parameters}
+        given = own | {"path": path} | ({} if labels is None else {"labels": labels})
+        if "unknown" in source.parameters:
+            given["unknown"] = "empty"
+        like = self._like()
+        try:
+            return self._narrowed(data.load(name, like=like, cache=False, **given)), ""
+        except data.DataError as error:
+            if labels is not None or "kind" not in source.parameters:
+                raise
+            reason = str(error).splitlines()[0] if not isinstance(error, MissingLabelsError) else "it has no labels"
+        known = like.facts.get("reread", {})
+        given |= {"label": "none"} if known.get("label") == "first" else {}
+        given |= {"label_column": None} if "label_column" in known else {}
+        rows = data.load(name, like=like, cache=False, **given, kind=NONE)
+        return self._narrowed(rows), reason
+
+    def _like(self) -> data.Dataset:
+        """A data set without rows that stands for the file trained on."""
+        facts = {"reread": self.facts["reread"]} if "reread" in self.facts else {}
+        features = self.facts.get("features_before", self.features)
+        x = scipy.sparse.csr_array((0, features), dtype=np.float32)
+        dtype = {"numbers": np.float64, "classes": np.int64, "multilabel": np.uint8}[self.labels.kind]
+        y = np.zeros((0, len(self.labels.classes)) if self.labels.kind == "multilabel" else 0, dtype)
+        return data.Dataset(self.reader or "model", x, y, self.labels, "the file trained on", "", facts=facts)
+
+    def _narrowed(self, rows: data.Dataset) -> data.Dataset:
+        """The rows with the columns that were kept in training."""
+        columns = self.facts.get("columns_kept")
+        return rows if columns is None else dataclasses.replace(rows, x=rows.x[:, np.array(columns)], facts={})
+
+    def apply(self, path: str | os.PathLike, labels: str | os.PathLike | None = None) -> Predictions:
+        """Predict each row of a file, and measure the quality if it has labels.
+
+        Parameters
+        ----------
+        path, labels : path
+            As of `read`.
+
+        Returns
+        -------
+        Predictions
+            Values, probabilities, quality.
+        """
+        rows, note = self.read(path, labels)
+        scores = self.scores(rows.x)
+        quality: dict[str, float] = {}
+        if not note:
+            y = data.targets(rows, self.model.target, self.model.outputs or self.width, self.setup.dtype)
+            measures = {self.model.quality_name: self.model.quality, **self.model.measures}
+            quality = {name: float(measure(scores, y)) for name, measure in measures.items()}
+        probabilities = self._probabilities(scores) if self.classes else None
+        return Predictions(self._values(scores), probabilities, self.classes, quality, note)
+
+    # The folder
+
+    def save(self, folder: str | os.PathLike, force: bool = False) -> None:
+        """Write the model into a new folder; a model that is there is replaced only with `force`.
+
+        Parameters
+        ----------
+        folder : path
+            Folder to make.
+        force : bool
+            Whether a folder of a model may be replaced.
+
+        Raises
+        ------
+        ModelFolderError
+            A folder that is there.
+        """
+        target = Path(folder)
+        refuse_taken(target, force)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as room:
+            new = Path(room) / "new"
+            new.mkdir()
+            content = io.BytesIO()
+            np.savez(content, **_parts(self.arrays))  # numbers alone, so that nothing is pickled
+            (new / WEIGHTS).write_bytes(content.getvalue())
+            text = json.dumps(self._about(hashlib.sha256(content.getvalue()).hexdigest()), indent=1, default=_plain)
+            (new / ABOUT).write_text(text, encoding="utf-8")
+            if target.exists():
+                os.rename(target, Path(room) / "old")
+            os.rename(new, target)
+
+    def _about(self, sha256: str) -> dict[str, Any]:
+        about = {"form": FORM, "version": VERSION, "setup": {name: getattr(self.setup, name) for name in KEPT}}
+        about |= {"features": self.features, "width": self.width, "labels": dataclasses.asdict(self.labels)}
+        about |= {"facts": dict(self.facts), "reader": self.reader, "parameters": dict(self.parameters)}
+        return about | {"weights_sha256": sha256}
+
+
+def why_not_kept(model: Model) -> str:
+    """Reason why a model cannot be kept, or "": its predictions need the rows that were trained on."""
+    if model.rows_apart and "graph" not in model.needs:
+        return ""
+    return f"The {model.name} model predicts from the graph that it was trained on; it cannot be saved for other files."
+
+
+def refuse_taken(folder: Path, force: bool) -> None:
+    """Raise `ModelFolderError` for a folder that may not be written: one that is there, without `force`."""
+    if not folder.exists():
+        return
+    is_model = folder.is_dir() and (folder / ABOUT).is_file()
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if not is_model:
+        raise ModelFolderError(f"{folder} is there and holds no model; choose another folder.")
+    if not force:
+        raise ModelFolderError(f"{folder} holds a model already.\nType --force (in Python force=True) to replace it.")
+
+
+def load_model(folder: str | os.PathLike) -> TrainedModel:
+    """Load a model that `TrainedModel.save` wrote.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+
+    Returns
+    -------
+    TrainedModel
+        The model.
+
+    Raises
+    ------
+    ModelFolderError
+        A folder that holds no model, a damaged one, or one of a newer version.
+
+    Examples
+    --------
+    >>> load_model("nowhere")
+    Traceback (most recent call last):
+    workbench.training.trained.ModelFolderError: There is no model in nowhere; expected a folder with model.json.
+    """
+    folder = Path(folder)
+    about = _read_about(folder)
+    try:
+        content = (folder / WEIGHTS).read_bytes()
+        if hashlib.sha256(content).hexdigest() != about["weights_sha256"]:
+            raise ModelFolderError(_damaged(folder, f"{WEIGHTS} does not hold what was written"))
+        labels = {name: tuple(value) if isinstance(value, list) else value for name, value in about["labels"].items()}
+        made = TrainedModel(
+            setup=Setup(**{name: about["setup"][name] for name in KEPT}),
+            arrays=_arrays(content),
+            features=_count(about["features"]),
+            width=_count(about["width"]),
+            labels=Labels(**labels),
+            facts=dict(about["facts"]),
+            reader=str(about["reader"]),
+            parameters=dict(about["parameters"]),
+        )
+        if made.reader:
+            data.get(made.reader)
+        made.scores(scipy.sparse.csr_array((1, made.features), dtype=np.float32))
+    except ModelFolderError:
+        raise
+    except OSError as error:
+        raise ModelFolderError(_damaged(folder, error.strerror or str(error))) from None
+    except (AttributeError, LookupError, TypeError, ValueError, SetupError, MemoryError, zipfile.BadZipFile) as error:
+        what = (str(error).splitlines() or [""])[0]
+        raise ModelFolderError(_damaged(folder, f"{type(error).__name__} {what:.200}")) from None
+    return made
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    try:
+        about = parsed((folder / ABOUT).read_bytes())
+    except OSError:
+        raise ModelFolderError(f"There is no model in {folder}; expected a folder with {ABOUT}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelFolderError(_damaged(folder, str(error).splitlines()[0])) from None
+    if not isinstance(about, dict) or about.get("form") != FORM:
+        raise ModelFolderError(f"There is no model in {folder}: {ABOUT} does not describe one.")
+    version = about.get("version")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ModelFolderError(_damaged(folder, f"version is {version!r}"))
+    if version > VERSION:
+        raise ModelFolderError(f"{folder} is of version {version}; up to {VERSION} is read. Update sparse-workbench.")
+    return about
+
+
+def _damaged(folder: Path, what: str) -> str:
+    return f"The model in {folder} is damaged: {what}. Train and save it again."
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**47:
+        raise ValueError(f"a size is {value!r}")
+    return value
+
+
+def _parts(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Arrays for the file: a csr one as its three arrays and its shape."""
+    parts: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if isinstance(array, np.ndarray):
+            parts[name] = array
+            continue
+        own = {"data": array.data, "indices": array.indices, "indptr": array.indptr, "shape": np.array(array.shape)}
+        parts |= {f"{name}.{part}": value for part, value in own.items()}
+    return parts
+
+
+def _arrays(content: bytes) -> dict[str, Any]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        read = {name: archive[name] for name in archive.files}
+    arrays: dict[str, Any] = {name: array for name, array in read.items() if "." not in name}
+    for name in {name.partition(".")[0] for name in read} - set(arrays):
+        parts = {part: read[f"{name}.{part}"] for part in ("data", "indices", "indptr")}
+        arrays[name] = formats.get("csr").build(parts, tuple(int(size) for size in read[f"{name}.shape"]))
+    for name, array in arrays.items():
+        values = array if isinstance(array, np.ndarray) else array.data
+        if not np.isfinite(values).all():
+            raise ValueError(f"the array {name} holds values that are not finite")
+    return arrays
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: NumPy's numbers and arrays, tuples and paths."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} cannot be kept in {ABOUT}")
