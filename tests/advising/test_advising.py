@@ -108,8 +108,11 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     assert 0.2 * AMPLE < spec.limits.seconds_sweep < 0.6 * AMPLE
     assert spec.contenders[0]["launch"] == "epoch"  # the likeliest first, and one of each side in two
     assert spec.contenders[1]["format"] == "dense"
-    assert answer.recommendation.verdict == "none"
-    assert answer.command == ""
+    found = answer.recommendation.time
+    assert (found.source, found.ratio.rounds) == ("predicted", 0)
+    assert found.ratio.high > 10 * found.ratio.low, "a prediction says little"
+    assert "predicted from the sizes, not measured" in str(answer.recommendation.headline)
+    assert answer.command.startswith("workbench train --dataset uniform")
 
 
 def test_another_density_is_looked_at_with_all_contenders_where_there_is_time_else_with_the_best_two():

@@ -115,7 +115,8 @@ def test_dense_held_as_csr_is_recommended_if_it_is_as_fast_and_smaller():
     level = replace(maker.HELD_AS_CSR, fixed=maker.DENSE_IN_CALLS.fixed, slope=0.0)
     came = recommend(at_own_density(0.1, (maker.DENSE, maker.DENSE_IN_CALLS, level, maker.IN_CALLS)))
     assert (came.verdict, came.settings["hold"], came.settings["launch"]) == ("dense", "csr", "epoch")
-    assert str(came.headline).startswith("Stay dense: dense (data held as CSR, epochs in one call), with 256 rows")
+    assert str(came.headline).startswith("Stay dense: it is 2")
+    assert str(came.grounds[0]).startswith("Take dense (data held as CSR, epochs in one call), with 256 rows a batch")
     (compared,) = [str(one) for one in came.grounds if "where a dense array needs" in str(one)]
     assert "it needs 54 MB where a dense array needs 100 MB" in compared
     assert any(str(one).startswith("Dense: held as CSR and made dense a batch at a time") for one in came.grounds)

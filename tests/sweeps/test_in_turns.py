@@ -1,5 +1,6 @@
 """Rounds that are measured by processes which live side by side: their rows, their limits, and when there are none."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_round_has_enough_after_as_many_turns_as_samples_are_asked_for():
 
 def test_time_that_others_compute_in_counts_for_no_limit_of_the_process(monkeypatch):
     now = Clock()
-    monkeypatch.setattr(trial, "time", SimpleNamespace(monotonic=now))
+    monkeypatch.setattr(trial, "time", SimpleNamespace(monotonic=now, perf_counter=time.perf_counter))
     answers, _ = waiting(started=0.0)
     for _ in range(3):
         now.now += 1000.0

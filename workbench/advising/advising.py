@@ -9,7 +9,7 @@ import hashlib
 import math
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,16 +19,20 @@ from workbench.advising.answer import Answer
 from workbench.advising.contenders import contenders, is_faithful
 from workbench.advising.source import suggested_model
 from workbench.analysis import cells
+from workbench.analysis.compare import PREDICTED
 from workbench.analysis.recommendation import Recommendation, recommend
 from workbench.data import Profile, profile
+from workbench.measure import memory
 from workbench.measure.rounds import ALONE
 from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE
 from workbench.sweeps.contents import Contents
-from workbench.sweeps.problem import is_synthetic, make_problem, parameters_of_file
+from workbench.sweeps.predicted import planned_row
+from workbench.sweeps.problem import Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate
+from workbench.sweeps.trial import settings_of
 
 # Names of the runs of advice, and of their folders.
 
@@ -103,6 +107,8 @@ SECONDS_START = 3.0
 """About what a run takes until its first trial is at work: libraries, and which cells there are."""
 RESERVE, SECONDS_RESERVE = 0.06, 2.0
 """Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
+SLOWDOWN_MOST = 4.0
+"""Beside many other programs the answer takes longer: at most so many times the reserve is left for it."""
 FIRST_SHARE = 0.6
 """Share of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
@@ -138,22 +144,23 @@ def advise(
     folder: str | Path | None = None,
     follow: Follow = wait,
     measure: Mapping[str, Any] | None = None,
+    seconds_spent: float = 0.0,
 ) -> Answer:
     """Advice on the data and the model that these settings of a cell name; the rest of the cell is what is chosen.
 
     Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
     batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
-    trains another model than dense. `seconds` are for everything; `measure` says how each trial is measured, as in a
-    spec. `SpecError` and `data.DataError` for what cannot be
+    trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over; `measure` says how
+    each trial is measured, as in a spec. `SpecError` and `data.DataError` for what cannot be
     trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
-    clock = _Clock(seconds)
-    fixed, profiled = _looked_at(_absolute(settings))
+    clock = _Clock(seconds, seconds_spent)
+    fixed, profiled, problem = _looked_at(_absolute(settings))
     folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(fixed)
     able = contenders(fixed, _devices(settings.get("device")), lazy)
-    advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}))
+    advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}), problem)
     advising.race()
     if not advising.is_stopped:
         advising.look_around()
@@ -181,16 +188,18 @@ def _devices(asked: str | None) -> tuple[str, ...]:
     return ("cpu", "cuda") if devices.probe().present else ("cpu",)
 
 
-def _looked_at(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile]:
-    """The settings with the model, and the profile of the data; what cannot be trained on is told here."""
+def _looked_at(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile, Problem]:
+    """The settings with the model, the profile of the data, and both as they are trained on.
+
+    What cannot be trained on is told here.
+    """
     validate({"name": "advise", "axes": settings})
     dataset = settings["dataset"]
     loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _loaded(settings)
     settings = {"model": suggested_model(loaded), **settings}
     if reason := grid.why_dropped(Cell(**settings)):
         raise SpecError(reason)
-    make_problem(Cell(**settings))
-    return settings, profile(loaded)
+    return settings, profile(loaded), make_problem(Cell(**settings))
 
 
 def _loaded(settings: Mapping[str, Any]) -> data.Dataset:
@@ -198,10 +207,17 @@ def _loaded(settings: Mapping[str, Any]) -> data.Dataset:
 
 
 class _Clock:
-    """Clock of what is left of the budget."""
+    """Clock of what is left of the budget, of which `spent` seconds are over already."""
 
-    def __init__(self, budget: float) -> None:
-        self.budget, self.start = budget, time.monotonic()
+    def __init__(self, budget: float, spent: float = 0.0) -> None:
+        self.budget, self.start = budget, time.monotonic() - spent
+        self._cpu_start, self._wall_start = time.process_time(), time.monotonic()
+
+    @property
+    def slowdown(self) -> float:
+        """How many times as long work of this process has taken as its processor time: beside other programs > 1."""
+        worked = time.process_time() - self._cpu_start
+        return max((time.monotonic() - self._wall_start) / max(worked, 1e-3), 1.0) if worked > 0.1 else 1.0
 
     @property
     def spent(self) -> float:
@@ -234,18 +250,21 @@ class _Advising:
         follow: Follow,
         lazy: bool,
         measure: dict[str, Any],
+        problem: Problem,
     ) -> None:
+        self.problem = problem
         self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
         self.measure = {"race": True, "roofs": False, **measure}
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
         self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
         here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
         self.contenders = [{**one, **here} for one in able[: affordable(self.first_share * clock.left)]]
-        self.seconds_reserve = min(RESERVE * clock.budget, SECONDS_RESERVE)
+        usual = min(RESERVE * clock.budget, SECONDS_RESERVE)
+        self.seconds_reserve = min(usual * min(clock.slowdown, SLOWDOWN_MOST), clock.left / 3)
         self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.contenders, 0.0)
         self.by_key: dict[str, Cell] = {}
-        self.is_stopped, self.seconds_compiled = False, 0.0
+        self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
     def race(self) -> None:
         """All contenders on the data as it is."""
@@ -263,9 +282,14 @@ class _Advising:
         known = self.recommended()
         if known.time is None:
             return
+        if self.is_cut and (known.time.verdict == "undecided" or known.time.source == PREDICTED):
+            self._run("Racing on", self.contenders, self.clock.left)
+            return
         both = [
             row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] in cells.NUMBERED
         ]
+        if not both:
+            return
         named = [_contender(self.by_key[row["key"]]) for row in both if row["key"] in self.by_key]
         each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
@@ -314,7 +338,7 @@ class _Advising:
         state: Progress = run_folder.read(self.folder)
         if state.state == "failed":
             raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
-        self.is_stopped = state.state == "stopped"
+        self.is_stopped, self.is_cut = state.state == "stopped", bool(state.message)
         self.seconds_compiled += state.seconds_compiled
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
@@ -327,15 +351,33 @@ class _Advising:
                 "measure": self.measure,
                 "limits": {
                     "seconds_sweep": max(seconds, 1.0),
+                    "seconds_end": max(self.clock.left - self.seconds_reserve, 1.0),
                     "seconds_cell": seconds_cell,
                 },
             }
         )
 
     def recommended(self) -> Recommendation:
-        """Recommendation from the rows so far."""
+        """Recommendation from the rows so far; what has none is predicted from the sizes of the data."""
         accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
-        return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted, self.density)
+        rows = run_folder.rows(self.folder)
+        timed = {row["key"] for row in rows if row["status"] in cells.NUMBERED}
+        planned = self._planned(self.by_key.keys() - timed)
+        rows = [_completed(row, planned.pop(row["key"], {})) for row in rows] + [
+            store.new_row(**row) for row in planned.values()
+        ]
+        return recommend(store.frame(rows), lambda row: row["key"] in accepted, self.density)
+
+    def _planned(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Columns of the cells of these keys as they are known without a trial; those of other data are left out."""
+        limit = 0.8 * memory.available_bytes()
+        able = {
+            key: cell for key in keys if (cell := self.by_key[key]).density == self.density and cell.device == "cpu"
+        }
+        return {
+            key: settings_of(cell) | {"key": key, "round": 0, "run": ""} | planned_row(cell, self.problem, limit)
+            for key, cell in able.items()
+        }
 
     def answer(self, profiled: Profile) -> Answer:
         """The answer that the rows give."""
@@ -352,6 +394,13 @@ class _Advising:
             self.is_stopped,
             self.seconds_compiled,
         )
+
+
+def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a trial that has no time, with what is known without one; any other row as it is."""
+    if row["status"] in cells.NUMBERED:
+        return row
+    return row | {name: value for name, value in planned.items() if row[name] is None}
 
 
 def _contender(cell: Cell) -> dict[str, Any]:

@@ -193,9 +193,9 @@ def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple
     )
     best = _standing(sparse) if first is None else rows[first]
     base = _standing(dense) if against is None else rows[against]
-    if first is not None and against is None and base is not None and (ratio := least_of_dense(base, best, measure)):
-        return Contest(None, best, base, ratio.verdict, ratio, source=BOUNDED), {}
-    if first is None or against is None or not share_a_run(found, first, against):
+    if first is None or against is None:
+        return _of_unmeasured(sparse, dense, best, base, measure), {}
+    if not share_a_run(found, first, against):
         return _without_ratio(best, base), {}
     judged = _judged(best, base, ratio_between(base, best, measure))
     if judged.verdict != "sparse":
@@ -212,11 +212,43 @@ def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple
     return judged._replace(level=tuple(level)), ratios
 
 
+def _of_unmeasured(
+    sparse: Sequence[Row], dense: Sequence[Row], best: Row | None, base: Row | None, measure: str
+) -> Contest:
+    """A contest in time of which a side was not measured: from a bound or a prediction, if there is one."""
+    if best is None or base is None:
+        return _without_ratio(best, base)
+    timed = [
+        row if trials_of(row, measure, "") else fastest_predicted(side) for row, side in ((best, sparse), (base, dense))
+    ]
+    bound = least_of_dense(base, best, measure)
+    if all(row is not None for row in timed) and measure == "seconds_step":
+        first, against = timed
+        ratio = posterior((), {0: against[PREDICTION], 1: first[PREDICTION]}).ratio(0, 1)
+        if bound is None or ratio.low > bound.low:
+            why = HOLDS_ONE if ratio.verdict == "undecided" else ""
+            return Contest(None, first, against, ratio.verdict, ratio, why, source=PREDICTED)
+    if bound is not None:
+        return Contest(None, best, base, bound.verdict, bound, source=BOUNDED)
+    return _without_ratio(best, base)
+
+
+def fastest_predicted(rows: Iterable[Row]) -> Row | None:
+    """The row of least predicted time of those that might have been measured; None if nothing is predicted of them."""
+    able = [row for row in rows if row["status"] in UNTRIED and known(row.get(PREDICTION))]
+    return min(able, key=lambda row: float(row[PREDICTION]), default=None)
+
+
 def posterior_of(rows: Sequence[Row], measure: str) -> Posterior:
-    """The posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with."""
+    """The posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
+
+    The predicted seconds of a step are the prior of those that were measured.
+    """
     trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
     noise = next(((row["deviation"], row["freedom"]) for row in rows if known(row.get("deviation"))), None)
-    return posterior(trials, scatter=Scatter(*noise) if noise else None)
+    predicted = {trial.candidate: known(rows[trial.candidate].get(PREDICTION)) for trial in trials}
+    is_predicted = measure == "seconds_step" and all(predicted.values())
+    return posterior(trials, predicted if is_predicted else None, scatter=Scatter(*noise) if noise else None)
 
 
 def ratio_between(first: Row, second: Row, measure: str) -> Ratio | None:
@@ -245,8 +277,11 @@ def least_of_dense(dense: Row, sparse: Row, measure: str) -> Ratio | None:
     return Ratio(least, least, math.inf, 0, 0, 1.0) if least > 1 else None
 
 
-SIZED = (*cells.NUMBERED, "timeout")
-"""Statuses of rows with bytes, measured or predicted."""
+PREDICTION = "seconds_predicted"
+UNTRIED = ("timeout", "stopped", "skipped")
+"""Statuses of rows that were not measured, or not to the end, for want of time."""
+SIZED = ((*cells.NUMBERED, "timeout"), UNTRIED, ("memory",))
+"""Statuses of rows with bytes, measured or by formula, the first of which that a side has stand for it."""
 OFF, BYTES_OFF = 0.1, 8e6
 """How far a measured peak may be from the predicted bytes: a share and bytes."""
 BYTES_A_SECOND = 1e11
@@ -263,8 +298,7 @@ def _judged(sparse: Row, dense: Row, ratio: Ratio | None) -> Contest:
 
 def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
     known_of = [
-        [(row, interval) for row in side if row["status"] in SIZED and (interval := _size(row, measure))]
-        for side in (sparse, dense)
+        next(filter(None, (_sizes(side, measure, statuses) for statuses in SIZED)), []) for side in (sparse, dense)
     ]
     if not all(known_of):
         best, base = (
@@ -286,12 +320,18 @@ def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tup
     return found._replace(level=tuple(level)), ratios
 
 
+def _sizes(rows: Sequence[Row], measure: str, statuses: Sequence[str]) -> list[tuple[Row, Interval]]:
+    return [(row, interval) for row in rows if row["status"] in statuses and (interval := _size(row, measure))]
+
+
 def _size(row: Row, measure: str) -> Interval | None:
     """The bytes of a row; of one whose peak was not measured what the formulas of its arrays say, as far as they go."""
     interval = interval_of(row, measure)
     predicted = known(row.get("bytes_predicted"))
     if interval is None and predicted and measure == "bytes_peak":
-        interval = Interval(predicted, predicted * (1 - OFF) - BYTES_OFF, predicted * (1 + OFF) + BYTES_OFF, COMPUTED)
+        interval = Interval(
+            predicted, max(predicted * (1 - OFF) - BYTES_OFF, 1.0), predicted * (1 + OFF) + BYTES_OFF, COMPUTED
+        )
     return interval if interval and interval.value > 0 else None
 
 

@@ -12,7 +12,7 @@ from scipy import special
 
 from workbench.analysis import words
 from workbench.analysis.cells import Row
-from workbench.analysis.compare import BOUNDED, HOLDS_ONE, Contest
+from workbench.analysis.compare import BOUNDED, HOLDS_ONE, PREDICTED, Contest
 from workbench.analysis.words import Ratio
 from workbench.measure.posterior import SURE
 
@@ -39,6 +39,7 @@ BETTER = {"seconds_step": ("is", "faster"), "bytes_peak": ("needs", "less memory
 """How the better side is called in a measure: it "is 3 times faster", "needs 3 times less memory"."""
 BESIDE = "other programs were running"
 CUT = "was cut off when its time was out"
+BY_SIZES = "predicted from the sizes, not measured"
 
 
 def grade(one: Contest, measure: str) -> str:
@@ -55,11 +56,13 @@ def grade(one: Contest, measure: str) -> str:
         takes = "takes" if measure.startswith("seconds") else "needs"
         return f"dense {takes} {words.times(one.ratio)} as much, but {one.why}"
     if side:
-        return f"{side} {verb} probably {better}, {_value(one.ratio)} times ({percent(one.ratio.probability)})"
+        chance = f"{_value(one.ratio)} times ({percent(one.ratio.probability)})"
+        return f"{side} {verb} probably {better}, {chance}{_reserve_of_prediction(one)}"
     if not measure.startswith("seconds"):
         return f"the two need about the same memory ({span(one.ratio)})"
     cost = words.factor(max(cost_of("sparse", one.ratio), 1.01), 2)
-    return f"inconclusive: {span(one.ratio)}; choosing sparse costs at most {cost} times on average"
+    costs = f"choosing sparse costs at most {cost} times on average"
+    return f"inconclusive: {span(one.ratio)}; {costs}{_reserve_of_prediction(one)}"
 
 
 def amount(one: Contest) -> str:
@@ -80,7 +83,12 @@ def reserve(one: Contest) -> str:
     """Reason, in brackets after a space, why only a bound of the factor is known; "" if the factor is."""
     if one.source == BOUNDED:
         return f" ({'dense' if one.verdict == 'sparse' else 'sparse'} {CUT})"
-    return f" ({BESIDE})" if one.is_beside_others else ""
+    return _reserve_of_prediction(one) or (f" ({BESIDE})" if one.is_beside_others else "")
+
+
+def _reserve_of_prediction(one: Contest) -> str:
+    """Note, in brackets after a space, that no round has both sides; "" if one has."""
+    return f" ({BY_SIZES})" if one.source == PREDICTED and one.ratio is not None and not one.ratio.rounds else ""
 
 
 def estimate(ratio: Ratio) -> str:

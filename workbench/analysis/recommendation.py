@@ -14,9 +14,9 @@ from workbench import settings
 from workbench.analysis import cells, execution, told, words
 from workbench.analysis.best_of_all import beside_array, leader, smaller_than_array
 from workbench.analysis.cells import Row
-from workbench.analysis.compare import REMEDY, Contest, contest, ratio_between
+from workbench.analysis.compare import PREDICTION, REMEDY, Contest, contest, fastest_predicted, ratio_between
 from workbench.analysis.elsewhere import break_even, elsewhere
-from workbench.analysis.grades import Said, grade, keys_of
+from workbench.analysis.grades import Said, amount, grade, keys_of
 from workbench.analysis.intervals import values_of
 
 TIME, MEMORY = "seconds_step", "bytes_peak"
@@ -65,11 +65,15 @@ def recommend(
     groups = cells.groups(frame)
     own: list[list[Row]] = [[row for row in group.rows if row["density"] == density] for group in groups]
     leaders = {id(rows): first for rows in own if (first := leader(rows, accept))}
+    if not leaders:  # no trial had the time to end
+        leaders = {id(rows): first for rows in own if (first := fastest_predicted(filter(accept, rows)))}
     if not leaders:
         return _without_times([row for rows in own for row in rows])
     rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
     best = leaders[id(rows)]
-    time, memory = (_against(best, rows, accept, measure) for measure in (TIME, MEMORY))
+    time = _against(best, rows, accept, TIME)
+    best = leaders[id(rows)] = _of_better_side(best, time)
+    memory = _against(best, rows, accept, MEMORY)
     return Recommendation(
         time.verdict,
         _headline(best, time, memory),
@@ -83,8 +87,16 @@ def recommend(
 
 
 def seconds_a_row(row: Row) -> float:
-    """Seconds of a step by rows of its batch: what an epoch takes, by rows of the data."""
-    return row[TIME] / row["batch_rows"]
+    """Seconds of a step by rows of its batch, predicted ones of a row that was not measured."""
+    return (row[TIME] or row[PREDICTION]) / row["batch_rows"]
+
+
+def _of_better_side(best: Row, time: Contest) -> Row:
+    """The row of the other side if that is better by the contest, since only the leader's side was measured."""
+    side = time.likely or time.verdict
+    other = {"sparse": time.sparse, "dense": time.dense}.get(side)
+    is_other = other is not None and cells.is_dense(best) != cells.is_dense(other)
+    return other if other is not None and is_other else best
 
 
 def _chosen(own: Sequence[list[Row]], leaders: dict[int, Row]) -> list[Row]:
@@ -111,31 +123,40 @@ def _most_measured(rows: list[Row]) -> list[Row]:
 
 
 def _headline(best: Row, time: Contest, memory: Contest) -> Said:
-    """Say what to do, with which configuration and batch, how much better it is, and how sure that is."""
-    what = f"{words.line(best)}, with {best['batch_rows']:,} rows a batch"
+    """Say which side to take, by how much it is better in time and memory, and how sure that is."""
     keys = keys_of(time.sparse, time.dense)
     side = "dense" if cells.is_dense(best) else "sparse"
     if time.ratio is None:
-        return Said(f"{_advice(side, time)} {what}{_alone(time)}.", keys)
-    saves = "; it needs less memory" if side == "sparse" != time.verdict and memory.verdict == "sparse" else ""
-    return Said(f"{_advice(side, time)} {what}. In time {grade(time, TIME)}{saves}.", keys)
+        return Said(f"{_advice(side, time)}{_alone(time)}.", keys)
+    said = grade(time, TIME)
+    said = f"it{said.removeprefix(side)}" if said.startswith(side) else said
+    return Said(f"{_advice(side, time)}: {said}{_memory_beside(side, memory)}.", keys)
 
 
 def _advice(side: str, time: Contest) -> str:
     """Side to take, as sure as it is."""
     if time.verdict == side:
-        return "Go sparse:" if side == "sparse" else "Stay dense:"
+        return "Go sparse" if side == "sparse" else "Stay dense"
     if time.likely == side:
-        return f"Probably {side}:"
-    return "Either side will do, take" if time.verdict == "level" else "Nothing is sure, take"
+        return f"Probably {side}"
+    if time.verdict == "level":
+        return f"Either side will do, take {side}"
+    return f"Not decided, take {side} for now"
+
+
+def _memory_beside(side: str, memory: Contest) -> str:
+    """Memory of the side to take, to go on a headline about its time; empty if the two need about the same."""
+    if memory.verdict not in ("sparse", "dense"):
+        return ""
+    return f"; it needs {amount(memory)} {'less' if memory.verdict == side else 'more'} memory"
 
 
 def _alone(time: Contest) -> str:
     """Reason why the other side of a recommended one has no time, as it goes on a sentence."""
     other = time.dense if time.verdict == "sparse" else time.sparse
     if time.verdict in ("sparse", "dense") and other is not None:
-        return f"; {told.did_not(other)}"
-    return f"; {time.why}" if time.why else ""
+        return f": {told.did_not(other)}"
+    return f": {time.why}" if time.why else ""
 
 
 def _grounds(
@@ -146,6 +167,8 @@ def _grounds(
     accept: Callable[[Row], bool],
     leaders: dict[int, Row],
 ) -> Iterable[Said]:
+    what = f"Take {words.line(best)}, with {best['batch_rows']:,} rows a batch"
+    yield Said(f"{what}{_count_of_rounds(time)}.", keys_of(best))
     for found, measure in ((time, TIME), (memory, MEMORY)):
         yield Said(told.sentence(found, measure), keys_of(found.sparse, found.dense))
     if executed := execution.of_contest(time, rows, TIME):
@@ -156,6 +179,14 @@ def _grounds(
     batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
     if len(batches) > 1:
         yield _of_batches(best, batches)
+
+
+def _count_of_rounds(time: Contest) -> str:
+    """What the answer in time is from, to go on a sentence; empty if a side has no number."""
+    if time.ratio is None or not time.ratio.rounds:
+        return ""
+    beside = f", {time.ratio.disturbed} beside other programs" if time.ratio.disturbed else ""
+    return f"; it was measured in {words.plural(time.ratio.rounds, 'round')} with the other side{beside}"
 
 
 def _of_holding(best: Row, rows: Sequence[Row]) -> Iterable[Said]:

@@ -70,7 +70,8 @@ def _gains(first: Contest, last: Contest, measure: str) -> str:
     peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak"
     what = "a step" if measure.startswith("seconds") else peak
     instead = f" instead of {more}" if more else ""
-    gain = f"{less} {what}{instead}, {amount(first)} {MEASURES[measure][2]}{reserve(first)}"
+    lead = f"{less} {what}{instead}, " if less else ""
+    gain = f"{lead}{amount(first)} {MEASURES[measure][2]}{reserve(first)}"
     return gain if first is last else f"{gain},{at(first)}; {amount(last)}{at(last)}"
 
 
@@ -88,7 +89,10 @@ def _level(stretch: Sequence[Contest]) -> str:
 def _open(one: Contest, measure: str, several: bool) -> str:
     """Tell, if neither surely wins, how likely a side is, and what both take."""
     sparse, dense, _ = one.known
-    sides = " and ".join(f"{words.line(row)} takes {words.measured_quantity(row, measure)}" for row in (sparse, dense))
+    quantities = ((row, words.measured_quantity(row, measure) or "was not measured") for row in (sparse, dense))
+    sides = " and ".join(
+        f"{words.line(row)} {'' if said.startswith('was') else 'takes '}{said}" for row, said in quantities
+    )
     here, there = (at(one), " there") if several and one.density else ("", "")
     todo = f" To decide it: {REMEDY[one.why]}." if one.why and not one.likely else ""
     return f"{grade(one, measure)}{here}: {sides}{there}.{todo}"

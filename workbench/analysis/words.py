@@ -115,6 +115,8 @@ def _roughly(value: float, tell: Tell) -> str:
 def measured_quantity(row: Mapping[str, Any], measure: str) -> str:
     """Format a measured value of a row, with unit and the digits that its interval allows; empty without a number."""
     known = interval_of(row, measure)
+    if known is None and measure == "bytes_peak" and row["status"] not in ("ok", "disturbed"):
+        known = interval_of(row, "bytes_predicted")  # by formula, of what was not measured
     if known is None:
         return ""
     tell: Tell = lambda value, digits=3: quantity(value, measure, digits)  # noqa: E731

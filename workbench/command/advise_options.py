@@ -35,15 +35,20 @@ def advise(
         ),
     ] = None,
     json: data_commands.Json = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the keys of the records that each sentence rests on.")
+    ] = False,
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
     from workbench.command import advising
 
     files = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-    answer = advising.advise(source, files, given, seconds, lazy, run, json)
+    answer = advising.advise(source, files, given, seconds, lazy, run, json, verbose)
     if answer.is_stopped:
         exits.interrupted(ctx, "Stopped")
+    if answer.recommendation.verdict == "none":
+        raise typer.Exit(exits.WRONG_INPUT)
 
 
 def bench_advise(

@@ -14,7 +14,7 @@ from rich.text import Text
 from workbench import advising as advice
 from workbench.advising import Answer
 from workbench.analysis.recommendation import Said
-from workbench.command import terminal
+from workbench.command import exits, terminal
 from workbench.command.data_source import settings_told
 from workbench.command.training import as_options
 from workbench.sweeps.progress import Progress as RunProgress
@@ -32,17 +32,20 @@ def advise(
     lazy: bool,
     folder: Path | None,
     as_json: bool,
+    is_verbose: bool = False,
 ) -> Answer:
     """Look at the data, measure, show the answer; `files` say how the data is read, `given` what is fixed."""
     settings = settings_told(source, **files) | {name: value for name, value in given.items() if value}
     try:
-        answer = advice.advise(settings, seconds, lazy=lazy, folder=folder, follow=follow)
+        answer = advice.advise(
+            settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=exits.seconds_spent()
+        )
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
     if as_json:
         print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
     else:
-        show(answer)
+        show(answer, is_verbose)
     return answer
 
 
@@ -69,22 +72,25 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
         terminal.watch(folder, show_spent)
 
 
-def show(answer: Answer) -> None:
-    """The answer in a terminal: the headline, its grounds, what would change it, the command."""
+def show(answer: Answer, is_verbose: bool = False) -> None:
+    """The answer in a terminal: the headline, its grounds, what would change it, the command.
+
+    Keys of the cells that a sentence rests on are shown to those who ask for them.
+    """
     told = answer.recommendation
     terminal.console.print(Panel(Text(told.headline.text), title="Recommended", title_align="left"))
     for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
         if sentences:
             terminal.console.print(heading, style="bold")
             for said in sentences:
-                terminal.console.print(Padding(_line(said), (0, 0, 0, 2)))
+                terminal.console.print(Padding(_line(said, is_verbose), (0, 0, 0, 2)))
     if answer.command:
         terminal.console.print("Train it with", style="bold")
         terminal.console.print(f"  {answer.command}", markup=False, highlight=False, soft_wrap=True)
     terminal.console.print(answer.spent, markup=False, highlight=False, soft_wrap=True)
 
 
-def _line(said: Said) -> Text:
+def _line(said: Said, is_verbose: bool) -> Text:
     """A sentence, and the cells that it rests on."""
-    keys = " ".join(key[:SHOWN_KEY] for key in said.keys)
+    keys = " ".join(key[:SHOWN_KEY] for key in said.keys) if is_verbose else ""
     return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,22 @@ def _as_options(text: str) -> str:
     return re.sub(given, lambda match: f"--reading {match[1]}={match[2].strip(chr(39)).lower()}", text)
 
 
+_is_own_process = False
+
+
+def seconds_spent() -> float:
+    """Seconds since this process began, where it began for a command: reading libraries takes its time, too."""
+    if not _is_own_process:
+        return 0.0
+    import psutil
+
+    return max(time.time() - float(psutil.Process().create_time()), 0.0)
+
+
 def run(app: typer.Typer) -> None:
     """Run the command line; the process ends with the status of its command."""
+    global _is_own_process
+    _is_own_process = True
     try:
         app()
     except Exception as error:
@@ -109,3 +124,5 @@ def run(app: typer.Typer) -> None:
             raise
         typer.secho(f"workbench: {text_of(error)}", fg="red", err=True)
         sys.exit(status)
+    finally:
+        _is_own_process = False

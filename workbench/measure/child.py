@@ -53,7 +53,22 @@ def serve(connection: Connection, work: str, request: str, environment: Mapping[
     answers = getattr(importlib.import_module(module), function)
     place = connection.fileno()
     with open(place, "wb", closefd=False) as pipe, open(place, "rb", closefd=False) as orders:
+        _pipes.append(pipe)
         _answer(answers(json.loads(request)), pipe, orders)
+
+
+_pipes: list[IO[bytes]] = []
+"""The pipe of this process to its parent, if it serves one."""
+
+
+def tell(answer: Mapping[str, Any]) -> None:
+    """Send an answer between those that the work yields, from inside of it; nothing in a process that serves nobody.
+
+    Call it on the thread that does the work: two answers at once would be mixed.
+    """
+    for pipe in _pipes:
+        pipe.write(json.dumps(answer).encode() + b"\n")
+        pipe.flush()
 
 
 def _answer(work: Generator[dict[str, Any], Any, None], pipe: IO[bytes], orders: IO[bytes]) -> None:

@@ -47,7 +47,7 @@ FREEDOM = 6.0
 """Degrees of freedom that the usual standard deviation counts as."""
 FLOOR = 0.01
 """The least standard deviation of a log ratio that is believed."""
-DRAWS = 2_000
+DRAWS = 4_000
 """Draws that an expected loss is averaged over: its own error is below a tenth of the loss."""
 
 
@@ -178,8 +178,9 @@ class Posterior:
         random = np.random.default_rng(0)
         values, vectors = np.linalg.eigh(self.covariance)  # which may have none in some direction, but for rounding
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        scale = np.sqrt(self.freedom / random.chisquare(self.freedom, size=(DRAWS, 1)))
-        return self.mean + scale * (random.standard_normal((DRAWS, len(self.names))) @ root.T)
+        scale = np.tile(np.sqrt(self.freedom / random.chisquare(self.freedom, size=(DRAWS // 2, 1))), (2, 1))
+        half = random.standard_normal((DRAWS // 2, len(self.names)))
+        return self.mean + scale * (np.vstack([half, -half]) @ root.T)  # antithetic: the mean of the draws is exact
 
     def losses(self, names: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
         """Expected loss of choosing each of these candidates, by default of all: 0.01 if it takes 1 % too long.

@@ -56,6 +56,7 @@ what sets them (by: stream, gather, instructions, operations), bytes and bytes_g
         seconds_update number optimizer, mean seconds a step
         seconds_graph number scores, loss and update where they are one launch, mean seconds a step
         seconds_batches number scores, loss, gradient and update where an epoch is few calls, mean seconds a step
+        seconds_predicted number seconds of a step by the sizes of its batch, not measured; null if no formula is known
         bytes_predicted integer bytes by the formulas of the formats
         bytes_held integer bytes of the arrays held
         bytes_peak integer most that the trial's process owned above its start, bytes; to schema 2 bytes_peak_resident

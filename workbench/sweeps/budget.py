@@ -1,5 +1,6 @@
 """Budget of a sweep: what it has taken, and whether a trial still ends in time."""
 
+import math
 import time
 from typing import Any, final
 
@@ -58,6 +59,8 @@ SECONDS_COMPILE = 900.0
 """What compiling the code of a trial may take; it is kept when it is done, and would be lost if that were ended."""
 SECONDS_LEAST = 3.0
 """What a trial may take however little is left: enough for arrays in memory and some steps."""
+END_SHARE, END_SECONDS = 1.05, 0.5
+"""The trial at work is ended at so many times the budget, and so many seconds later."""
 LEAST_OF_RACE = 2
 """Trials of a race that are done whatever they take: one of each side."""
 
@@ -66,14 +69,16 @@ LEAST_OF_RACE = 2
 class Budget:
     """Seconds of a sweep from the moment that it was asked for, some `seconds_before` its supervisor was there.
 
-    A round is never cut, since the half of one tells nothing; in a race it tells who is far behind, so there no trial
-    is begun that would end too late: one takes what that cell took last, and its first one the mean of all.
+    No round is begun when they are over. In a race no trial is begun that would end too late: one takes what that cell
+    took last, and its first one the mean of all. What is at work at `end`, by `time.monotonic`, is ended.
     """
 
     def __init__(self, spec: Spec, seconds_before: float = 0.0) -> None:
         self.most, self.is_race = spec.limits.seconds_sweep, spec.measure.race
         self.seconds_cell = spec.limits.seconds_cell
         self._started = time.monotonic() - seconds_before
+        seconds_end = math.inf if self.most is None else END_SHARE * self.most + END_SECONDS
+        self.end = self._started + (spec.limits.seconds_end or seconds_end)
         self._lasted: dict[str, float] = {}
 
     @property
@@ -108,10 +113,14 @@ class Budget:
 
 @final
 class TrialClock:
-    """The seconds of one trial against what it may take, `most`; those of compiling and of rests are apart."""
+    """The seconds of one trial against what it may take, `most`; those of compiling and of rests are apart.
 
-    def __init__(self, most: float) -> None:
-        self.most = most
+    Nothing lasts longer than to `end`, by `time.monotonic`. `known` are columns that the trial has told so far.
+    """
+
+    def __init__(self, most: float, end: float = math.inf) -> None:
+        self.most, self.end = most, end
+        self.known: dict[str, Any] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -145,6 +154,8 @@ class TrialClock:
     @property
     def why_end(self) -> dict[str, Any]:
         """The columns of an end for time, or nothing."""
+        if time.monotonic() > self.end:
+            return {"status": "stopped", "reason": "The budget was out while this trial ran."}
         if self._since is not None:
             return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")
         return child.why_too_long(self.started + self.compiling, self.most, "seconds_cell")

@@ -37,7 +37,7 @@ class _Candidate:
 
     def __init__(self, supervisor: "Supervisor", task: Task) -> None:
         self.supervisor, self.task = supervisor, task
-        self.clock = TrialClock(supervisor.budget.seconds_trial)
+        self.clock = TrialClock(supervisor.budget.seconds_trial, supervisor.budget.end)
         self.living: Living | None = None
         self.bytes = 0
         """Predicted bytes of its arrays."""
@@ -46,10 +46,7 @@ class _Candidate:
         """Start it, and let it do all that comes before its first turn; `bytes_beside` are those of the others."""
         child = self.supervisor.start(self.task, self.clock, in_turns=True, bytes_beside=bytes_beside)
         self.living = Living(child, lambda: self.supervisor.why_end(child, self.clock), self.supervisor.beat)
-        while "stage" in (answer := self._checked(self.living.next())):
-            self.clock.enter(answer["stage"])
-            self.supervisor.enter(answer["stage"])
-        self.bytes = answer["bytes"]
+        self.bytes = self._final(self.living.next())["bytes"]
         self.clock.rest()
 
     def begin(self, task: Task) -> None:
@@ -62,9 +59,16 @@ class _Candidate:
         """The answer to an order; `Ended` where the process ends instead."""
         assert self.living is not None, "it was started"
         self.clock.resume()
-        answer = self._checked(self.living.do(order))
+        answer = self._final(self.living.do(order))
         self.clock.rest()
         return answer
+
+    def _final(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The answer that is none of those which only tell how far it is; the next one if this is one of them."""
+        assert self.living is not None, "it was started"
+        while self.supervisor.is_told(answer, self.clock):
+            answer = self.living.next()
+        return self._checked(answer)
 
     @staticmethod
     def _checked(answer: dict[str, Any]) -> dict[str, Any]:

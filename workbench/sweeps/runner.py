@@ -340,7 +340,7 @@ class Supervisor:
         """Say that the time that the sweep may take is over, which ends it."""
         more = self.state.total_most - self.state.done
         self.state.message = (
-            f"The budget seconds_sweep = {self.budget.most:g} s is out; up to {more} more trials would sharpen the "
+            f"The budget of {self.budget.most:g} s is out; up to {more} more trials would sharpen the "
             "answer. Start the sweep again to go on."
         )
 
@@ -388,7 +388,7 @@ class Supervisor:
     def try_once(self, task: Task) -> dict:
         """The row of one trial in a fresh process."""
         self.tell_of([task])
-        clock = TrialClock(self.budget.seconds_trial)
+        clock = TrialClock(self.budget.seconds_trial, self.budget.end)
         return self.completed(task, self.row_of_child(task, clock), clock, task.round)
 
     def tell_of(self, tasks: Sequence[Task]) -> None:
@@ -413,8 +413,8 @@ class Supervisor:
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
         """The row of a child, or of its end, with all that the child does not know; what it took is counted."""
-        row = settings_of(task.cell) | row
-        compiled, measured = row.pop("seconds_compiled", 0.0), row.pop("seconds_measured", None)
+        row = settings_of(task.cell) | clock.known | row
+        compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
         lasted = clock.seconds - compiled
         if process == task.round:  # later rounds of the same process take less than the first of the next one will
             self.budget.lasted(task.key, lasted)
@@ -432,13 +432,22 @@ class Supervisor:
         try:
             with self.start(task, clock) as trial:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
-                    if "stage" not in answer:
+                    if not self.is_told(answer, clock):
                         return answer
-                    clock.enter(answer["stage"])
-                    self.enter(answer["stage"])
                 return ends.row_of(0, trial.watch)
         except child.Ended as ended:
             return ended.row
+
+    def is_told(self, answer: dict, clock: TrialClock) -> bool:
+        """Whether an answer only tells how far a trial is; what it tells is noted."""
+        if "known" in answer:
+            clock.known = answer["known"]
+        elif "stage" in answer:
+            clock.enter(answer["stage"])
+            self.enter(answer["stage"])
+        else:
+            return False
+        return True
 
     def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
         """The status and reason to end a child for, or nothing."""

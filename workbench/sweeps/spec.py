@@ -160,8 +160,8 @@ class Limits(pydantic.BaseModel):
     """Limits of one trial, and of the whole sweep.
 
     `seconds_cell` are those of a trial after its code is compiled. `bytes_cell` None is 80 % of the memory available
-    when the sweep starts. After `seconds_sweep`, where it is given, no round is begun, and of a race no trial that
-    would end later.
+    when the sweep starts. After `seconds_sweep`, also called `budget`, no round is begun, and of a race no trial that
+    would end later; the trial at work is ended at `seconds_end`, whatever it does, by default soon after the budget.
     """
 
     model_config = TYPED
@@ -169,6 +169,17 @@ class Limits(pydantic.BaseModel):
     seconds_cell: Annotated[float, pydantic.Field(gt=0)] = 120.0
     bytes_cell: Positive | None = None
     seconds_sweep: Annotated[float, pydantic.Field(gt=0)] | None = None
+    seconds_end: Annotated[float, pydantic.Field(gt=0)] | None = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """Take `budget` for `seconds_sweep`."""
+        if not isinstance(given, dict) or "budget" not in given:
+            return given
+        if "seconds_sweep" in given:
+            raise ValueError("budget and seconds_sweep are the same limit; expected one of the two")
+        return {"seconds_sweep" if name == "budget" else name: value for name, value in given.items()}
 
 
 def _name_of_folder(name: str) -> str:

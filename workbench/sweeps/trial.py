@@ -16,10 +16,10 @@ import numpy as np
 import threadpoolctl
 
 from kernels import devices, threads
-from kernels.private.of_numba_events import timed_compiling
+from kernels.private.of_numba_events import watched_compiling
 from kernels.sessions import bytes_asked
 from workbench import data, formats, models, optimizers, settings
-from workbench.measure import blas, machine, memory
+from workbench.measure import blas, child, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
 from workbench.measure.meters import Meters
 from workbench.measure.rounds import NUMBER
@@ -27,6 +27,7 @@ from workbench.measure.sentinel import Sentinel
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import check_step
 from workbench.sweeps.grid import predicted_bytes, setup_of, threads_of
+from workbench.sweeps.predicted import seconds_of, unfit
 from workbench.sweeps.problem import Problem, columns_of_data, drawn_for, make_problem, targets
 from workbench.sweeps.sources import kernels_of
 from workbench.sweeps.spec import Cell, Measure
@@ -40,14 +41,13 @@ def warm_kernels(cell: Cell) -> dict[str, float]:
     """Load or compile every kernel the cell uses, on one and on all threads.
 
     What that takes in time and memory is the library's, not the training's; both are read apart. Gives the column
-    seconds_compile, and seconds_compiled, which of it went into code that this machine had not kept.
+    seconds_compile.
     """
-    start, compiled = time.perf_counter(), list[float]()
-    with timed_compiling(compiled.append):
+    start = time.perf_counter()
+    run_tiny(cell)
+    with threads.parallel():  # the same little work goes to all threads
         run_tiny(cell)
-        with threads.parallel():  # the same little work goes to all threads
-            run_tiny(cell)
-    return {"seconds_compile": time.perf_counter() - start, "seconds_compiled": sum(compiled)}
+    return {"seconds_compile": time.perf_counter() - start}
 
 
 def run_tiny(cell: Cell) -> None:
@@ -219,6 +219,8 @@ class Timing:
         return event.seconds
 
 
+MEASURING = "measuring"
+"""The stage of a trial in which its steps are timed, and its memory is watched."""
 ENDS_AT = 0.9
 """Share of the time it may take after which a trial ends by itself."""
 
@@ -229,7 +231,8 @@ def answers(request: dict) -> Generator[dict, dict, None]:
     `request` has cell, measure and bytes_limit. It may have seconds_limit, so long after `started` (`time.monotonic`)
     it ends with what it has reached; for device cuda gpu, what was found there before; and in_turns, for `take_turns`,
     with bytes_beside, what the others take: where there is no room for all the only answer is {"no_room": True}.
-    Errors become rows with a reason.
+    Errors become rows with a reason. Between these, compiling is told as a stage whenever it happens, and what is known
+    of the data as {"known": columns} before anything takes long: the row of a trial that is ended has these.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -244,9 +247,11 @@ def answers(request: dict) -> Generator[dict, dict, None]:
             trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
             trial.started = request.get("started", trial.started)
             trial.bytes_beside = request.get("bytes_beside", 0)
-            for stage in trial.prepare():
-                yield {"stage": stage}
-            yield from trial.take_turns() if request.get("in_turns") else trial.take_all()
+            with watched_compiling(trial.is_compiling, trial.has_compiled):
+                for stage in trial.prepare():
+                    trial.stage = stage
+                    yield {"stage": stage}
+                yield from trial.take_turns() if request.get("in_turns") else trial.take_all()
     except NoRoom:
         yield {"no_room": True}
         return
@@ -289,6 +294,23 @@ class _Trial:
         self.on_device = cell.device == "cuda"
         self.seconds_measured, self.seconds_limit, self.bytes_beside = 0.0, math.inf, 0
         self.started, self.sentinel = time.monotonic(), Sentinel()
+        self.stage, self.seconds_compiled, self.bytes_before = "", 0.0, 0
+
+    def is_compiling(self) -> None:
+        """Say that code is compiled from now on."""
+        self.bytes_before = memory.owned_bytes()
+        child.tell({"stage": COMPILING})
+
+    def has_compiled(self, seconds: float) -> None:
+        """Leave the time and memory of compiling out of all limits and columns; say that the stage goes on."""
+        self.seconds_compiled += seconds
+        if self.stage != COMPILING:
+            self.started += seconds
+        if self.stage == MEASURING:
+            memory.give_back()
+            self.baseline += max(memory.owned_bytes() - self.bytes_before, 0)
+            memory.reset_peak()
+        child.tell({"stage": self.stage})
 
     def prepare(self) -> Iterator[str]:
         """Do what comes before the clock; each stage is named before it begins."""
@@ -303,7 +325,7 @@ class _Trial:
         self.baseline += sum(map(formats.nbytes, (part for part in self.held_out if is_in_memory(part))))
         self.check(self.run)
         self.watch_device(self.run)
-        yield "measuring"
+        yield MEASURING
 
     def take_all(self) -> Iterator[dict]:
         """Time the steps in one go, then train the epochs asked for."""
@@ -349,7 +371,6 @@ class _Trial:
             self.row["seconds_measured"] = timing.seconds_taken
         self.conclude()
         row = dict(self.row)
-        self.row["seconds_compiled"] = 0.0  # by the first round alone
         self.started = time.monotonic()
         timing.begin(self.seconds_left())
         return row
@@ -366,6 +387,7 @@ class _Trial:
         """Fill the columns of a trial that has all that it needs."""
         versions = machine.versions() | self.row.get("versions", {})
         self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.mended() or None}
+        self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
         self.row |= {"status": "ok", "reason": ""}
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
@@ -387,7 +409,9 @@ class _Trial:
         """
         problem = make_problem(self.cell)
         self.row |= columns_of_data(problem, self.cell, self.setup)
+        self.row["seconds_predicted"] = seconds_of(self.cell, self.row)
         self.predict_bytes(problem)
+        child.tell({"known": self.row})
         self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts))
 
     def predict_bytes(self, problem: Problem) -> None:
@@ -419,9 +443,8 @@ class _Trial:
         """Fill the column; end a trial whose parts are more than the limit."""
         self.row[column] = needed = sum(parts.values())
         if needed > limit:
-            largest = max(parts, key=parts.get)
-            reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {limit}."
-            raise TrialEnded("memory", reason, bytes_needed=needed, bytes_limit=limit)
+            known = unfit(parts, where, limit)
+            raise TrialEnded("memory", known.pop("reason"), **known)
 
     def check(self, run: Training) -> None:
         """The step that will be timed, against the reference; a wrong one is never timed."""
