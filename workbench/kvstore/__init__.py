@@ -1,8 +1,7 @@
-"""Weights by key, shared by several workers: gradients are pushed and summed, values or some of their rows pulled.
+"""Key-value store of weights shared by several workers: gradients are pushed and summed, values or rows are pulled.
 
-`Store` is what a module asks of a store; `LocalStore` keeps it on this machine, and one over a network implements the
-same. Rows that a worker reads of a row_sparse weight are pulled by number, so that nothing grows with the rows that no
-one touched.
+`Store` is the interface; `LocalStore` keeps values in this process, and stores over a network implement the same
+interface. Rows of a row_sparse weight are pulled by index, so that cost does not grow with unused rows.
 
 >>> import numpy as np
 >>> from workbench import formats

@@ -1,4 +1,4 @@
-"""The contract of a store: `Store`, which a module asks, and `StoreError`, which every refusal is."""
+"""Interface of a key-value store: `Store`, and `StoreError` for every refusal."""
 
 import os
 from abc import ABC, abstractmethod
@@ -20,14 +20,13 @@ VALUE, OPTIMIZER = "value:", "optimizer:"
 
 
 class StoreError(ValueError):
-    """A key or a value does not fit the store; the message says what came, what is allowed and what to do."""
+    """A key or value does not fit the store; the message says what was given, what is allowed and how to correct it."""
 
 
 class Store(ABC):
-    """Values by key: all keys are strings, or all are whole numbers. `init` fixes the format and type of a value.
+    """Interface of a store: arrays by key. All keys are strings, or all are integers; `init` fixes format and dtype.
 
-    Values that come in are copied, and so are those given out. Nothing is passed over in silence: what cannot be done
-    is a `StoreError`.
+    Arrays are copied when they are passed in and when they are returned. Every invalid request raises StoreError.
     """
 
     trainer, trainers = 0, 1
@@ -35,78 +34,83 @@ class Store(ABC):
 
     @abstractmethod
     def keys(self) -> list[Key]:
-        """Keys in the order in which they were set."""
+        """Return the keys in the order in which they were set."""
 
     @abstractmethod
     def init(self, key: Key, value: Any) -> None:
-        """Set a key for the first and only time, to a dense or row_sparse array, or to rows that are `Drawn`."""
+        """Set a key once, to a dense or row_sparse array, or to rows that are generated on demand (`Drawn`)."""
 
     @abstractmethod
     def push_all(self, values: Mapping[Key, Any]) -> None:
-        """Push to several keys as one step of the optimizer: for each an array, or a list of them, one of each worker.
+        """Push arrays to several keys as one step of the optimizer: for each key an array, or a list with one per
+        worker.
 
         The arrays of a key are summed: row_sparse ones to the union of their rows, mixed ones to a dense sum. With an
-        optimizer the sum is the gradient of a step; without one it takes the place of the value, all of it: rows that
-        were not pushed are zero then.
+        optimizer
+        the sum is the gradient of a step; without one it replaces the whole value, and rows that were not pushed become
+        zero.
         """
 
     @abstractmethod
     def pull(self, key: Key, out: Any = None) -> Any:
-        """The value with all its rows; with `out` written to that array, of any format, which is returned."""
+        """Return the value of a key with all its rows; with `out` write it to that array, of any format, and return
+        it.
+        """
 
     @abstractmethod
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """Exactly the rows of these numbers, given in any shape and order, sorted and each once.
+        """Return the rows `ids` of a value as a RowSparse, sorted and unique; `ids` may have any shape and order.
 
-        Rows that the value does not store come as rows of zeros, also where it stores none at all. A dense value gives
-        its rows. Numbers out of range, and fractions, are refused.
+        Rows that the value does not store are returned as zeros. Raises StoreError for indices out of range or
+        fractions.
         """
 
     @abstractmethod
     def pull_into(self, out: Mapping[Key, Any], rows: Mapping[Key, np.ndarray | None]) -> None:
-        """Write what a training step reads to arrays of one's own, up to date where the optimizer is lazy and exact.
+        """Write the rows that a training step reads to the arrays `out`, caught up if the optimizer is lazy and exact.
 
-        Of each key all rows (None), or those of these numbers, sorted and unique, int64: a row_sparse array then holds
-        them and no others, a dense one keeps its other rows.
+        `rows` has for each key row indices int64, sorted and unique, or None for all rows. A row_sparse array then
+        stores
+        exactly these rows; a dense one keeps its other rows.
         """
 
     @abstractmethod
     def set_optimizer(self, updater: Updater) -> None:
-        """Let a push change values by a step of this optimizer from now on."""
+        """Apply a step of this optimizer at every following push."""
 
     @abstractmethod
     def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:
-        """Bring values up to date that an exact lazy optimizer left behind: these rows of these keys, None for all.
+        """Bring rows up to date that an exact lazy optimizer has deferred: `rows` by key, None for all rows of a key.
 
-        Values of keys that are not named stay behind; without `rows` everything is brought up to date.
+        Values of other keys are not changed; without `rows` everything is brought up to date.
         """
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Values and the optimizer's state, as arrays by name, formats kept."""
+        """Return values and the optimizer's state as arrays by name, in their formats."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there, in place of all values held. A state with an optimizer's part needs the optimizer set."""
+        """Replace all values by those of `state_dict`. A state with an optimizer's part requires an optimizer."""
 
     @final
     def optimizer_state(self) -> dict[str, Any]:
-        """The optimizer's part of the state, as `Updater.state_dict` has it; none without an optimizer."""
+        """Return the optimizer's part of the state, as `Updater.state_dict`; empty without an optimizer."""
         return read({name[len(OPTIMIZER) :]: a for name, a in self.state_dict().items() if name.startswith(OPTIMIZER)})
 
     @final
     def push(self, key: Key, value: Any) -> None:
-        """`push_all` of one key: an array, or a list of them, one of each worker."""
+        """Push to one key: an array, or a list with one per worker. See `push_all`."""
         self.push_all({key: value})
 
     @final
     def save(self, path: str | os.PathLike) -> None:
-        """Write `state_dict` to one file, which appears whole or not at all."""
+        """Write `state_dict` to one file, atomically."""
         formats.save(path, self.state_dict())
 
     @final
     def load(self, path: str | os.PathLike) -> None:
-        """Go on from a file that `save` wrote."""
+        """Continue from a file written by `save`."""
         self.load_state_dict(formats.load(path))
 
 
@@ -117,7 +121,7 @@ FORMATS = ("dense", "row_sparse")
 
 
 def admitted(key: Key, value: Any) -> Any:
-    """The value as a store takes it, dense, row_sparse or left as its factors; anything else is a `StoreError`."""
+    """Validate a value for a store: dense, row_sparse or a factored gradient. Raises StoreError for anything else."""
     if isinstance(value, Unsummed):
         value.check()
         return value
@@ -129,7 +133,7 @@ def admitted(key: Key, value: Any) -> Any:
 
 
 def check_new_key(key: Hashable, held: Collection[Key]) -> None:
-    """Refuse a key that is no string or whole number, is set already, or is of another kind than those that are."""
+    """Raise StoreError unless `key` is a new string or integer of the same type as the keys in `held`."""
     if isinstance(key, bool) or not isinstance(key, int | str):
         raise StoreError(f"The key {key!r} is a {type(key).__name__}; keys are strings, or whole numbers.")
     if key in held:
@@ -139,7 +143,7 @@ def check_new_key(key: Hashable, held: Collection[Key]) -> None:
 
 
 def check_pushed(key: Key, array: Any, stored: Any) -> None:
-    """Refuse an array of another shape or type than `stored`, the value of the key or what stands for it."""
+    """Raise StoreError if `array` differs in shape or dtype from `stored`, the value of the key."""
     if tuple(array.shape) != stored.shape or array.dtype != stored.dtype:
         actual, own = f"{array.dtype} {tuple(array.shape)}", f"{stored.dtype} {stored.shape}"
         raise StoreError(f"{actual} was pushed to {key!r}, which is {own}; shape and type must be the same.")

@@ -1,4 +1,4 @@
-"""A store in the memory of this process."""
+"""A key-value store in the memory of this process."""
 
 import hashlib
 import json
@@ -34,9 +34,11 @@ GAMMA, MIX_1, MIX_2 = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF
 @final
 @dataclass(frozen=True)
 class Drawn:
-    """The first values of a row_sparse array of `shape`, all of whose rows are drawn from `seed` and `name`.
+    """Random initial values of a row_sparse array, generated row by row from `seed` and `name`.
 
-    `kind` with its `number`: constant, uniform (evenly between -number and number), normal (its deviation).
+    `kind` with its `number`: constant (the value), uniform (bound of the interval), normal (standard deviation). A row
+    is
+    the same whichever rows are generated with it.
 
     >>> table = Drawn((10**9, 2), "float32", "normal", 0.1, seed=3, name="w")
     >>> bool((table.rows(np.array([7, 10**8])) == table.rows(np.array([10**8, 7]))[::-1]).all())
@@ -63,27 +65,28 @@ class Drawn:
         return len(self.shape)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """The rows of these numbers, in their order: [n, *shape[1:]]. O(n * width)."""
+        """Return the rows `numbers` in their order: [n, *shape[1:]]. O(n * width)."""
         width = math.prod(self.shape[1:])
         places = numbers.astype(np.uint64)[:, None] * np.uint64(width) + np.arange(width, dtype=np.uint64)
         return self._values(places).astype(self.dtype).reshape(len(numbers), *self.shape[1:])
 
     def whole(self) -> RowSparse:
-        """All rows. O(size)."""
+        """Return all rows as a RowSparse. O(size)."""
         numbers = np.arange(self.shape[0])
         return RowSparse.assemble(self.rows(numbers), numbers, self.shape)
 
     @property
     def about(self) -> dict[str, Any]:
-        """All that it is, as JSON has it; `of` is the inverse."""
+        """Return the settings as plain values for JSON; `of` is the inverse."""
         return {**self.__dict__, "shape": list(self.shape)}
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> "Drawn":
-        """Drawn value that `about` told."""
+        """Return the Drawn whose `about()` is given."""
         return cls(**{**about, "shape": tuple(about["shape"])})
 
     def _values(self, places: np.ndarray) -> np.ndarray:
+        """Return the values of the elements at flat positions `places`."""
         if self.kind == "constant":
             return np.full(places.shape, self.number)
         if self.kind == "uniform":
@@ -92,7 +95,7 @@ class Drawn:
         return radius * np.cos(2 * np.pi * self._uniform(places, "second")) * self.number
 
     def _uniform(self, places: np.ndarray, stream: str) -> np.ndarray:
-        """Evenly distributed numbers from 0 to below 1, float64, one a place."""
+        """Return random numbers in [0, 1), float64, one per flat position; `stream` selects independent numbers."""
         digest = hashlib.sha256(f"{self.seed} {stream} {self.name}".encode()).digest()
         mixed = np.uint64(int.from_bytes(digest[:8], "little")) + (places + np.uint64(1)) * GAMMA
         mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
@@ -104,7 +107,7 @@ class Drawn:
 
 
 def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, np.ndarray | None]) -> None:
-    """Bring these rows of the weights up to date, None for all rows, where the optimizer is lazy and exact."""
+    """Bring `rows` by name (None: all rows) of the weights up to date if the optimizer is lazy and exact."""
     if updater.lazy != "exact":
         return
     updater.catch_up({name: weights[name] for name, touched in rows.items() if touched is None})
@@ -113,7 +116,7 @@ def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, n
 
 
 def put_rows(out: np.ndarray | RowSparse, rows: RowSparse) -> None:
-    """Write rows to a dense array, which keeps its others, or let a row_sparse one hold them and no others."""
+    """Write rows to a dense array, which keeps its others, or make a row_sparse array store exactly these rows."""
     if isinstance(out, RowSparse):
         formats.assign(out, rows)
     else:
@@ -121,7 +124,7 @@ def put_rows(out: np.ndarray | RowSparse, rows: RowSparse) -> None:
 
 
 def added(arrays: Sequence[Any]) -> Any:
-    """The sum of dense and row_sparse arrays of one shape and type, in their order; row_sparse where all of them are.
+    """Return the sum of dense and row_sparse arrays of one shape and dtype; row_sparse if all of them are.
 
     The same arrays in the same order give the same bits.
     """
@@ -139,13 +142,13 @@ def added(arrays: Sequence[Any]) -> Any:
 
 
 def computed(array: Any) -> Any:
-    """An array as its values, where it was left as its factors."""
+    """Return an array; a factored gradient is multiplied out."""
     return array.compute() if isinstance(array, Unsummed) else array
 
 
 @final
 class LocalStore(Store):
-    """A store in the memory of this process."""
+    """Store in the memory of this process."""
 
     def __init__(self) -> None:
         self.values: dict[Key, Any] = {}
@@ -156,26 +159,28 @@ class LocalStore(Store):
         return f"<LocalStore {keys}: {self.updater or 'no optimizer'}>"
 
     def keys(self) -> list[Key]:
-        """Keys in the order in which they were set."""
+        """Return the keys in the order in which they were set."""
         return list(self.values)
 
     def init(self, key: Key, value: Any) -> None:
-        """Set a key to a copy of the value; rows that are to be drawn are drawn now, all of them."""
+        """Set a key to a copy of the value; rows of a `Drawn` are all generated now."""
         check_new_key(key, self.values)
         self.values[key] = value.whole() if isinstance(value, Drawn) else formats.copy(admitted(key, value))
 
     def push_all(self, values: Mapping[Key, Any]) -> None:
-        """Sum what came for each key; then a step of the optimizer, or the sum in place of the value."""
+        """Sum the arrays of each key, then do a step of the optimizer or replace the values."""
         self.take(self.summed(values))
 
     def summed(self, values: Mapping[Key, Any]) -> dict[Key, Any]:
-        """One array a key, checked, of what one or several workers push to it."""
+        """Validate and sum what workers push: return one array per key."""
         for key in values:
             self._stored(key)
         return {key: self._sum(key, pushed) for key, pushed in values.items()}
 
     def take(self, sums: Mapping[Key, Any], squares: Mapping[str, float] | None = None) -> None:
-        """A step of the optimizer with what `summed` gave, or the sums in place of the values; see `Updater.update`."""
+        """Do a step of the optimizer with the result of `summed`, or replace the values; `squares` as in
+        `Updater.update`.
+        """
         if self.updater is None:
             for key, summed in sums.items():
                 formats.assign(self.values[key], computed(summed))
@@ -184,16 +189,16 @@ class LocalStore(Store):
         self.updater.update(weights, {name_of(key): summed for key, summed in sums.items()}, squares)
 
     def squares(self, sums: Mapping[Key, Any]) -> dict[str, float]:
-        """The sums of the squares of what `summed` gave, by the optimizer's names, as `take` has them of whole ones."""
+        """Return the sums of squares of the result of `summed`, by the optimizer's parameter names."""
         return square_norms({name_of(key): computed(summed) for key, summed in sums.items()})
 
     def pull(self, key: Key, out: Any = None) -> Any:
-        """A copy of the value, or `out` with its values."""
+        """Return a copy of the value, or `out` filled with it."""
         stored = self._stored(key)
         return formats.copy(stored) if out is None else formats.assign(out, stored)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """A copy of these rows."""
+        """Return a copy of the rows `ids`."""
         stored = self._stored(key)
         if not stored.ndim:
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
@@ -209,7 +214,7 @@ class LocalStore(Store):
         return stored.retain(rows)
 
     def pull_into(self, out: Mapping[Key, Any], rows: Mapping[Key, np.ndarray | None]) -> None:
-        """Bring the rows up to date, then copy them."""
+        """Bring the rows up to date, then copy them to `out`."""
         self.catch_up(rows)
         for key, array in out.items():
             touched = rows[key]
@@ -219,27 +224,27 @@ class LocalStore(Store):
                 put_rows(array, self.row_sparse_pull(key, touched))
 
     def set_optimizer(self, updater: Updater) -> None:
-        """Let a push be a step of this optimizer from now on; a second one takes the place of the first."""
+        """Apply a step of this optimizer at every following push; replaces a previous optimizer."""
         if not isinstance(updater, Updater):
             raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
         self.updater = updater
 
     def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:
-        """Nothing to do without an optimizer, or with one that leaves nothing behind."""
+        """Bring deferred rows up to date; does nothing unless the optimizer is lazy and exact."""
         if self.updater is not None:
             rows = dict.fromkeys(self.values) if rows is None else rows
             weights = {name_of(key): self._stored(key) for key in rows}
             caught_up(self.updater, weights, {name_of(key): touched for key, touched in rows.items()})
 
     def state_dict(self) -> dict[str, Any]:
-        """Names: `value:` or `optimizer:`, then the key in JSON or the optimizer's own name."""
+        """Return values as `value:<key as JSON>` and the optimizer's state as `optimizer:<name>`."""
         state = {f"{VALUE}{json.dumps(key)}": formats.copy(value) for key, value in self.values.items()}
         if self.updater is not None:
             state |= {f"{OPTIMIZER}{name}": array for name, array in written(self.updater.state_dict()).items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """All values and the optimizer's state, or nothing where something does not fit."""
+        """Replace values and the optimizer's state. Raises StoreError, changing nothing, if something does not fit."""
         parts: dict[str, dict[str, Any]] = {"value": {}, "optimizer": {}}
         for name, array in state.items():
             kind, colon, rest = name.partition(":")
@@ -259,13 +264,14 @@ class LocalStore(Store):
         self.values = saved.values
 
     def _stored(self, key: Key) -> Any:
+        """Return the stored array of a key, not copied. Raises StoreError for an unknown key."""
         if key not in self.values:
             known = ", ".join(map(repr, self.values)) or "none yet"
             raise StoreError(f"There is no key {key!r}; there is: {known}. Call init({key!r}, value) first.")
         return self.values[key]
 
     def _sum(self, key: Key, pushed: Any) -> Any:
-        """One array, checked, of what one or several workers pushed."""
+        """Validate and sum what one or several workers pushed to a key."""
         arrays = list(pushed) if isinstance(pushed, list | tuple) else [pushed]
         if not arrays:
             raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
@@ -276,7 +282,7 @@ class LocalStore(Store):
 
 
 def key_of(text: str) -> Any:
-    """The key that a state has as JSON."""
+    """Return the key of a state's JSON text. Raises StoreError if it is not a string or integer."""
     try:
         return parsed(text)
     except ValueError as error:
@@ -284,5 +290,5 @@ def key_of(text: str) -> Any:
 
 
 def name_of(key: Key) -> str:
-    """Name by which the optimizer knows the key."""
+    """Return the parameter name that the optimizer uses for the key."""
     return str(key)

@@ -1,4 +1,4 @@
-"""Metrics that gather batches, with the averaging stated."""
+"""Metrics accumulated over batches, averaged over samples or over batches."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -15,10 +15,11 @@ AVERAGES = ("samples", "batches")
 
 @dataclass(frozen=True)
 class Kind:
-    """`sums(scores, targets, **options)` of a batch, float64; `value(sums)`; `merge(sums, sums)` of two batches.
+    """A metric as three functions of sums that can be added over batches.
 
-    Sums are two, or where it `is_wide` two for each column, class or, where it `keeps_all`, score: what was gathered
-    is then joined when it is asked for.
+    `sums(scores, targets, **options)` returns the sums of a batch, float64; `value(sums)` the metric; `merge(a, b)` the
+    sums of two batches. There are two sums, or two per column or class (`is_wide`), or two per score (`keeps_all`); the
+    last are concatenated when the value is read.
     """
 
     sums: Callable[..., np.ndarray]
@@ -29,7 +30,7 @@ class Kind:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its options."""
+        """Names of the options of `sums`."""
         return tuple(inspect.signature(self.sums).parameters)[2:]
 
 
@@ -53,37 +54,59 @@ KINDS = {
 
 
 class Accumulator(ABC):
-    """Gathers batches into one number or, if it is made of several, a dict of numbers."""
+    """Accumulates batches into one value, or a dict of values if it is composed of several metrics."""
 
     @abstractmethod
     def update(self, scores: Any, targets: Any) -> None:
-        """Add a batch; one without rows changes nothing."""
+        """Add a batch of scores and targets; a batch without rows changes nothing."""
 
     @property
     @abstractmethod
     def value(self) -> float | dict[str, float]:
-        """Value of the measure over all batches so far; NaN before the first."""
+        """The metric of all batches so far; NaN before the first."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Set everything back to before the first batch."""
+        """Discard all batches."""
 
     @abstractmethod
     def fresh(self) -> "Accumulator":
-        """Another one of the same kind, before its first batch."""
+        """Return an accumulator of the same kind without batches."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Sums gathered so far, as arrays by name."""
+        """Return the accumulated sums as arrays by name."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from there; names that do not fit are refused (`MetricError`)."""
+        """Continue from the sums of `state_dict`. Raises MetricError for names that do not fit."""
 
 
 @final
 class Metric(Accumulator):
-    """The metric called `name`, averaged over `samples` or over `batches`; `options` as its function takes them."""
+    """One metric by name, accumulated over batches.
+
+    Parameters
+    ----------
+    name : str
+        Name from the table of `workbench.metrics`.
+    average : {"samples", "batches"}, default "samples"
+        Value of all samples at once, or mean of the values of batches.
+    **options : float
+        Options of the metric's function, such as `threshold` or `k`.
+
+    Raises
+    ------
+    MetricError
+        If the name, the average or an option is unknown.
+
+    Examples
+    --------
+    >>> metric = Metric("mse")
+    >>> metric.update(np.array([1.0]), np.array([3.0]))
+    >>> metric.value
+    4.0
+    """
 
     def __init__(self, name: str, average: str = "samples", **options: float) -> None:
         if name not in KINDS:
@@ -96,7 +119,7 @@ class Metric(Accumulator):
         self.gathered: list[np.ndarray] = []
 
     def update(self, scores: Any, targets: Any) -> None:
-        """Add a batch: scores and targets as the table in this module says."""
+        """Add a batch; shapes of scores and targets are in the table of `workbench.metrics`."""
         sums = self.kind.sums(scores, targets, **self.options)
         if len(scores) == 0:
             return
@@ -111,12 +134,12 @@ class Metric(Accumulator):
         self.gathered = [self.merged(self.gathered[0], sums) if self.gathered else sums]
 
     def merged(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-        """The sums of two parts together."""
+        """Return the sums of two parts together."""
         return one + two if self.average == "batches" else self.kind.merge(one, two)
 
     @property
     def sums(self) -> np.ndarray | None:
-        """Sums gathered so far, None before the first batch."""
+        """Accumulated sums; None before the first batch."""
         if len(self.gathered) > 1:
             self.gathered = [np.concatenate(self.gathered)]
         return self.gathered[0] if self.gathered else None
@@ -130,27 +153,29 @@ class Metric(Accumulator):
         return measures.mean(sums) if self.average == "batches" else self.kind.value(sums)
 
     def reset(self) -> None:
-        """Set everything back to before the first batch."""
+        """Discard all batches."""
         self.gathered = []
 
     def fresh(self) -> "Metric":
-        """A metric of the same kind, before its first batch."""
+        """Return a metric of the same kind without batches."""
         return Metric(self.name, self.average, **self.options)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The sums gathered, under a name that says of what."""
+        """Return the accumulated sums under a name that states the metric and its average."""
         sums = self.sums
         return {f"{self.name} over {self.average}": np.zeros(0) if sums is None else sums.copy()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from the sums given."""
+        """Continue from the sums of `state_dict`. Raises MetricError for arrays that do not fit."""
         (name,) = self.state_dict()
         if set(state) != {name}:
             raise measures.MetricError(f"The state is of {sorted(state)}; this metric is {name!r}.")
         self.gathered = self._checked(state[name])
 
     def _checked(self, sums: Any) -> list[np.ndarray]:
-        """A copy of sums that were saved, none of those before the first batch; other arrays are a `MetricError`."""
+        """Return a copy of saved sums as a list, empty for those before the first batch. Raises MetricError for
+        other arrays.
+        """
         is_wide = self.average == "samples" and self.kind.is_wide
         fits = isinstance(sums, np.ndarray) and sums.dtype == np.float64 and sums.ndim == 1
         if not fits or sums.size % 2 or (sums.size > 2 and not is_wide):
@@ -164,7 +189,18 @@ class Metric(Accumulator):
 
 @final
 class Composite(Accumulator):
-    """Several metrics of the same scores and targets; the value is a dict, by the names of the metrics."""
+    """Several metrics of the same scores and targets.
+
+    Parameters
+    ----------
+    metrics : iterable of Metric
+        Metrics with different names.
+
+    Examples
+    --------
+    >>> Composite([Metric("mse"), Metric("mae")]).value
+    {'mse': nan, 'mae': nan}
+    """
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.metrics = tuple(metrics)
@@ -173,30 +209,30 @@ class Composite(Accumulator):
             raise measures.MetricError(f"A composite has one or more metrics, each once; these came: {names}.")
 
     def update(self, scores: Any, targets: Any) -> None:
-        """Add a batch to each."""
+        """Add a batch to each metric."""
         for metric in self.metrics:
             metric.update(scores, targets)
 
     @property
     def value(self) -> dict[str, float]:
-        """The value of each, by name."""
+        """Values of the metrics by name."""
         return {metric.name: metric.value for metric in self.metrics}
 
     def reset(self) -> None:
-        """Each as before the first batch."""
+        """Discard all batches of each metric."""
         for metric in self.metrics:
             metric.reset()
 
     def fresh(self) -> "Composite":
-        """A composite of the same metrics, before their first batch."""
+        """Return a composite of the same metrics without batches."""
         return Composite(metric.fresh() for metric in self.metrics)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The sums of each."""
+        """Return the sums of each metric as arrays by name."""
         return {name: sums for metric in self.metrics for name, sums in metric.state_dict().items()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from the sums given."""
+        """Continue from the sums of `state_dict`."""
         if set(state) != set(known := self.state_dict()):
             raise measures.MetricError(f"The state is of {sorted(state)}; these metrics are {sorted(known)}.")
         for metric in self.metrics:
@@ -206,8 +242,29 @@ class Composite(Accumulator):
 def create(
     metric: str | Accumulator | Sequence[str | Metric], average: str = "samples", **options: float
 ) -> Accumulator:
-    """The metric of that name, or one of several; a ready one is returned as it is.
+    """Create a metric by name, or a composite of several.
 
+    Parameters
+    ----------
+    metric : str, Accumulator, or sequence of str or Metric
+        Name or names; an Accumulator is returned as it is.
+    average : {"samples", "batches"}, default "samples"
+        How batches are averaged.
+    **options : float
+        Options of the metric's function.
+
+    Returns
+    -------
+    Accumulator
+        A `Metric` or a `Composite`.
+
+    Raises
+    ------
+    MetricError
+        If a name or option is unknown.
+
+    Examples
+    --------
     >>> create(["mse", "mae"]).value
     {'mse': nan, 'mae': nan}
     """

@@ -1,4 +1,4 @@
-"""The numbers of one batch, and the sums that they are made of, which add up over batches."""
+"""Metrics of one batch, and the sums that they are computed from, which can be added over batches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,86 +11,293 @@ NAN = float("nan")
 
 
 class MetricError(ValueError):
-    """A metric is not known, or scores and targets do not go together; the message says what came and is allowed."""
+    """A metric is unknown, or scores and targets do not match; the message says what was given and what is allowed."""
 
 
 def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Share of rows whose largest score is their label: scores [R, N], labels [R]. NaN for no rows."""
+    """Compute the share of rows whose largest score is at their label.
+
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores of N classes.
+    labels : ndarray of int, [R]
+        Class of each row, 0 to N - 1.
+
+    Returns
+    -------
+    float
+        Share in [0, 1]; NaN without rows.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> accuracy(np.eye(2), np.array([0, 0]))
+    0.5
+    """
     return mean(of_accuracy(scores, labels))
 
 
 def binary_accuracy(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) -> float:
-    """Share of scores on the right side of the threshold: scores [R, N], targets 0 or 1 [R, N]. NaN for no rows.
+    """Compute the share of scores on the correct side of the threshold.
 
-    The threshold is 0 for scores of any size, and 0.5 for probabilities.
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores or probabilities.
+    targets : ndarray, [R, N]
+        0 or 1.
+    threshold : float, default 0.0
+        0 for scores, 0.5 for probabilities.
+
+    Returns
+    -------
+    float
+        Share in [0, 1]; NaN without rows.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> binary_accuracy(np.array([-1.0, 2.0]), np.array([0, 0]))
+    0.5
     """
     return mean(of_binary_accuracy(scores, targets, threshold))
 
 
 def mse(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Mean of the squared errors of all elements of scores and targets [...]. NaN for none."""
+    """Compute the mean squared error over all elements.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Predictions, any shape.
+    targets : ndarray
+        Targets, same shape.
+
+    Returns
+    -------
+    float
+        Mean squared error; NaN without elements.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> mse(np.array([1.0, 3.0]), np.array([0.0, 0.0]))
+    5.0
+    """
     return mean(of_mse(scores, targets))
 
 
 def mae(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Mean of the absolute errors of all elements of scores and targets [...]. NaN for none."""
+    """Compute the mean absolute error over all elements.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Predictions, any shape.
+    targets : ndarray
+        Targets, same shape.
+
+    Returns
+    -------
+    float
+        Mean absolute error; NaN without elements.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> mae(np.array([1.0, 3.0]), np.array([0.0, 0.0]))
+    2.0
+    """
     return mean(of_mae(scores, targets))
 
 
 def rmse(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Root of the mean squared error of scores and targets [...]. NaN for no elements."""
+    """Compute the root of the mean squared error over all elements.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Predictions, any shape.
+    targets : ndarray
+        Targets, same shape.
+
+    Returns
+    -------
+    float
+        Root mean squared error; NaN without elements.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> rmse(np.array([2.0, 2.0]), np.array([0.0, 0.0]))
+    2.0
+    """
     return root(of_mse(scores, targets))
 
 
 def r2(scores: np.ndarray, targets: np.ndarray) -> float:
-    """1 - residual sum of squares / total sum of squares around the mean: [R, N] each. NaN where targets are constant.
+    """Compute the coefficient of determination: 1 - residual / total sum of squares, the mean taken per output.
 
-    Source: coefficient of determination, the mean taken for each of the N outputs.
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Predictions.
+    targets : ndarray, [R, N]
+        Targets.
+
+    Returns
+    -------
+    float
+        At most 1; NaN if targets are constant.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> r2(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    1.0
     """
     return one_minus_ratio(of_r2(scores, targets))
 
 
 def cross_entropy(scores: np.ndarray, labels: np.ndarray, epsilon: float = 1e-12) -> float:
-    """Mean of -log(probability of the label): probabilities [R, N], labels [R]. NaN for no rows."""
+    """Compute the mean of -log(probability of the label).
+
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Probabilities of N classes.
+    labels : ndarray of int, [R]
+        Class of each row.
+    epsilon : float, default 1e-12
+        Lower bound of probabilities.
+
+    Returns
+    -------
+    float
+        Cross-entropy in nats; NaN without rows.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> cross_entropy(np.array([[1.0, 0.0]]), np.array([0])) == 0
+    True
+    """
     return mean(of_cross_entropy(scores, labels, epsilon))
 
 
 def log_loss(scores: np.ndarray, targets: np.ndarray, epsilon: float = 1e-12) -> float:
-    """Mean of -log(p) where the target is 1 and of -log(1 - p) where it is 0: probabilities, targets, [R, N] each."""
+    """Compute the mean of -log(p) for targets of 1 and of -log(1 - p) for targets of 0.
+
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Probabilities p.
+    targets : ndarray, [R, N]
+        0 or 1.
+    epsilon : float, default 1e-12
+        Lower bound of probabilities.
+
+    Returns
+    -------
+    float
+        Log loss in nats; NaN without elements.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> round(log_loss(np.array([0.5]), np.array([1])), 4)
+    0.6931
+    """
     return mean(of_log_loss(scores, targets, epsilon))
 
 
 def logit_loss(scores: np.ndarray, targets: np.ndarray) -> float:
-    """`log_loss` of scores that are log odds, of any size: the mean of log(1 + e^s) - s * t. Nothing overflows."""
+    """Compute the log loss of log odds s: the mean of log(1 + exp(s)) - s * t, without overflow.
+
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Log odds.
+    targets : ndarray, [R, N]
+        0 or 1.
+
+    Returns
+    -------
+    float
+        Log loss in nats; NaN without elements.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> round(logit_loss(np.array([0.0]), np.array([1])), 4)
+    0.6931
+    """
     return mean(of_logit_loss(scores, targets))
 
 
 def of_accuracy(scores: Any, labels: Any) -> np.ndarray:
-    """Rows that are right, and rows."""
+    """Return [number of correct rows, rows], float64."""
     scores, labels = as_classes(scores, labels)
     return np.array([np.count_nonzero(scores.argmax(axis=1) == labels) if len(labels) else 0, len(labels)], np.float64)
 
 
 def of_binary_accuracy(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
-    """Elements that are right, and elements."""
+    """Return [number of correct elements, elements], float64."""
     scores, targets = as_pair(scores, targets)
     return np.array([np.count_nonzero((scores > threshold) == (targets > 0.5)), targets.size], np.float64)
 
 
 def of_mse(scores: Any, targets: Any) -> np.ndarray:
-    """Sum of squared errors, and how many elements: float64 [2]. O(elements)."""
+    """Return [sum of squared errors, elements], float64. O(elements)."""
     error = _error(*as_pair(scores, targets))
     return np.array([np.dot(error, error), error.size], np.float64)
 
 
 def of_mae(scores: Any, targets: Any) -> np.ndarray:
-    """Sum of absolute errors, and how many elements: float64 [2]. O(elements)."""
+    """Return [sum of absolute errors, elements], float64. O(elements)."""
     error = _error(*as_pair(scores, targets))
     return np.array([np.abs(error).sum(), error.size], np.float64)
 
 
 def of_r2(scores: Any, targets: Any) -> np.ndarray:
-    """Rows, squared error, then for each output mean and squared deviation from it."""
+    """Return [rows, squared error, mean per output ..., squared deviation per output ...], float64 [2 + 2 N]."""
     scores, targets = as_pair(scores, targets)
     if not targets.size:
         return np.zeros(2)
@@ -101,43 +308,43 @@ def of_r2(scores: Any, targets: Any) -> np.ndarray:
 
 
 def of_cross_entropy(scores: Any, labels: Any, epsilon: float = 1e-12) -> np.ndarray:
-    """Negative logarithms of the probabilities of the labels, and rows."""
+    """Return [sum of -log(probability of the label), rows], float64."""
     scores, labels = as_classes(scores, labels)
     chosen = scores[np.arange(len(labels)), labels]
     return np.array([-np.log(np.maximum(chosen, epsilon)).sum(), len(labels)], np.float64)
 
 
 def of_log_loss(scores: Any, targets: Any, epsilon: float = 1e-12) -> np.ndarray:
-    """Negative logarithms of the probabilities of what came, and elements."""
+    """Return [sum of -log(probability of the target), elements], float64."""
     scores, targets = as_pair(scores, targets)
     probabilities = np.where(targets > 0.5, scores, 1 - scores)
     return np.array([-np.log(np.maximum(probabilities, epsilon)).sum(), targets.size], np.float64)
 
 
 def of_logit_loss(scores: Any, targets: Any) -> np.ndarray:
-    """Negative logarithms of the probabilities of what came, and elements."""
+    """Return [sum of -log(probability of the target), elements] from log odds, float64."""
     scores, targets = as_pair(scores, targets)
     return np.array([np.logaddexp(0.0, np.where(targets > 0.5, -scores, scores)).sum(), targets.size], np.float64)
 
 
 def mean(sums: np.ndarray) -> float:
-    """First sum / second sum."""
+    """Return the first sum divided by the second; NaN if that is 0."""
     return float(sums[0] / sums[1]) if sums[1] else NAN
 
 
 def root(sums: np.ndarray) -> float:
-    """Root of first sum / second sum."""
+    """Return the root of the first sum divided by the second."""
     return float(np.sqrt(mean(sums)))
 
 
 def one_minus_ratio(sums: np.ndarray) -> float:
-    """1 - error / deviation, of the sums for r2."""
+    """Return R^2 from the sums of `of_r2`."""
     total = sums[2 + (len(sums) - 2) // 2 :].sum()
     return float(1.0 - sums[1] / total) if total else NAN
 
 
 def add_deviations(one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Sums for r2 of two sets of rows together. Source: Chan, Golub and LeVeque 1983, the pairwise update."""
+    """Merge the sums of `of_r2` of two sets of rows by the pairwise update of Chan, Golub and LeVeque 1983."""
     if not one[0] or not two[0]:
         return one if one[0] else two
     width, rows = (len(one) - 2) // 2, one[0] + two[0]
@@ -148,13 +355,13 @@ def add_deviations(one: np.ndarray, two: np.ndarray) -> np.ndarray:
 
 
 def _error(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Differences, flat; infinities among them give infinities and NaN, without a warning."""
+    """Return scores - targets, flattened; infinite values give infinities and NaN without a warning."""
     with np.errstate(invalid="ignore", over="ignore"):
         return (scores - targets).reshape(-1)
 
 
 def dense_scores(array: Any) -> np.ndarray:
-    """Numbers of any format as a dense float64 array; what is no number is refused (`MetricError`)."""
+    """Return an array of any format as dense float64. Raises MetricError if it is not numeric."""
     array = array if isinstance(array, np.ndarray) else formats.to_format(array, "dense")
     if array.dtype.kind not in "biuf":
         raise MetricError(f"Scores and targets are numbers; {array.dtype} came.")
@@ -162,7 +369,7 @@ def dense_scores(array: Any) -> np.ndarray:
 
 
 def as_pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and targets of one shape; targets [R] are taken for [R, 1] (`MetricError` for other differences)."""
+    """Return scores and targets of equal shape, targets [R] reshaped to [R, 1]. Raises MetricError if shapes differ."""
     scores, targets = dense_scores(scores), dense_scores(targets)
     if scores.shape != targets.shape:
         if scores.size != targets.size or len(scores) != len(targets) or 1 not in (scores.ndim, targets.ndim):
@@ -172,7 +379,7 @@ def as_pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Scores [R, N] and labels int64 [R] from 0 to N - 1 (`MetricError` for others)."""
+    """Return scores [R, N] and labels int64 [R]. Raises MetricError unless labels are in 0 to N - 1."""
     scores, labels = dense_scores(scores), dense_scores(labels)
     if scores.ndim != 2 or not scores.shape[1] or labels.shape not in ((len(scores),), (len(scores), 1)):
         raise MetricError(f"Scores [R, N] need labels [R]; scores {scores.shape} and labels {labels.shape} came.")
@@ -188,21 +395,67 @@ def as_classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def f1_micro(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) -> float:
-    """F1 of all answers together: 2 * right yes / (yes said + yes true), over all classes or outputs.
+    """Compute F1 over all classes together: 2 TP / (predicted + actual positives).
 
-    Scores [R, N] with labels [R] choose the class of the largest score, where this is the accuracy; with targets
-    [R, N] of 0 and 1, and scores [R] or [R, 1], each score above the `threshold` says yes. NaN where there is no yes.
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores. With labels [R] the class of the largest score is predicted, and F1 is the accuracy.
+    targets : ndarray, [R] or [R, N]
+        Labels, or 0 and 1 for each output.
+    threshold : float, default 0.0
+        With targets [R, N], scores above it predict 1.
+
+    Returns
+    -------
+    float
+        F1 in [0, 1]; NaN without predicted or actual positives.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> f1_micro(np.eye(2), np.array([0, 1]))
+    1.0
     """
     return of_all(of_f1(scores, targets, threshold))
 
 
 def f1_macro(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) -> float:
-    """Mean of the F1 of each class, or output, that was said or is true at least once; scores as `f1_micro`."""
+    """Compute the mean F1 of the classes or outputs that are predicted or actual at least once.
+
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores, as for `f1_micro`.
+    targets : ndarray, [R] or [R, N]
+        Labels, or 0 and 1 for each output.
+    threshold : float, default 0.0
+        With targets [R, N], scores above it predict 1.
+
+    Returns
+    -------
+    float
+        F1 in [0, 1]; NaN if there is no such class.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> f1_macro(np.eye(2), np.array([0, 1]))
+    1.0
+    """
     return of_each(of_f1(scores, targets, threshold))
 
 
 def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
-    """Count, for each class, right yes, then for each class yes said + yes true."""
+    """Return true positives per class, then predicted plus actual positives per class, float64 [2 N]."""
     scores = dense_scores(scores)
     if scores.ndim == 2 and scores.shape[1] > 1 and tuple(targets.shape) in ((len(scores),), (len(scores), 1)):
         scores, labels = as_classes(scores, targets)
@@ -218,13 +471,13 @@ def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
 
 
 def of_all(sums: np.ndarray) -> float:
-    """F1 of all classes together."""
+    """Return F1 over all classes together from the sums of `of_f1`."""
     right, answers = sums.reshape(2, -1).sum(axis=1)
     return float(2 * right / answers) if answers else NAN
 
 
 def of_each(sums: np.ndarray) -> float:
-    """Mean over the classes that occur."""
+    """Return the mean F1 of the classes that occur from the sums of `of_f1`."""
     right, answers = sums.reshape(2, -1)
     occurs = answers > 0
     return float((2 * right[occurs] / answers[occurs]).mean()) if occurs.any() else NAN
@@ -238,10 +491,10 @@ RAREST = 1e-12
 
 
 def constant_scores(target: str, y: np.ndarray, width: int) -> np.ndarray:
-    """The scores [N], the same for every row, with the least mean loss on `y`; `target` is its kind.
+    """Return the constant scores [N] with the least mean loss on `y`.
 
-    - `classes` (y int [R]): log of the share of each class: the largest score is the most frequent class.
-    - `binary`, `multilabel` (y of 0 and 1 [R, N]): log of the odds of 1, above 0 where most rows have it.
+    - `classes` (y int [R]): log of the share of each class.
+    - `binary`, `multilabel` (y of 0 and 1, [R, N]): log odds of 1.
     - `numbers` (y [R, N]): the means.
 
     >>> constant_scores("numbers", np.float32([[1], [2], [6]]), 1)
@@ -262,7 +515,9 @@ def constant_scores(target: str, y: np.ndarray, width: int) -> np.ndarray:
 def constant_quality(
     target: str, quality: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, y_held_out: np.ndarray, width: int
 ) -> float:
-    """`quality` of the constant scores of `y` on the targets of held-out rows.
+    """Return `quality` of always predicting the constant scores of `y`, on the held-out targets `y_held_out`.
+
+    `target` is as in `constant_scores`, `width` the number of scores N.
 
     >>> from workbench.metrics import accuracy
     >>> constant_quality("classes", accuracy, np.array([0, 1, 1]), np.array([1, 1, 0, 2]), 3)

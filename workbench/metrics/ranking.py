@@ -1,6 +1,6 @@
-"""Measures of order: the area under the ROC curve of all scores, and how good the first k items of each row are.
+"""Ranking metrics: area under the ROC curve, and precision, recall and gain of the k highest-scored items of each row.
 
-Equal scores count as every order of them would on average, so that no measure depends on the order in which ties come.
+Ties count as the average over their orders, so that no metric depends on the order of tied items.
 """
 
 from typing import Any
@@ -11,46 +11,140 @@ from workbench.metrics.measures import NAN, MetricError, as_pair, dense_scores, 
 
 
 def auc(scores: np.ndarray, targets: np.ndarray) -> float:
-    """The chance that a score whose target is 1 is above one whose target is 0; equal ones count one half.
+    """Compute the area under the ROC curve: the probability that a 1 scores higher than a 0; ties count one half.
 
-    Any shape, targets as scores, 0 and 1. NaN where all targets are the same, or a score is NaN. O(n log n).
-    Source: area under the ROC curve, by the ranks of Mann and Whitney 1947.
+    Parameters
+    ----------
+    scores : ndarray
+        Scores, any shape.
+    targets : ndarray
+        0 or 1, same shape.
+
+    Returns
+    -------
+    float
+        Area in [0, 1]; NaN if all targets are equal or a score is NaN. O(n log n).
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Notes
+    -----
+    By the ranks of Mann and Whitney 1947.
+
+    Examples
+    --------
+    >>> auc(np.array([0.1, 0.9]), np.array([0, 1]))
+    1.0
     """
     return area(of_auc(scores, targets))
 
 
 def precision_at(scores: np.ndarray, targets: np.ndarray, k: int = 10) -> float:
-    """Share of the first k items that are relevant: scores [R, N], targets [R, N] 0 or 1, dense or sparse.
+    """Compute the share of the k highest-scored items of a row that are relevant, averaged over rows.
 
-    The mean over rows with a relevant item; NaN where there is none, or a score is NaN. Of fewer than k items those
-    that are missing count as not relevant. O(R * N).
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores of N items.
+    targets : array, [R, N]
+        0 or 1 (relevant); dense or sparse.
+    k : int, default 10
+        Length of the list; missing items count as not relevant.
+
+    Returns
+    -------
+    float
+        Mean over rows with a relevant item; NaN if there is none or a score is NaN. O(R * N).
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> precision_at(np.array([[3.0, 2.0, 1.0]]), np.array([[1, 0, 0]]), k=2)
+    0.5
     """
     return mean(of_precision_at(scores, targets, k))
 
 
 def recall_at(scores: np.ndarray, targets: np.ndarray, k: int = 10) -> float:
-    """Share of the relevant items of a row that are among its first k: scores and targets as `precision_at`."""
+    """Compute the share of the relevant items of a row among its k highest-scored items, averaged over rows.
+
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores of N items.
+    targets : array, [R, N]
+        0 or 1 (relevant); dense or sparse.
+    k : int, default 10
+        Length of the list.
+
+    Returns
+    -------
+    float
+        Mean over rows with a relevant item; NaN if there is none or a score is NaN.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Examples
+    --------
+    >>> recall_at(np.array([[3.0, 2.0, 1.0]]), np.array([[1, 0, 1]]), k=2)
+    0.5
+    """
     return mean(of_recall_at(scores, targets, k))
 
 
 def ndcg_at(scores: np.ndarray, targets: np.ndarray, k: int = 10) -> float:
-    """Gain of the first k items, sum of target / log2(place + 1), relative to the best order: targets 0 or more.
+    """Compute the discounted gain of the k highest-scored items, relative to the best order, averaged over rows.
 
-    The mean over rows with a target above 0; NaN where there is none, or a score is NaN. O(R * (N + k log k)), but for
-    the best order, which takes sorting the targets.
-    Source: Järvelin and Kekäläinen 2002; ties as McSherry and Najork 2008.
+    Parameters
+    ----------
+    scores : ndarray, [R, N]
+        Scores of N items.
+    targets : array, [R, N]
+        Gains, 0 or more; dense or sparse.
+    k : int, default 10
+        Length of the list.
+
+    Returns
+    -------
+    float
+        Mean over rows with a gain above 0; NaN if there is none or a score is NaN. O(R * (N + k log k)) plus a sort of
+        the gains.
+
+    Raises
+    ------
+    MetricError
+        If shapes do not match or values are not numbers.
+
+    Notes
+    -----
+    Gain: sum of target / log2(rank + 1) (Järvelin and Kekäläinen 2002); ties as in McSherry and Najork 2008.
+
+    Examples
+    --------
+    >>> ndcg_at(np.array([[3.0, 2.0]]), np.array([[1, 0]]), k=1)
+    1.0
     """
     return mean(of_ndcg_at(scores, targets, k))
 
 
 def of_auc(scores: Any, targets: Any) -> np.ndarray:
-    """Scores with their targets, one pair after the other: an area is made of all of them."""
+    """Return scores and targets as pairs [n, 2], float64: the area needs all of them."""
     scores, targets = as_pair(scores, targets)
     return np.column_stack([scores.reshape(-1), targets.reshape(-1)]).reshape(-1)
 
 
 def area(pairs: np.ndarray) -> float:
-    """The area of pairs of score and target."""
+    """Return the area under the ROC curve of pairs (score, target)."""
     scores, positive = pairs[::2], pairs[1::2] > 0.5
     ones, zeros = np.count_nonzero(positive), np.count_nonzero(~positive)
     if not ones or not zeros or np.isnan(scores).any():
@@ -62,20 +156,20 @@ def area(pairs: np.ndarray) -> float:
 
 
 def of_precision_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
-    """Sum of the precisions of rows that have a relevant item, and those rows."""
+    """Return [sum of the precisions of rows with a relevant item, number of these rows]."""
     hits, relevant = _hits(scores, targets, k)
     return np.array([(hits[relevant > 0] / k).sum(), np.count_nonzero(relevant)], np.float64)
 
 
 def of_recall_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
-    """Sum of the recalls of rows that have a relevant item, and those rows."""
+    """Return [sum of the recalls of rows with a relevant item, number of these rows]."""
     hits, relevant = _hits(scores, targets, k)
     has_any = relevant > 0
     return np.array([(hits[has_any] / relevant[has_any]).sum(), np.count_nonzero(has_any)], np.float64)
 
 
 def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
-    """Sum of the relative gains of rows that have a target above 0, and those rows."""
+    """Return [sum of the relative gains of rows with a gain above 0, number of these rows]."""
     scores, gains = _ranked(scores, targets, k)
     if gains.size and gains.min() < 0:
         raise MetricError(f"A target is {gains.min():g}; gains are 0 or more.")
@@ -88,14 +182,14 @@ def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
 
 
 def _largest(values: np.ndarray, last: int) -> np.ndarray:
-    """The `last` largest values of each row, in any order."""
+    """Return the `last` largest values of each row, in any order."""
     return np.partition(values, values.shape[1] - last, axis=1)[:, values.shape[1] - last :]
 
 
 def _gains(scores: np.ndarray, gains: np.ndarray, last: int) -> np.ndarray:
-    """The gain of the first `last` items of each row [R]: each has the mean weight of the places of its ties.
+    """Return the discounted gain [R] of the `last` highest-scored items of each row; ties share their mean weight.
 
-    Of those that tie for the last place some are left out: all of them have the mean of their gains.
+    Items tied for the last rank count with the mean of their gains.
     """
     first = np.argpartition(scores, scores.shape[1] - last, axis=1)[:, scores.shape[1] - last :]
     order = np.take_along_axis(first, np.argsort(-np.take_along_axis(scores, first, axis=1), axis=1), axis=1)
@@ -113,13 +207,15 @@ def _gains(scores: np.ndarray, gains: np.ndarray, last: int) -> np.ndarray:
 
 
 def _discounts(k: int) -> np.ndarray:
+    """Return the weights 1 / log2(rank + 1) of the ranks 1 to k."""
     return 1 / np.log2(np.arange(2, k + 2))
 
 
 def _hits(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Relevant items among the first k of each row, by expectation where scores tie, and relevant items: [R] each.
+    """Return (expected relevant items among the first k, relevant items) of each row, [R] each; ties count by
+    expectation.
 
-    Of a row without relevant items nothing is looked at but that there are none.
+    Scores of rows without relevant items are ignored.
     """
     scores, targets = _ranked(scores, targets, k)
     relevant = targets > 0.5
@@ -136,6 +232,7 @@ def _hits(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranked(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and targets of equal shape [R, N]. Raises MetricError for other shapes or k < 1."""
     if isinstance(k, bool) or k != int(k) or k < 1:
         raise MetricError(f"k is {k}; it is how many items come first, a whole number from 1.")
     scores, targets = _as_they_are(scores), _as_they_are(targets)
@@ -145,6 +242,6 @@ def _ranked(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _as_they_are(values: Any) -> np.ndarray:
-    """Dense numbers without a copy where they are: an order needs no wider type."""
+    """Return an array of any format as dense, without conversion to float64 if it is numeric already."""
     is_dense = isinstance(values, np.ndarray) and values.dtype.kind in "bf"
     return values if is_dense else dense_scores(values)

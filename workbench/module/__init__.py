@@ -1,4 +1,4 @@
-"""Modules: a graph with its parameters and an optimizer, trained over epochs, stopped, resumed, and asked.
+"""Modules: a graph with parameters and an optimizer, trained over epochs, checkpointed, resumed, scored and applied.
 
 >>> import numpy as np
 >>> from workbench import data, graph, ops

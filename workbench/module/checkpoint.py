@@ -1,8 +1,8 @@
-"""One file with everything that a training needs to go on with the same bits: written whole, or not at all.
+"""Checkpoint files, written atomically, with everything that training needs to continue with the same bits.
 
-It holds the graph (JSON), the parameters (formats kept), the optimizer's state, the position, what the batches depended
-on, and what the metric had gathered of the epoch. Where rows of parameters still have to catch up (`lazy="exact"`),
-they are saved as they are, and once more up to date for whoever wants the model alone.
+A checkpoint has the graph (JSON), parameters (in their formats), the optimizer's state, the position, a description of
+the batches, and the metric accumulated in the current epoch. If rows of parameters are behind (`lazy="exact"`), they
+are saved as they are and, for readers that want the model alone, once more up to date.
 """
 
 import functools
@@ -29,7 +29,7 @@ from workbench.optimizers.saved import read, written
 
 
 class Position(NamedTuple):
-    """The batch that comes next: its epoch and its number in the epoch, from 0."""
+    """The next batch: its epoch and its index in the epoch, from 0."""
 
     epoch: int
     batch: int
@@ -37,9 +37,11 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A batch cut for its workers: the arrays of each slice, their batch plans, and its share of the rows.
+    """A batch cut into slices for workers: arrays and column indexes (batch plans) of each slice, and its share of
+    rows.
 
-    `rows` are the rows of the batch that the slices are together: all of them, but where other trainers have others.
+    `rows` is the slice of the batch that the parts make up together: the whole batch unless other trainers take the
+    rest.
     """
 
     batch: Batch
@@ -53,7 +55,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A graph with the names of its data and labels; all other arguments are parameters."""
+    """A graph with the names of its data and label arguments; all other arguments are parameters."""
 
     symbol: Graph
     data_names: tuple[str, ...]
@@ -80,10 +82,11 @@ class Layout:
         return [name for name in self.symbol.arguments() if name not in (*self.data_names, *self.label_names)]
 
     def arrays(self, batch: Batch, known: Mapping[str, Facts] | None = None) -> dict[str, Any]:
-        """Data and labels of a batch by argument. Where shapes are `known`, labels that are missing are zeros, to give
-        the arguments their shapes; what reads them is not computed.
+        """Return data and labels of a batch by argument name.
 
-        Missing and unknown data are refused (`ModuleError`); other labels are left out.
+        If `known` facts are given, missing labels are filled with zeros. Raises ModuleError for missing or unknown
+        data;
+        additional labels are ignored.
         """
         missing = [name for name in self.data_names if name not in batch.data]
         if missing or len(batch.data) > len(self.data_names):
@@ -105,10 +108,13 @@ class Layout:
 
     @functools.cached_property
     def without_labels(self) -> list[int]:
-        """The places of the outputs that are computed without a label: output layers read it for the gradient alone."""
+        """Positions of the outputs that can be computed without a label (output layers read it for the gradient
+        only).
+        """
         return [place for place, head in enumerate(self.symbol.heads) if not self._reads_label(head)]
 
     def _reads_label(self, head: Symbol) -> bool:
+        """Return whether the value of an output depends on a label."""
         reads: dict[Symbol, bool] = {}
         for node in head.nodes():
             read = node.inputs[:1] if node.kind in OUTPUT_LAYERS else node.inputs
@@ -118,9 +124,10 @@ class Layout:
         return reads[head]
 
     def known(self, arrays: Mapping[str, Any], dtype: DTypeLike | None, convert: bool) -> Declared:
-        """Shapes, dtypes and formats by argument, those of the arrays; with `convert` what is declared comes first.
+        """Return shapes, dtypes and formats by argument: those of the arrays, or with `convert` those that the graph
+        declares.
 
-        A dtype that is not declared is that of `Module.bind`. Formats are always declared.
+        An undeclared dtype of a parameter is `dtype`, or that of the first floating-point data.
         """
         floats = [arrays[name].dtype for name in self.data_names if arrays[name].dtype.kind == "f"]
         chosen = np.dtype(dtype or (floats[0] if floats else np.float32))
@@ -135,14 +142,14 @@ class Layout:
         }
 
     def per_row(self, known: Declared) -> list[bool]:
-        """Find for each output whether it has a row for each row of a batch: whether one row more makes it longer."""
+        """Return for each output whether it has one row per row of the batch."""
         more = known.copy()
         more["shapes"] = {name: ((shape[0] or 0) + 1, *shape[1:]) for name, shape in known["shapes"].items()}
         before, after = self.symbol.infer(**known), self.symbol.infer(**more)
         return [one.shape != two.shape for one, two in zip(before.outputs, after.outputs, strict=True)]
 
     def multipliers(self, names: list[str]) -> dict[str, Multiplier]:
-        """Multipliers that the variables declare for the optimizer, where they are not 1."""
+        """Return the optimizer multipliers that the variables declare, where they differ from 1."""
         variables = self.symbol.variables()
         multipliers = {}
         for name in names:
@@ -161,7 +168,13 @@ VERSION = 1
 
 
 def save(self: "Module", path: str | os.PathLike) -> None:
-    """Write a checkpoint to one file, in place of an older one there, which stays until the new one is complete."""
+    """Write a checkpoint to one file, atomically; an older file at `path` stays until the new one is complete.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File to write.
+    """
     self._need("initialised", "initialise(...)")
     arrays = {f"parameter:{name}": weight for name, weight in self.raw_weights().items()}
     arrays |= {f"current:{name}": weight for name, weight in self.weights().items()} if self.lags else {}
@@ -187,11 +200,24 @@ def save(self: "Module", path: str | os.PathLike) -> None:
 
 
 def restore(self: "Module", path: str | os.PathLike) -> "Module":
-    """Go on from a checkpoint: a module that is bound is then as the one that was saved; returned.
+    """Continue from a checkpoint.
 
-    Where no optimizer is set it gets the one that was saved. Refused with nothing changed: a file of another kind or
-    version, another graph, parameters of other names, shapes, types or formats (`ModuleError`), another optimizer, and
-    an optimizer's state that no training leaves (`OptimizerError`).
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File written by `save`.
+
+    Returns
+    -------
+    Module
+        The module itself. Without an optimizer it gets the saved one.
+
+    Raises
+    ------
+    ModuleError
+        If the file is not a checkpoint of this version, or has another graph, other parameters or another optimizer.
+    OptimizerError
+        If the optimizer's state is invalid. Nothing has changed after an error.
     """
     about, arrays = _read(path)
     self._need("bound", "bind(batches)")
@@ -220,6 +246,7 @@ def restore(self: "Module", path: str | os.PathLike) -> "Module":
 
 
 def _check_weights(path: str | os.PathLike, weights: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise ModuleError if saved parameters differ from `own` in names, formats, dtypes or shapes."""
     if set(weights) != set(own):
         raise ModuleError(f"{path} has the parameters {sorted(weights)}; the module's are {sorted(own)}.")
     for name, weight in own.items():
@@ -229,7 +256,7 @@ def _check_weights(path: str | os.PathLike, weights: Mapping[str, Any], own: Map
 
 
 def _take(self: "Module", weights: dict[str, Any], steps: dict[str, Any] | None, optimizer: dict[str, Any]) -> None:
-    """Put parameters and the optimizer's state, all checked, where the module has them."""
+    """Put validated parameters and the optimizer's state into the module, in place."""
     if self.store is not None:
         state = {f"value:{json.dumps(name)}": weight for name, weight in weights.items()}
         self.store.load_state_dict(state | {f"optimizer:{name}": array for name, array in optimizer.items()})
@@ -242,11 +269,30 @@ def _take(self: "Module", weights: dict[str, Any], steps: dict[str, Any] | None,
 
 
 def load_model(path: str | os.PathLike) -> tuple["Graph", dict[str, Any], dict[str, Any]]:
-    """The graph, the parameters and the module's names of a checkpoint: what predictions need.
+    """Read the graph, the parameters and the argument names of a checkpoint: what predictions need.
 
-    `symbol, weights, names = load_model(path)` is followed by
-    `Module(symbol, **names).bind(batches).initialise(values=weights)`. Errors: `ModuleError`, `GraphError` and
-    `FormatError` for files that no module wrote.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File written by `Module.save`.
+
+    Returns
+    -------
+    symbol : Graph
+        The graph.
+    weights : dict of str to array
+        Parameters by name, up to date.
+    names : dict
+        Keyword arguments of `Module`.
+
+    Raises
+    ------
+    ModuleError, GraphError, FormatError
+        If the file was not written by a module.
+
+    Notes
+    -----
+    Continue with `Module(symbol, **names).bind(batches).initialise(values=weights)`.
     """
     about, arrays = _read(path)
     names = {key: about[key] for key in ("data_names", "label_names", "prediction", "target")}
@@ -263,10 +309,12 @@ def load_model(path: str | os.PathLike) -> tuple["Graph", dict[str, Any], dict[s
 
 
 def _are_names(value: Any) -> bool:
+    """Return whether a value from JSON is a list of strings."""
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _is_position(value: Any) -> bool:
+    """Return whether a value from JSON is a pair of non-negative integers."""
     return isinstance(value, list) and len(value) == 2 and all(map(is_whole, value))
 
 
@@ -284,7 +332,7 @@ WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Read a checkpoint: what it says, and its arrays by kind and name."""
+    """Read a checkpoint: return its JSON description, and its arrays by kind and name. Raises ModuleError."""
     contents = formats.load(path)
     about = _about(contents.pop("about", None))
     if about is None or about.get("kind") != KIND:
@@ -306,7 +354,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
 
 
 def _about(text: Any) -> dict[str, Any] | None:
-    """The object that an array holds as JSON, None where it holds none."""
+    """Return the JSON object in an array of bytes; None if there is none."""
     try:
         about = parsed(text.tobytes()) if isinstance(text, np.ndarray) else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""The module: a graph with its parameters, trained and asked batch by batch."""
+"""The module: a graph with its parameters, trained and evaluated batch by batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, final
@@ -25,21 +25,47 @@ SHARES = ("batches", "rows")
 
 @final
 class Module:
-    """A graph whose arguments are data, labels and parameters: all that are neither data nor labels.
+    """A graph with parameters: all arguments that are neither data nor labels.
 
-    Calls come in this order: `bind`, `initialise`, `set_optimizer`, then `fit` (`workbench.module.training`) or
-    `forward`, `backward`, `update` by hand; `score` and `predict` need no optimizer. One that comes too early is a
-    `ModuleError` that says what to call first. Parameters named in `fixed` are not trained.
+    Call `bind`, `initialise` and `set_optimizer`, then `fit`, or `forward`, `backward` and `update` yourself; `score`
+    and
+    `predict` need no optimizer. A call that comes too early raises ModuleError, which says what to call first.
 
-    With `workers` above 1, or a `store`, parameters live in the store: every batch is cut into as many slices, every
-    worker, one after the other, pulls the rows that its slice reads and pushes its gradients, which are summed. Outputs
-    of one number, such as a loss, are taken for means over rows with `slices="mean"`, so that the slices count by their
-    rows, and for sums with "sum"; output layers and outputs with a row for each sample need no such choice.
+    Parameters
+    ----------
+    symbol : Graph
+        The graph.
+    data_names, label_names : sequence of str
+        Arguments that batches provide.
+    fixed : sequence of str
+        Parameters that are not trained.
+    workers : int, default 1
+        Slices that every batch is cut into; with more than one, parameters live in the store, each worker pulls the
+        rows
+        that it reads and pushes its gradients, which are summed.
+    store : Store, optional
+        Store of the parameters; a `LocalStore` if `workers` > 1.
+    slices : {"mean", "sum"}, default "mean"
+        Whether scalar outputs such as a loss are means or sums over rows.
+    share : {"batches", "rows"}, default "batches"
+        With several trainers on one store: whether all are given the same batches, of which each takes its slices, or
+        each its own rows.
+    prediction : int, default 0
+        Position of the output that is scored and predicted.
+    target : str, optional
+        Label that the prediction is compared with; the first one if omitted.
 
-    Of several trainers on one store each takes its slices of batches that all of them are given, with
-    `share="batches"`; with "rows" each is given batches of rows of its own, all as high as those of the others.
+    Raises
+    ------
+    ModuleError
+        If a name or value is invalid.
 
-    `prediction` is the place of the output that is scored and predicted, `target` the label it is compared with.
+    Examples
+    --------
+    >>> from workbench import graph
+    >>> x, w = graph.variable("data", shape=(None, 2)), graph.variable("w", shape=(2, 1))
+    >>> Module(x @ w, label_names=[]).layout.parameters
+    ['w']
     """
 
     def __init__(
@@ -90,12 +116,33 @@ class Module:
         grad_formats: Mapping[str, str] | None = None,
         convert: bool = False,
     ) -> "Module":
-        """Allocate for batches like the example: a batch, or what gives batches; returns the module.
+        """Allocate memory for batches like an example. A module is bound once; the number of rows may differ between
+        batches.
 
-        Shapes of parameters are those declared in the graph. `dtype` is the type of those that declare none, as a rule
-        that of the first data of a floating-point type. Data and labels keep the formats and types of the example, or
-        with `convert` are turned into those that the graph declares, batch by batch. `grad_formats` is as in
-        `executor.bind`. A module is bound once; batches with other numbers of rows need no second time.
+        Parameters
+        ----------
+        example : Feed or Batch
+            A batch, or an iterable of batches of which the first is used.
+        dtype : dtype_like, optional
+            dtype of parameters that declare none; that of the first floating-point data if omitted.
+        grad_formats : mapping of str to str, optional
+            Formats of gradients by parameter, as in `executor.bind`.
+        convert : bool, default False
+            Convert data and labels to the formats and dtypes that the graph declares.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        ModuleError
+            If the module is bound already or the batch does not fit.
+
+        Examples
+        --------
+        See `workbench.module`.
         """
         if self.workers:
             raise ModuleError("This module is bound already; batches with other numbers of rows need no binding anew.")
@@ -113,10 +160,31 @@ class Module:
         return self
 
     def set_optimizer(self, optimizer: str | Updater, **settings: Any) -> "Module":
-        """Train by an optimizer: an `Updater`, or the name of one with its settings; returns the module.
+        """Train with an optimizer.
 
-        Multipliers are those that the variables declare. `rescale` is 1 unless it is given: losses that are means over
-        rows need no other, output layers, whose gradients are sums over rows, 1 / rows of a batch.
+        Parameters
+        ----------
+        optimizer : str or Updater
+            Name of an optimizer, or an updater.
+        **settings : Any
+            Arguments of `Updater`. `rescale` is 1 by default: losses that are means over rows need no other; output
+            layers,
+            whose gradients are sums over rows, need 1 / rows of a batch. Multipliers are those that the variables
+            declare.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        ModuleError
+            If the module is not initialised, or settings are given together with an updater.
+
+        Examples
+        --------
+        See `workbench.module`.
         """
         self._need("initialised", "initialise(...)")
         if not isinstance(optimizer, Updater):
@@ -127,6 +195,7 @@ class Module:
         return self
 
     def _use(self, optimizer: Updater) -> None:
+        """Set a validated updater in the module and in its store."""
         optimizer.check_names(self.trained)
         self.updater = optimizer
         if self.store is not None:
@@ -134,14 +203,33 @@ class Module:
 
     @property
     def lags(self) -> bool:
-        """Whether rows are behind until they are read."""
+        """Whether rows of parameters may be behind until they are read (lazy="exact")."""
         return self.updater is not None and self.updater.lazy == "exact"
 
     def forward(self, batch: Batch | Prepared, training: bool = True) -> list[Any]:
-        """The outputs of a batch, of all its rows; a next call overwrites them. `training` keeps what `backward` reads.
+        """Compute the outputs of a batch.
 
-        Rows that the batch reads are pulled from the store, or brought up to date, before. Without training the batch
-        may have no labels: outputs that are computed from labels, such as losses, are then None.
+        Parameters
+        ----------
+        batch : Batch or Prepared
+            The batch. Rows of parameters that it reads are pulled from the store, or brought up to date, before.
+        training : bool, default True
+            Keep what `backward` reads. Without training labels may be missing; outputs computed from them are then
+            None.
+
+        Returns
+        -------
+        list of array
+            Outputs of all rows; overwritten by the next call.
+
+        Raises
+        ------
+        ModuleError
+            If the module is not initialised or labels are missing.
+
+        Examples
+        --------
+        See `workbench.module`.
         """
         self._need("initialised", "initialise(...)")
         ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False, whole=not training)
@@ -152,7 +240,9 @@ class Module:
         return self.run(ready, training, self.layout.without_labels if lacks else None)
 
     def run(self, ready: Prepared, training: bool, wanted: Sequence[int] | None = None) -> list[Any]:
-        """`forward` of a batch that is prepared; without training the outputs `wanted`, by place, the others None."""
+        """Compute the outputs of a prepared batch; without training only those at positions `wanted`, the others
+        None.
+        """
         if self.store is not None or self.lags:
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
                 self._refresh(worker, part, plans)
@@ -165,7 +255,7 @@ class Module:
         return self.outputs
 
     def _refresh(self, worker: Worker, part: Mapping[str, Any], plans: Mapping[str, Any] | None) -> None:
-        """Bring what the slice reads up to date."""
+        """Pull the rows that a slice reads from the store, or bring them up to date."""
         if self.store is not None:
             worker.pull(self.store, part, plans, self.version)
         elif self.updater is not None and self.updater.lazy == "exact":
@@ -173,7 +263,7 @@ class Module:
             caught_up(self.updater, worker.weights, rows)
 
     def _together(self, outputs: list[list[Any]]) -> list[Any]:
-        """Outputs of all workers: rows one after the other, numbers as `slices` says."""
+        """Join the outputs of all workers: rows are concatenated, scalars averaged or summed as `slices` states."""
         results: list[Any] = []
         for place, per_row in enumerate(self.per_row):
             parts = [output[place] for output in outputs]
@@ -189,7 +279,22 @@ class Module:
         return results
 
     def backward(self) -> list[dict[str, Any]]:
-        """The gradients of the last `forward(training=True)`: for each worker a dict by parameter."""
+        """Compute the gradients of the last `forward(training=True)`.
+
+        Returns
+        -------
+        list of dict
+            For each worker the gradients by parameter; overwritten by the next call.
+
+        Raises
+        ------
+        ModuleError
+            If there was no training forward pass.
+
+        Examples
+        --------
+        See `workbench.module`.
+        """
         if self.state != "forward":
             raise ModuleError("backward needs what a forward pass leaves; call forward(batch, training=True) first.")
         self.state = "backward"
@@ -200,7 +305,9 @@ class Module:
         return self.gradients
 
     def _heads(self, worker: Worker, share: float) -> list[Any] | None:
-        """Head gradients: where the slices' numbers are means they count by their rows."""
+        """Return head gradients of a worker: the slice's share of rows for scalars that are means; None if none are
+        needed.
+        """
         if self.slices == "sum" or share == 1:
             return None
         outputs = worker.executor.outputs.values()
@@ -210,7 +317,17 @@ class Module:
         ]
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last `backward`: one step of the optimizer. The batch goes."""
+        """Do one step of the optimizer with the gradients of the last `backward`, and release the batch.
+
+        Raises
+        ------
+        ModuleError
+            If there is no optimizer or there are no gradients.
+
+        Examples
+        --------
+        See `workbench.module`.
+        """
         if self.updater is None:
             raise ModuleError("update needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
         if self.state != "backward":
@@ -226,7 +343,22 @@ class Module:
         del self.ready
 
     def weights(self) -> dict[str, Any]:
-        """Copies of all parameters by name, in their formats, every row up to date. Training is not touched by it."""
+        """Copy all parameters, every row up to date. Training is not affected.
+
+        Returns
+        -------
+        dict of str to array
+            Parameters by name, in their formats.
+
+        Raises
+        ------
+        ModuleError
+            If the module is not initialised.
+
+        Examples
+        --------
+        See `workbench.module`.
+        """
         self._need("initialised", "initialise(...)")
         weights = self.raw_weights()
         if self.updater is not None and self.updater.lazy == "exact":
@@ -236,7 +368,9 @@ class Module:
         return weights
 
     def optimizer_state(self) -> dict[str, Any]:
-        """The state of the optimizer that is set, wherever it is kept."""
+        """Return the state of the optimizer, from the store if there is one. Raises ModuleError without an
+        optimizer.
+        """
         if self.store is not None:
             return self.store.optimizer_state()
         if self.updater is None:
@@ -244,12 +378,13 @@ class Module:
         return self.updater.state_dict()
 
     def raw_weights(self) -> dict[str, Any]:
-        """Copies of all parameters as training holds them, where rows may still have to catch up."""
+        """Return copies of all parameters as training holds them, where rows may be behind."""
         if self.store is not None:
             return {name: self.store.pull(name) for name in self.layout.parameters}
         return {name: formats.copy(weight) for name, weight in self.workers[0].weights.items()}
 
     def _need(self, state: str, call: str) -> None:
+        """Raise ModuleError unless the attribute `state` is set; the message says to call `call`."""
         reached = self.initialised if state == "initialised" else bool(self.workers)
         if not reached:
             raise ModuleError(f"The module is not {state} yet; call {call} first.")

@@ -1,14 +1,14 @@
-"""First values of parameters: each drawn from a stream of its own, fixed by its name and the seed, so order is free.
+"""Initial values of parameters, each drawn from an independent random stream given by its name and the seed.
 
 Written as a name, `"normal"`, or with its number, `("normal", 0.1)`; a number alone is a constant.
 
-| name     | values                                                     | its number         |
-|----------|------------------------------------------------------------|--------------------|
-| zeros    | 0                                                          | none               |
-| constant | the number                                                 | required           |
-| uniform  | evenly between -scale and scale                            | scale, 0.01        |
-| normal   | normally distributed around 0                              | deviation, 0.01    |
-| xavier   | evenly within gain * sqrt(6 / (rows + width)), of matrices | gain, 1            |
+| name     | values                                                     | its number               |
+|----------|------------------------------------------------------------|--------------------------|
+| zeros    | 0                                                          | none                     |
+| constant | the number                                                 | required                 |
+| uniform  | uniform in [-scale, scale)                                 | scale, 0.01              |
+| normal   | normal with mean 0                                         | standard deviation, 0.01 |
+| xavier   | uniform within gain * sqrt(6 / (rows + width)), matrices   | gain, 1                  |
 
 >>> draw("uniform", "w", (2, 2), np.float32, seed=0).tolist() == draw(("uniform", 0.01), "w", (2, 2), "f4", 0).tolist()
 True
@@ -27,16 +27,18 @@ _Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype, float], np.nda
 
 
 class ModuleError(ValueError):
-    """Argument that does not fit the module, or a call before its turn; the message says what to do."""
+    """An argument does not fit the module, or a call comes too early; the message says what to do."""
 
 
 def _constant(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, value: float) -> np.ndarray:
+    """Return an array filled with `value`."""
     weights = aligned.empty(shape, dtype)
     weights[...] = value
     return weights
 
 
 def _uniform(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, scale: float) -> np.ndarray:
+    """Return uniform values in [-scale, scale)."""
     weights = random.random(dtype=dtype, out=aligned.empty(shape, dtype))
     weights *= 2
     weights -= 1
@@ -45,13 +47,14 @@ def _uniform(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtyp
 
 
 def _normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, deviation: float) -> np.ndarray:
+    """Return normal values with mean 0 and this standard deviation."""
     weights = random.standard_normal(dtype=dtype, out=aligned.empty(shape, dtype))
     weights *= dtype.type(deviation)
     return weights
 
 
 def _xavier(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, gain: float) -> np.ndarray:
-    """Source: Glorot and Bengio 2010, the uniform form."""
+    """Return the uniform initialisation of Glorot and Bengio 2010 for a matrix. Raises ModuleError for other shapes."""
     if len(shape) < 2:
         raise ModuleError(f"xavier is for matrices; the shape {shape} came. Use zeros, or uniform with a scale.")
     together = shape[0] + int(np.prod(shape[1:]))
@@ -69,7 +72,7 @@ KINDS: dict[str, tuple[_Draw, float | None]] = {
 
 
 def read(spec: Spec, name: str) -> tuple[_Draw, float]:
-    """Initialiser that `spec` names, or `ModuleError`."""
+    """Return the function and the number that `spec` names. Raises ModuleError if it is invalid."""
     if isinstance(spec, int | float) and not isinstance(spec, bool):
         spec = ("constant", spec)
     parts = spec if isinstance(spec, list | tuple) else (spec,)
@@ -88,7 +91,7 @@ def read(spec: Spec, name: str) -> tuple[_Draw, float]:
 
 
 def draw(spec: Spec, name: str, shape: tuple[int, ...], dtype: DTypeLike, seed: int) -> np.ndarray:
-    """The array of the parameter called `name`, float32 or float64; the same for the same arguments, always."""
+    """Return the initial array of the parameter `name`, float32 or float64; the same for the same arguments."""
     kind, number = read(spec, name)
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise ModuleError(f"The seed is {seed!r}; it is a whole number from 0.")
@@ -96,11 +99,11 @@ def draw(spec: Spec, name: str, shape: tuple[int, ...], dtype: DTypeLike, seed: 
 
 
 def stream(name: str, seed: int) -> np.random.Generator:
-    """The random numbers of that parameter: those of no other one, whatever else is drawn."""
+    """Return the random generator of the parameter `name`, independent of those of other parameters."""
     return np.random.default_rng([seed, *name.encode()])
 
 
 def checked(specs: dict[str, Any]) -> None:
-    """Refuse what cannot be read, before anything is drawn."""
+    """Raise ModuleError if one of the specs is invalid."""
     for name, spec in specs.items():
         read(spec, name)

@@ -1,4 +1,4 @@
-"""First values of the parameters of a module. A method of `Module`."""
+"""Initial values of the parameters of a module. A method of `Module`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,27 @@ if TYPE_CHECKING:
 def initialise(
     self: "Module", default: Spec = "uniform", seed: int = 0, values: Mapping[str, Any] | None = None
 ) -> "Module":
-    """Give the parameters their first values; returns the module.
+    """Set the initial values of all parameters: `values`, else the `init` of the variable, else `default`.
 
-    In this order: `values` by name, arrays of any format; the `init` that its variable declares; `default`. Specs
-    and their numbers are in `workbench.module.initialisers`. Each parameter is drawn from the seed and its name
-    alone. Row_sparse parameters get all their rows, but for those in `values`. A value that is `kvstore.Drawn` is
-    given to the store as it is, which may draw each row when it is first touched.
+    Parameters
+    ----------
+    default : str, tuple or float, default "uniform"
+        Initialiser, as in `workbench.module.initialisers`.
+    seed : int, default 0
+        Seed; each parameter is drawn from the seed and its name alone.
+    values : mapping of str to array, optional
+        Values of some parameters, of any format. A `kvstore.Drawn` is passed to the store, which may generate rows when
+        they are first used. row_sparse parameters that are not in `values` store all rows.
+
+    Returns
+    -------
+    Module
+        The module itself.
+
+    Raises
+    ------
+    ModuleError
+        If the module is not bound or a value does not fit.
     """
     self._need("bound", "bind(batches)")
     if self.initialised:
@@ -49,11 +64,13 @@ def initialise(
 
 
 def _put(name: str, weight: Any, value: Any) -> None:
+    """Copy a given value into the weight `name`. Raises ModuleError if the shape differs."""
     if tuple(value.shape) != weight.shape:
         raise ModuleError(f"The value of {name} has the shape {tuple(value.shape)}; the parameter's is {weight.shape}.")
     formats.assign(weight, value)
 
 
 def _drawn(spec: Spec, name: str, weight: Any, seed: int) -> Any:
+    """Return initial values of the weight `name` from an initialiser."""
     values = initialisers.draw(spec, name, weight.shape, weight.dtype, seed)
     return RowSparse(values, np.arange(len(values)), weight.shape) if isinstance(weight, RowSparse) else values

@@ -1,4 +1,4 @@
-"""The loops over batches: training with callbacks, scores, predictions. Methods of `Module`."""
+"""Loops over batches: training with callbacks, scores, predictions. Methods of `Module`."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -29,12 +29,12 @@ EVERY = slice(None)
 
 
 class StopTraining(Exception):  # noqa: N818 - it is no error
-    """Raised by a callback: `fit` ends after this batch or epoch, and returns what it has."""
+    """Raised by a callback to end `fit` after this batch or epoch; `fit` returns the epochs so far."""
 
 
 @dataclass(frozen=True)
 class BatchEnd:
-    """A batch was trained on: its epoch and number, of `batches` in the epoch; the metric of the epoch so far."""
+    """Event after a training batch: epoch, batch index, `batches` of the epoch, and the metric of the epoch so far."""
 
     module: "Module"
     epoch: int
@@ -46,7 +46,9 @@ class BatchEnd:
 
 @dataclass(frozen=True)
 class EpochEnd:
-    """An epoch was trained: its metric, read of every batch before its update, and that of the validation data."""
+    """Event after an epoch: the training metric, computed on every batch before its update, and the validation
+    metric.
+    """
 
     module: "Module"
     epoch: int
@@ -69,15 +71,38 @@ def fit(
     epoch_end: Callbacks = (),
     ahead: bool = False,
 ) -> list[EpochEnd]:
-    """Train until `epochs` epochs are done in all, from the position where the module stands; what each epoch gave.
+    """Train until `epochs` epochs are done in total, from the current position.
 
-    So a module that was restored goes on in the middle of an epoch, and one that was trained for 3 epochs does 2 more
-    with `epochs=5`. `metric` is a name, several names, or a metric, gathered over each epoch, averaged over `samples`
-    or `batches` where it is a name. `batch_end` gets a `BatchEnd` after each update, `epoch_end` an `EpochEnd`; they
-    may save the module, and end the training by `raise StopTraining`. With `ahead` the next batch is cut and planned
-    on a thread beside the step, which changes no result. Rows that fill up a padded batch are trained on, and left out
-    of metrics. Of several trainers on one store each calls this with the same batches and takes its slices of them; its
-    metric is of those.
+    A restored module continues in the middle of an epoch; a module trained for 3 epochs does 2 more with `epochs=5`.
+
+    Parameters
+    ----------
+    train : Feed
+        Training batches. Rows that pad a batch are trained on but excluded from metrics.
+    validation : Feed, optional
+        Batches that are scored after each epoch.
+    epochs : int
+        Total number of epochs.
+    metric : str, sequence or Accumulator, optional
+        Metric accumulated over each epoch.
+    average : {"samples", "batches"}, default "samples"
+        How a metric given by name is averaged.
+    batch_end, epoch_end : callable or sequence of callable
+        Called with a `BatchEnd` after each update and an `EpochEnd` after each epoch; may save the module, and end
+        training
+        by raising StopTraining.
+    ahead : bool, default False
+        Cut and index the next batch on another thread. Results do not change.
+
+    Returns
+    -------
+    list of EpochEnd
+        One entry per epoch of this call.
+
+    Raises
+    ------
+    ModuleError
+        If there is no optimizer, or a restored module is given other batches than it was trained with.
     """
     if self.updater is None:
         raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
@@ -101,10 +126,12 @@ def fit(
 def prepare(
     self: "Module", batch: Batch, plans: bool = True, whole: bool = False, once: bool = False, is_own: bool = False
 ) -> Prepared:
-    """Prepare what `forward` takes: slices of this trainer, or of the `whole` batch; with `plans` their plans.
+    """Cut a batch into the slices of this trainer, or all slices if `whole`, and compute their column indexes if
+    `plans`.
 
-    Of one that is for `once`, for a step, they may be left out where that costs less. One that `is_own`, held by
-    nobody else, is not checked again if it was cut of checked rows.
+    `once` states that the batch is used for one step, so an index may be omitted if that is faster; `is_own` that
+    nobody
+    else holds it, so that slices of validated rows are not validated again.
     """
     self._need("bound", "bind(batches)")
     arrays = self.layout.arrays(batch, self.workers[0].executor.known)
@@ -122,6 +149,7 @@ def prepare(
 
 
 def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: list[Callable], ahead: bool) -> None:
+    """Train one epoch from the current batch on, accumulating `metric` and calling `callbacks` after each update."""
     epoch, first = self.position
     is_own = type(train) is Batches  # which hands each batch out once, to us
     prepare = functools.partial(self.prepare, plans=ahead, once=True, is_own=is_own)
@@ -142,6 +170,7 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
 
 
 def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator | None) -> EpochEnd:
+    """Advance the position to the next epoch and return the event with training and validation metrics."""
     epoch = self.position.epoch
     checked = None
     if validation is not None and metric is not None:
@@ -154,7 +183,7 @@ def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator |
 
 
 def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | None:
-    """The metric to gather, with what a restored module had gathered of the epoch that it is in."""
+    """Return the accumulator for `fit`, with what a restored module had accumulated of its epoch."""
     accumulator = None if metric is None else metrics.create(metric, average)
     if accumulator is not None:
         if self.gathered is not None and self.position.batch:
@@ -168,7 +197,7 @@ def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | N
 
 
 def _check_feed(self: "Module", train: Feed) -> None:
-    """A restored module goes on with the batches that it was trained with."""
+    """Raise ModuleError if a restored module is given batches that differ from those that it was trained with."""
     settings = train.settings()
     if self.trained_with is not None and self.position != (0, 0) and self.trained_with != settings:
         raise ModuleError(
@@ -179,13 +208,15 @@ def _check_feed(self: "Module", train: Feed) -> None:
 
 
 def _listed(calls: Callbacks) -> list[Callable[[Any], None]]:
+    """Return one callback or several as a list."""
     return list(calls) if isinstance(calls, Sequence) else [calls]
 
 
 def scored(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY) -> tuple[Any, Any]:
-    """Prediction and target of a batch, without rows that repeat others; `ModuleError` where there is no target.
+    """Return prediction and target of a batch without padding rows; `rows` is the slice of the batch that outputs
+    cover.
 
-    `rows` are those of the batch that the outputs are of.
+    Raises ModuleError if the batch has no target.
     """
     target = self.layout.target
     if target is None or target not in batch.labels:
@@ -196,6 +227,7 @@ def scored(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY
 
 
 def _prediction(self: "Module", outputs: list[Any], rows: int) -> Any:
+    """Return the output that is scored, its first `rows` rows."""
     place = self.layout.prediction
     if not self.per_row[place]:
         raise ModuleError(
@@ -206,7 +238,7 @@ def _prediction(self: "Module", outputs: list[Any], rows: int) -> Any:
 
 
 def _predicted(self: "Module", batch: Batch) -> list[Any]:
-    """The outputs of a batch with the prediction alone computed."""
+    """Compute only the predicted output of a batch; the other outputs are None."""
     self._need("initialised", "initialise(...)")
     place = self.layout.prediction % len(self.layout.symbol.heads)
     if not batch.labels and self.layout.label_names and place not in self.layout.without_labels:
@@ -218,9 +250,21 @@ def _predicted(self: "Module", batch: Batch) -> list[Any]:
 
 
 def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "samples") -> Value:
-    """The metric of one pass over the data, epoch 0 of it; rows that fill up a padded batch do not count.
+    """Compute a metric over one pass through the batches (epoch 0), without padding rows.
 
-    A metric that is given is reset first, and keeps what it gathered.
+    Parameters
+    ----------
+    batches : Feed
+        Batches with targets.
+    metric : str, sequence or Accumulator
+        Metric; a given accumulator is reset first.
+    average : {"samples", "batches"}, default "samples"
+        How a metric given by name is averaged.
+
+    Returns
+    -------
+    float or dict of str to float
+        Value, or values by name.
     """
     if metric is None:
         raise ModuleError("score needs a metric, such as 'accuracy'.")
@@ -232,16 +276,35 @@ def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "sam
 
 
 def predictions(self: "Module", batches: Feed) -> Iterator[tuple[Batch, Any]]:
-    """Each batch of a pass over the data, with the prediction for its rows, of one's own; rows that pad are left out.
+    """Iterate over batches with the prediction for their rows, copied and without padding rows.
 
-    Batches may have no labels. Other outputs, such as a loss, are not computed.
+    Parameters
+    ----------
+    batches : Feed
+        Batches; labels may be missing.
+
+    Yields
+    ------
+    tuple of (Batch, array)
+        The batch and the predicted output. Other outputs are not computed.
     """
     for batch in batches.epoch(0):
         yield batch, formats.copy(_prediction(self, _predicted(self, batch), batch.real_rows))
 
 
 def predict(self: "Module", batches: Feed) -> np.ndarray:
-    """The predictions for all rows, dense, in the order in which the batches have them."""
+    """Compute the predictions for all rows.
+
+    Parameters
+    ----------
+    batches : Feed
+        Batches; labels may be missing.
+
+    Returns
+    -------
+    ndarray
+        Predictions, dense, in the order of the batches.
+    """
     parts = [formats.to_format(output, "dense") for _, output in self.predictions(batches)]
     if not parts:
         raise ModuleError("There is no batch, so there is nothing to predict; give batches of at least one row.")
@@ -253,7 +316,9 @@ def predict(self: "Module", batches: Feed) -> np.ndarray:
 
 @final
 class Shown:
-    """A bar for the epoch that is trained, and a line for each that is done; only lines where output is no terminal."""
+    """Progress display: a bar for the current epoch and a line per finished epoch; only lines if output is not a
+    terminal.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console()
@@ -263,7 +328,7 @@ class Shown:
         self.task: TaskID | None = None
 
     def batch_end(self, event: BatchEnd) -> None:
-        """Move the bar."""
+        """Advance the progress bar."""
         if not self.console.is_terminal:
             return
         if self.task is None:
@@ -273,7 +338,7 @@ class Shown:
         self.progress.update(self.task, completed=event.batch + 1, metric=said)
 
     def epoch_end(self, event: EpochEnd) -> None:
-        """Print the epoch's line."""
+        """Print the line of the epoch."""
         if self.task is not None:
             self.progress.stop()
             self.progress.remove_task(self.task)
@@ -285,7 +350,7 @@ class Shown:
 
 
 def in_words(value: Value) -> str:
-    """A metric's value as text.
+    """Return the value of a metric as text.
 
     >>> in_words(0.25), in_words({"mse": 2.0, "mae": 1.5}), in_words(None)
     ('0.25', 'mse 2, mae 1.5', '')

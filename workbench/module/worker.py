@@ -1,4 +1,4 @@
-"""A worker: one executor with its own copies of the parameters, on its slice of every batch."""
+"""A worker: one executor with its own copies of the parameters, run on its slice of every batch."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +30,15 @@ KEPT = ("cast", "copy", "to_format", "stop_gradient", "identity")
 
 @dataclass(frozen=True, order=True)
 class Source:
-    """Rows read: the `columns` that csr data has entries in, or the ids in dense data, as they are."""
+    """Origin of the row indices that a parameter is read at: the `columns` of csr data, or the ids in dense data."""
 
     kind: str
     name: str
 
     def rows(self, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan]) -> np.ndarray:
-        """Their numbers for a batch, sorted and unique, int64; a batch plan knows its columns already."""
+        """Return the row indices for a batch, sorted and unique, int64; columns come from the batch plan if there is
+        one.
+        """
         if self.kind == "columns" and self.name in plans:
             return plans[self.name].columns
         array = arrays[self.name]
@@ -50,7 +52,7 @@ NOTHING: Reads = frozenset()
 
 
 def find(graph: Graph, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> dict[str, Reads | None]:
-    """Find, for each variable but `data`, where the numbers of the rows come from; None where all rows are read."""
+    """Find, for each parameter, the origin of the row indices that the graph reads; None if it reads all rows."""
     needed: dict[Symbol, Reads | None] = dict.fromkeys(graph.heads)
     for node in reversed(graph.nodes()):
         for place, entry in enumerate(node.inputs):
@@ -61,7 +63,7 @@ def find(graph: Graph, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> di
 
 
 def rows(reads: Reads, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan] | None = None) -> np.ndarray:
-    """The rows that a batch reads, sorted and unique, int64."""
+    """Return the row indices that a batch reads, sorted and unique, int64."""
     parts = [source.rows(arrays, plans or {}) for source in sorted(reads)]
     return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
@@ -69,7 +71,7 @@ def rows(reads: Reads, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan]
 def _of_input(
     node: Symbol, place: int, needed: Reads | None, facts: Mapping[Symbol, Facts], data: Sequence[str]
 ) -> Reads | None:
-    """Rows of that input that the node reads to give the rows that are needed of itself."""
+    """Return the origins of the rows of input `place` that `node` reads to compute the rows `needed` of its result."""
     entry, params = node.inputs[place], node.params
     if node.kind == "dot" and place == 1 and not (params["transpose_a"] or params["transpose_b"]):
         return _columns(node.inputs[0], facts, data)
@@ -89,7 +91,9 @@ def _of_input(
 
 
 def _columns(x: Symbol, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> Reads | None:
-    """The data whose columns hold all entries of `x`, where `x` is csr data or made of it entry by entry."""
+    """Return the csr data whose columns cover all entries of `x`, if `x` is that data or an elementwise function of
+    it.
+    """
     while x.op is not None and facts[x].format == "csr" and len(x.inputs) == 1:
         if x.op.family not in ("unary", "scalars") and x.kind not in KEPT:
             return None
@@ -99,15 +103,17 @@ def _columns(x: Symbol, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> R
 
 
 def _rows_of(facts: Facts) -> int | None:
+    """Return the number of rows; None if unknown or for a scalar."""
     return facts.shape[0] if facts.shape else None
 
 
 def _same_rank(node: Symbol, entry: Symbol, facts: Mapping[Symbol, Facts]) -> bool:
-    """Broadcasting aligns the last axes: rows meet rows where the ranks are the same."""
+    """Return whether node and input have the same rank, so that broadcasting aligns rows with rows."""
     return len(facts[node].complete.shape) == len(facts[entry].complete.shape)
 
 
 def _keeps_rows(axis: Any, rank: int) -> bool:
+    """Return whether a reduction over `axis` of an array of this rank keeps the first axis."""
     if axis is None:
         return False
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -118,7 +124,7 @@ Plans = Mapping[str, BatchPlan]
 
 
 class Worker:
-    """Runs the graph on slices of batches. Where there is a store it pulls what a slice reads, before it reads it."""
+    """Runs the graph on slices of batches. With a store it pulls what a slice reads before reading it."""
 
     def __init__(
         self,
@@ -136,10 +142,12 @@ class Worker:
     def plans(
         self, arrays: Mapping[str, Any], planned: Callable[[], BatchPlan | None] | None = None, always: bool = True
     ) -> Plans:
-        """The batch plans that a slice needs, by argument; none for data that is converted first.
+        """Return the batch plans (column indexes) that a slice needs, by argument; none for data that is converted
+        first.
 
-        `planned` gives, or not, that of the first array, which was made with those of other batches. With `always`
-        there are plans also where the graph does without.
+        `planned` returns an existing plan of the first array, or None. With `always` plans are computed even if the
+        graph could
+        do without.
         """
         known, first, plans = self.executor.known, next(iter(arrays)), {}
         for name in self.executor.reads_plan:
@@ -155,7 +163,7 @@ class Worker:
         return plans
 
     def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:
-        """The rows of a parameter that a slice reads, sorted and unique, int64; None for all of them."""
+        """Return the row indices of a parameter that a slice reads, sorted and unique, int64; None for all rows."""
         sources = self.reads[name]
         return None if sources is None else rows(sources, arrays, plans)
 
@@ -167,17 +175,20 @@ class Worker:
         wanted: Sequence[int] | None,
         is_own: bool = False,
     ) -> list[Any]:
-        """Outputs of a slice, those not `wanted` None; the next call overwrites them. `is_own` is as in `Executor`."""
+        """Compute the outputs of a slice, None for those not in `wanted`; overwritten by the next call. `is_own` as
+        in `Executor`.
+        """
         return self.executor.forward(training, plans, wanted=wanted, is_own=is_own, **arrays)
 
     def backward(self, heads: list[Any] | None = None) -> dict[str, Any]:
-        """Gradients by parameter; the next call overwrites them."""
+        """Return gradients by parameter; overwritten by the next call."""
         return self.executor.backward(heads)
 
     def pull(self, store: Store, arrays: Mapping[str, Any], plans: Plans | None, version: int) -> None:
-        """Take from the store what the slice reads of each parameter; all of one that it reads all of, if that changed.
+        """Pull from the store the rows of each parameter that the slice reads; all rows only if their `version`
+        changed.
 
-        Row_sparse parameters then hold the rows of the slice and no others.
+        row_sparse parameters then store exactly the rows of the slice.
         """
         rows_read = {name: self.rows_read(name, arrays, plans) for name in self.weights}
         read = {name: rows for name, rows in rows_read.items() if rows is not None or self.whole.get(name) != version}
@@ -188,9 +199,9 @@ class Worker:
 def cut(
     arrays: Mapping[str, Any], borders: Sequence[tuple[int, int]], known: Mapping[str, Facts]
 ) -> list[dict[str, Any]]:
-    """Cut from each array the rows between each pair of borders, as views.
+    """Cut arrays at pairs of row `borders`; slices are views.
 
-    Rows of csc and coo are cut from a csr copy, and are turned back where the graph takes them as they came.
+    csc and coo arrays are cut through a csr copy and converted back if the graph takes them in their format.
     """
     parts: list[dict[str, Any]] = [{} for _ in borders]
     for name, array in arrays.items():
@@ -204,9 +215,9 @@ def cut(
 
 
 def own_slices(rows: int, workers: int, store: Store | None) -> list[tuple[int, int]]:
-    """The slices of these workers; of several trainers on one store each has its own, one after the other.
+    """Return the row ranges of this trainer's workers; with several trainers on one store each takes a different part.
 
-    A batch with fewer rows than all of them have workers is refused: some would have nothing to push.
+    Raises ModuleError for a batch with fewer rows than there are workers in all.
     """
     if store is None and workers == 1:
         return [(0, rows)]
@@ -221,7 +232,7 @@ def own_slices(rows: int, workers: int, store: Store | None) -> list[tuple[int, 
 
 
 def slices_of(rows: int, workers: int) -> list[tuple[int, int]]:
-    """Contiguous slices of nearly equal height; fewer than workers where there are fewer rows.
+    """Return contiguous row ranges of nearly equal length; fewer than `workers` if there are fewer rows.
 
     >>> slices_of(3, 2), slices_of(2, 4)
     ([(0, 2), (2, 3)], [(0, 1), (1, 2)])
