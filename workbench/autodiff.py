@@ -1,18 +1,18 @@
-"""Gradients of a graph as a graph: one walk from the outputs back, each operator's rule on the sum of its heads.
+"""Gradients of a graph as a graph: reverse traversal from the outputs, applying each operator's gradient rule.
 
-**Which places a gradient has** follows from formats and stored places, never from values; the same places in every
-graph, whatever the operators, however often an array is used:
+**Which positions a gradient stores** follows from formats and stored positions, never from values:
 
-- towards a dense array every place;
-- towards csr, csc and coo exactly the places that the array stores, each once, in its format. The others are no
-  parameters: they have no gradient, and read as zero where this one is made dense;
-- towards row_sparse every place of the whole array, rows that it does not store included. The gradient is row_sparse
-  where the operators show that all other rows are zero whatever the values are (of a product those that the other
-  operand touches, of `square` those that are stored), else dense. A row that it lacks is zero.
+- with respect to a dense array: every position;
+- with respect to csr, csc and coo: exactly the positions that the array stores, once each, in its format. The others
+are
+  no parameters: they have no gradient, and are zero if the gradient is made dense;
+- with respect to row_sparse: every position of the whole array, including rows that it does not store. The gradient is
+  row_sparse if the operators show that all other rows are zero whatever the values (of a product: rows that the other
+  operand reads; of `square`: stored rows), else dense.
 
-At these places it is the derivative of the operators' dense meaning. What cancels to zero stays stored, in results too.
-An array is converted by what it holds: `to_format` from dense to sparse, asked for in the graph, of a head from outside
-or of a finished gradient, stores what is not zero; the gradient through it has every place of the array all the same.
+At these positions it is the derivative of the operators' dense meaning. Values that cancel to zero stay stored, in
+results too. `to_format` from dense to sparse stores nonzero values; the gradient through it has every position of the
+array all the same.
 
 >>> from workbench import autodiff, graph
 >>> x, w = graph.variable("x", shape=(3, 2)), graph.variable("w", shape=(2, 1))
@@ -35,18 +35,40 @@ FLAT = ("stop_gradient",)
 
 
 class AutodiffError(GraphError):
-    """Gradient that there is not; the message names the node and what to do."""
+    """A gradient does not exist; the message names the node and what to do."""
 
 
 def gradients(
     outputs: Graph, wrt: Sequence[str | Symbol], heads: Sequence[Symbol | None] | None = None
 ) -> dict[str, Symbol]:
-    """The gradient of the sum of `outputs * heads` by each variable of `wrt`, by name, as symbols.
+    """Return the gradients of the sum of `outputs * heads` with respect to variables, as symbols.
 
-    `heads` has one symbol an output, of its shape and format. None stands for ones and is allowed for losses, for
-    outputs known to hold one number, and for output layers, which ignore it. A variable that reaches the outputs only
-    through `stop_gradient` gets zeros. `AutodiffError` names the operator that has no gradient, or the output without
-    head.
+    Parameters
+    ----------
+    outputs : Graph
+        The graph.
+    wrt : sequence of str or Symbol
+        Variables.
+    heads : sequence of Symbol or None, optional
+        Head gradient of each output, of its shape and format. None stands for ones and is allowed for losses, outputs
+        known
+        to have one element, and output layers, which ignore it.
+
+    Returns
+    -------
+    dict of str to Symbol
+        Gradients by variable; zeros for one that reaches the outputs through `stop_gradient` only.
+
+    Raises
+    ------
+    AutodiffError
+        If an operator has no gradient or a head is missing.
+
+    Examples
+    --------
+    >>> x = variable("x", shape=())
+    >>> gradients(x * x, ["x"])["x"].arguments()
+    ['x']
     """
     symbols = outputs.heads
     entries = [None] * len(symbols) if heads is None else list(heads)
@@ -60,6 +82,7 @@ def gradients(
 
 
 def _head(output: Symbol, head: Symbol | None) -> Symbol:
+    """Return the head of an output: the given one, ones if allowed, else a variable that stands for the missing one."""
     if head is not None:
         return head
     if output.op is not None and (output.op.joint is not None or _holds_one(output)):
@@ -71,11 +94,13 @@ MISSING = "(head of {})"
 
 
 def _holds_one(output: Symbol) -> bool:
+    """Return whether the output is known to have one element."""
     facts = output.infer(partial=True)[output]
     return facts.known and all(length == 1 for length in facts.complete.shape)
 
 
 def _refuse_missing_heads(outputs: Graph, gradients: Mapping[str, Symbol]) -> None:
+    """Raise AutodiffError if a gradient depends on a missing head."""
     missing = {MISSING.format(head.name): head.name for head in outputs.heads}
     for gradient in gradients.values():
         for name in gradient.arguments():
@@ -88,7 +113,7 @@ def _refuse_missing_heads(outputs: Graph, gradients: Mapping[str, Symbol]) -> No
 
 @dataclass
 class Walk:
-    """State on the way back: the gradients that each node was given, and why some can get none."""
+    """State of the reverse traversal: the gradients that each node was given, and why some have none."""
 
     wanted: set[Symbol]
     """Nodes between the variables that are asked for and the outputs."""
@@ -99,7 +124,7 @@ class Walk:
     blocked: dict[Symbol, str] = field(default_factory=dict)
 
     def total(self, node: Symbol) -> Symbol | None:
-        """Sum of the gradients that a node was given; None where there are none."""
+        """Return the sum of the gradients of a node; None if there are none."""
         parts = self.parts.get(node, [])
         if node in self.patterned:
             parts = [at_places(part, node) for part in parts]
@@ -108,13 +133,13 @@ class Walk:
         return ops.get("add")(*parts) if len(parts) == 2 else ops.get("add_n")(*parts)
 
     def block(self, nodes: Sequence[Symbol], reason: str) -> None:
-        """None of the nodes that are wanted gets a gradient."""
+        """Record that the wanted nodes among `nodes` have no gradient, with the reason."""
         for node in nodes:
             if node in self.wanted:
                 self.blocked.setdefault(node, reason)
 
     def pass_on(self, node: Symbol, name: str) -> None:
-        """Give every input its part, by the operator's rule."""
+        """Give every input of the node its gradient, by the operator's rule."""
         head = self.total(node)
         if node in self.blocked:
             self.block(node.inputs, self.blocked[node])
@@ -127,6 +152,7 @@ class Walk:
             self._give(node, name, self._towards_inputs(node, head))
 
     def _towards_inputs(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
+        """Return the gradients with respect to the node's inputs for the gradient `head` of its result."""
         rule = node.operator.gradient
         if rule is None:
             raise AutodiffError(f"{node.operator.name} has no gradient.")
@@ -138,6 +164,7 @@ class Walk:
         return first, *rule(head, node, node.inputs, node.params)[1:]
 
     def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
+        """Add the gradients `parts` to those of the node's inputs."""
         op = node.operator
         for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
             if entry not in self.wanted or not op.reads(place, len(node.inputs)):
@@ -156,10 +183,11 @@ def walk(
     slopes: Mapping[Symbol, Symbol] | None = None,
     formats: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Symbol], dict[str, str]]:
-    """(gradients by name, the reason for each variable that can have none).
+    """Return the gradients by variable name, and the reason for each variable without one.
 
-    `slopes` maps a loss to the symbol of its gradient towards its first input as of a head of one, where that is
-    computed along with the loss. `formats` are those of variables, by name, where not as they declare.
+    `slopes` maps a loss to the symbol of the gradient of its scores (for a head of 1) if that is computed with the
+    loss.
+    `formats` overrides the declared formats of variables.
     """
     nodes, names = outputs.nodes(), outputs.names()
     variables = _variables(outputs, wrt)
@@ -183,6 +211,7 @@ def walk(
 
 
 def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]:
+    """Return the variables of `wrt` by name. Raises AutodiffError for unknown ones."""
     known = outputs.variables()
     if isinstance(wrt, str | Symbol):
         raise AutodiffError(f"wrt is {wrt!r}; a list of variables or of their names is expected.")
@@ -193,7 +222,7 @@ def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]
 
 
 def _between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:
-    """Nodes that depend on one of the variables, these included."""
+    """Return the nodes that depend on one of the variables, these included."""
     between = set(variables)
     for node in nodes:
         if any(entry in between for entry in node.inputs):

@@ -35,18 +35,47 @@ def bind(
     convert: bool = False,
     resizable: Collection[str] = (),
 ) -> Executor:
-    """An executor of the graph; its shapes, dtypes and formats are inferred, its memory allocated, here.
+    """Bind a graph to arrays: infer shapes, dtypes and formats, and allocate all memory.
 
-    `args` are held, not copied; arguments without an array are zeros. An array must have the declared format and dtype
-    or is refused; with `convert`, here and in `forward`, it is converted. `shapes`, `dtypes` and `formats` are as in
-    `infer`. `grad_req` is write, add (to what is there, sparse gradients too) or null for all float arguments that can
-    have a gradient, or by argument, null where left out. `grad_formats` overrides the formats that gradients have by
-    the operators' tables: a format, or "fused", which leaves a product X.T @ slope as its factors for an optimizer
-    (`ops.products.Unsummed`). Of arguments the number of rows may change from call to call, of those named in
-    `resizable` all lengths. Errors: `GraphError`, and `DensifyError` for what `ops.settings` forbid to make dense.
+    Parameters
+    ----------
+    symbol : Graph
+        The graph.
+    args : mapping of str to array, optional
+        Arrays by argument; held, not copied. Arguments without an array are zeros.
+    shapes, dtypes, formats : mapping, optional
+        Declarations by argument, as in `Graph.infer`.
+    grad_req : str or mapping of str to str, default "null"
+        "write", "add" (to the current value, sparse gradients too) or "null", for all float arguments that can have a
+        gradient or by argument ("null" for those left out).
+    grad_formats : mapping of str to str, optional
+        Formats of gradients: a format, or "fused", which keeps a product X.T @ g as its factors for an optimizer
+        (`ops.products.Unsummed`). Default: the format that the operators' tables state.
+    convert : bool, default False
+        Convert arrays to the declared format and dtype, here and in `forward`; else others are refused.
+    resizable : collection of str, optional
+        Arguments all of whose lengths may change between calls; of the others only the number of rows.
 
-    A steady step allocates nothing but sparse results: dense ones have buffers for the largest batch so far, which
-    smaller ones share, and which values of other times share as well.
+    Returns
+    -------
+    Executor
+        The bound graph.
+
+    Raises
+    ------
+    GraphError
+        If arguments do not fit the graph.
+    DensifyError
+        If the graph makes arrays dense that `ops.settings` forbids.
+
+    Notes
+    -----
+    A steady step allocates sparse results only: dense ones have buffers for the largest batch so far, shared by smaller
+    batches and by values whose lifetimes do not overlap.
+
+    Examples
+    --------
+    See `workbench.executor`.
     """
     return Executor(
         symbol,

@@ -1,4 +1,4 @@
-"""Arguments of an executor from outside, by name, and the check of sparse arrays."""
+"""Arrays passed to an executor by name, and the validation of sparse arrays."""
 
 from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def entered(value: Any, name: str) -> Any:
-    """An array for `name`, checked (`FormatError`): whoever gave it may have changed it since it was last read."""
+    """Validate an array for the argument `name`. Raises FormatError; the caller may have changed it since it was
+    last read.
+    """
     try:
         return enter(value)[1]
     except formats.FormatError as error:
@@ -22,7 +24,7 @@ def entered(value: Any, name: str) -> Any:
 
 
 def _fixed_places(x: Any) -> tuple | None:
-    """The shape and indices of a sparse array where nobody can write to these, as those of weights are left by us."""
+    """Return shape and index arrays of a sparse array if these are read-only, else None."""
     if isinstance(x, RowSparse):
         indices: tuple = (x.indices,)
     elif getattr(x, "format", None) in ("csr", "csc"):
@@ -35,22 +37,25 @@ def _fixed_places(x: Any) -> tuple | None:
 
 @final
 class Outside:
-    """The sparse arrays of an executor that came from outside, by slot, which are checked before each pass that reads
-    them; weights in row_sparse, csr and csc whose indices are the same as before, and cannot be written to, are not:
-    a step that touches few rows would pay for all that are stored."""
+    """Sparse arrays passed in by the caller, by slot, which are validated before each pass that reads them.
+
+    Weights whose index arrays are the same read-only objects as before are not validated again: a step that reads few
+    rows
+    would pay for all stored ones.
+    """
 
     def __init__(self, names: dict[int, str]) -> None:
         self.names = names
         self.checked: dict[int, Any] = {}
 
     def enter(self, slot: int, value: Any, name: str) -> Any:
-        """An array for a slot, checked."""
+        """Validate the array of a slot and return it."""
         value = entered(value, name)
         self.checked[slot] = _fixed_places(value)
         return value
 
     def again(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
-        """Arrays held in the slots, but for the slots `taken`, checked."""
+        """Validate the arrays held in the slots except those in `taken`; return them by slot."""
         return {
             slot: self.enter(slot, values[slot], name)
             for slot, name in self.names.items()
@@ -58,6 +63,7 @@ class Outside:
         }
 
     def _is_settled(self, slot: int, value: Any) -> bool:
+        """Return whether the array of the slot has the same read-only indices as when it was validated."""
         before, now = self.checked.get(slot), _fixed_places(value)
         if before is None or now is None or before[0] != now[0]:
             return False
@@ -68,14 +74,14 @@ class Outside:
 
 @final
 class Released:
-    """The arguments whose arrays an executor has let go of: `names` by slot, until they come again."""
+    """Arguments whose arrays an executor has released: `names` by slot, until they are passed again."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.without_rows: dict[int, Any] = {}
 
     def let_go(self, values: list, slot: int, facts: Facts) -> None:
-        """Put an array without rows in the place of that in the slot."""
+        """Replace the array in the slot by one without rows."""
         if slot not in self.without_rows:
             known = facts.complete
             self.without_rows[slot] = formats.zeros((0, *known.shape[1:]), known.format, known.dtype)
@@ -83,7 +89,7 @@ class Released:
         self.names[slot] = facts.name
 
     def take_back(self, arrays: Container[int]) -> None:
-        """Refuse a call without them (`BindError`)."""
+        """Raise BindError unless all released arguments are in `arrays`; then forget them."""
         if missing := [name for slot, name in self.names.items() if slot not in arrays]:
             raise BindError(
                 f"The arrays of {', '.join(missing)} were let go of by release; give them to forward again."
@@ -93,7 +99,9 @@ class Released:
 
 @final
 class Arguments(Mapping):
-    """The arguments' arrays by name. `args["w"][:] = value` and `args["w"] = value` both write into the array."""
+    """Mapping of the arguments' arrays by name. `args["w"][:] = value` and `args["w"] = value` both write into the
+    array.
+    """
 
     def __init__(self, executor: "Executor") -> None:
         self._executor = executor

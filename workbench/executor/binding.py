@@ -1,4 +1,4 @@
-"""Arguments of bind, checked and completed: arrays that fit declarations, requests, and the graph with gradients."""
+"""Validation and completion of the arguments of `bind`, and the graph with its gradients."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ FUSED = "fused"
 
 
 def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbol]:
-    """Slopes of losses that can write them along with their output, on dense inputs: symbols by loss."""
+    """Return a variable for the gradient of the scores of each loss that can compute it together with its value."""
     slopes = {}
     for node in graph.nodes():
         joint = node.op is not None and node.op.joint is not None
@@ -33,12 +33,12 @@ def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbo
 
 
 def _free(shape: tuple[int, ...]) -> tuple[None, ...]:
-    """A shape of the same rank that says nothing: it is given anew for every batch."""
+    """Return a shape of the same rank with unknown lengths, which are given for every batch."""
     return (None,) * len(shape)
 
 
 def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
-    """Refuse formats that there are not, and names that get no gradient."""
+    """Raise GraphError for unknown gradient formats and for arguments without a gradient."""
     if unknown := sorted(set(wanted) - set(names)):
         raise GraphError(f"grad_formats has {', '.join(unknown)}; the arguments with a gradient are {names}.")
     for name, format in wanted.items():
@@ -48,9 +48,9 @@ def check_wanted(wanted: Mapping[str, str], names: list[str]) -> None:
 
 
 def in_format(name: str, gradient: Symbol, format: str, known: Declared) -> Symbol:
-    """The gradient in that format: asked of the operator that makes it where that has a choice, else converted.
+    """Return the gradient `name` in `format`: computed so by its operator if it can, else converted.
 
-    `known` are the shapes, dtypes and formats for the inference.
+    `known` are declarations for the inference. Raises AutodiffError if a gradient cannot be "fused".
     """
     if format == FUSED:
         return _unsummed(name, gradient, known)
@@ -67,7 +67,7 @@ def in_format(name: str, gradient: Symbol, format: str, known: Declared) -> Symb
 
 
 def _asked(node: Symbol, format: str) -> Symbol | None:
-    """A node like it that is asked for that format, where its operator has a parameter for it."""
+    """Return a copy of the node with its result format set to `format`; None if its operator has no such parameter."""
     choice: dict[str, Any]
     if "result" in node.params:
         choice = {"result": format}
@@ -79,6 +79,7 @@ def _asked(node: Symbol, format: str) -> Symbol | None:
 
 
 def _facts(node: Symbol, known: Declared) -> Facts:
+    """Infer the facts of a node from the declarations of its variables."""
     here = set(node.arguments())
     declared: Declared = {
         "shapes": {name: shape for name, shape in known["shapes"].items() if name in here},
@@ -89,7 +90,7 @@ def _facts(node: Symbol, known: Declared) -> Facts:
 
 
 def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
-    """The product that can be left as its factors, or why not."""
+    """Return the product X.T @ g that can be kept as factors. Raises AutodiffError with the reason if there is none."""
     params = gradient.params
     if gradient.kind != "dot" or not params["transpose_a"] or params["transpose_b"]:
         what = "a sum of several" if gradient.kind in ("add", "add_n") else f"made by {gradient.kind}"
@@ -113,7 +114,7 @@ REQUESTS = ("write", "add", "null")
 
 
 def complete(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]]) -> Declared:
-    """`given` (shapes, dtypes, formats by name) with what the arrays of `args` say where nothing else does."""
+    """Return shapes, dtypes and formats by argument: `given`, completed from the arrays in `args`."""
     variables = graph.variables()
     if unknown := sorted(set(args) - set(variables)):
         raise BindError(f"args has {', '.join(unknown)}; the graph's arguments are {list(variables)}.")
@@ -127,9 +128,9 @@ def complete(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[
 
 
 def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
-    """`value` as the argument's array: of its format and dtype, converted only where that is asked for (`BindError`).
+    """Return `value` validated as the array of an argument, converted if `convert`. Raises BindError.
 
-    The number of rows is free, other lengths are the argument's, but of a `resizable` one.
+    The number of rows is free; other lengths must match unless the argument is `resizable`.
     """
     (format, array), expected = formats.enter(value), facts.complete
     if array.ndim != len(expected.shape) or not (resizable or array.shape[1:] == expected.shape[1:]):
@@ -148,16 +149,16 @@ def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -
 
 
 def resizable_of(named: Collection[str], inference: Inference) -> frozenset[str]:
-    """Arguments all of whose lengths may change; `BindError` for a name that there is not."""
+    """Return the names as a frozenset. Raises BindError for an unknown argument."""
     if unknown := sorted(set(named) - set(inference.arguments)):
         raise BindError(f"resizable has {', '.join(unknown)}; the arguments are {', '.join(inference.arguments)}.")
     return frozenset(named)
 
 
 def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tuple[dict[str, str], bool]:
-    """(request by name of the arguments that get a gradient, whether each was named).
+    """Return the request ("write" or "add") of each argument with a gradient, and whether requests were given by name.
 
-    One word is for all arguments of a float type; of these, those that can have no gradient are left out later.
+    One word applies to all float arguments. Raises BindError for unknown names or requests.
     """
     arguments = inference.arguments
     if not isinstance(grad_req, str | Mapping):
@@ -176,14 +177,14 @@ def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tupl
 
 
 def heads_of(graph: Graph) -> list[Symbol]:
-    """Variables that stand for the head gradient of every output."""
+    """Return a variable for the head gradient of every output."""
     names = graph.outputs()
     counts = [names[:place].count(name) for place, name in enumerate(names)]
     return [variable(f"{name}:head{count or ''}") for name, count in zip(names, counts, strict=True)]
 
 
 def leaf_facts(training_leaves: Mapping[str, Facts], known: Declared) -> Declared:
-    """`known` with the shapes, dtypes and formats of heads and slopes, which are like the nodes that they belong to."""
+    """Return `known` extended by the shapes, dtypes and formats of the leaves that the executor fills."""
     shapes, dtypes, kinds = dict(known["shapes"]), dict(known["dtypes"]), dict(known["formats"])
     for name, facts in training_leaves.items():
         kinds[name], shapes[name], dtypes[name] = facts.complete
@@ -197,7 +198,10 @@ def differentiate(
     grad_req: str | Mapping[str, str],
     grad_formats: Mapping[str, str],
 ) -> tuple[Training, dict[str, Symbol]]:
-    """(the graph with its gradients in the formats wanted, leaves that the executor fills: the node each is like)."""
+    """Return the graph with its gradients in the formats wanted, and the leaves that the executor fills, by name, each
+    with
+    the node whose shape it has. Raises BindError or AutodiffError.
+    """
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
     slopes = slopes_of(graph, inference.facts) if requests else {}
@@ -227,6 +231,7 @@ def _training(
     slopes: Mapping[Symbol, Symbol],
     fused: frozenset[Symbol],
 ) -> Training:
+    """Assemble the record of outputs, gradients and slots (positions of values)."""
     whole = Group([*graph.heads, *gradients.values()])
     nodes, names = whole.nodes(), whole.names()
     keys = [*nodes, *(("plan", node) for node in nodes), *(("gradient", name) for name in gradients)]
@@ -236,7 +241,7 @@ def _training(
 
 
 def refuse_densifying(inference: Inference) -> None:
-    """Refuse, before it runs, what `ops.settings` forbid to make dense (`DensifyError`)."""
+    """Raise DensifyError if the graph makes arrays dense that `ops.settings` forbids."""
     with ops.settings() as chosen:
         most = 0 if chosen.strict else chosen.fallback_budget_bytes
     for facts in inference.densified:
@@ -249,7 +254,7 @@ def refuse_densifying(inference: Inference) -> None:
 
 
 def zeros(facts: Facts) -> Any:
-    """An array of zeros as the facts say."""
+    """Return an array of zeros with the shape, dtype and format of the facts."""
     format, shape, dtype = facts.complete
     return formats.zeros(shape, format, dtype)
 
@@ -262,7 +267,9 @@ if TYPE_CHECKING:
 
 
 def explain(executor: "Executor") -> Explanation:
-    """The graph with its gradients, sizes by the arrays of the last call, densities by those that are still held."""
+    """Explain the graph with its gradients, with the sizes of the last call and the densities of the arrays still
+    held.
+    """
     leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
     declared, shapes = executor.declared, {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}
     current: Declared = {"shapes": shapes, "dtypes": declared["dtypes"], "formats": declared["formats"]}
@@ -276,11 +283,12 @@ def explain(executor: "Executor") -> Explanation:
 
 
 def _heads(executor: "Executor") -> list[str]:
-    """Names of the variables for head gradients."""
+    """Return the names of the variables for head gradients."""
     return [*executor.alike][: len(executor.output_names)]
 
 
 def _densities(executor: "Executor") -> dict[str, float]:
+    """Return the density of each sparse argument that is held."""
     gone = executor.released.names.values()
     held = {name: array for name, array in executor.args.items() if name not in gone}
     sparse = {name: array for name, array in held.items() if not isinstance(array, np.ndarray)}
@@ -288,6 +296,7 @@ def _densities(executor: "Executor") -> dict[str, float]:
 
 
 def _notes(executor: "Executor") -> dict[str, str]:
+    """Return remarks on what the executor does beyond the operators' rules, by node name."""
     program = executor.program
     notes = dict.fromkeys(_heads(executor), "from outside, or ones")
     notes |= {step.name: "with its slope, one pass" for step in program.training if step.part == "loss"}

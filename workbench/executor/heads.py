@@ -1,4 +1,4 @@
-"""Head gradients as they come from outside."""
+"""Head gradients as passed by the caller."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from workbench.graph import Facts
 
 
 def listed(heads: Any, names: list[str]) -> list[Any]:
-    """One head or None for each output (`BindError`)."""
+    """Return one head or None for each output. Raises BindError if the counts differ."""
     if heads is None:
         return [None] * len(names)
     entries = list(heads) if isinstance(heads, list | tuple) else [heads]
@@ -21,9 +21,10 @@ def listed(heads: Any, names: list[str]) -> list[Any]:
 
 
 def array(name: str, facts: Facts, value: Any) -> Any:
-    """The head in the format and of the type of its output; ones where None came for an output of one number.
+    """Return the head in the format, dtype and shape of its output; ones if None was passed for an output of one
+    element.
 
-    A number will do for an output of one number.
+    A Python number is accepted for an output of one element. Raises BindError otherwise.
     """
     expected = facts.complete
     if value is None:

@@ -1,4 +1,4 @@
-"""Programs of a graph and its facts: flat lists of steps with their buffers, for one tuple of argument shapes."""
+"""Programs: flat lists of steps with their buffers, compiled from a graph for one tuple of argument shapes."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -18,17 +18,17 @@ from workbench.graph import Group, Inference, Symbol
 
 @dataclass
 class Pool:
-    """Flat arrays by key; the only place where buffers are allocated.
+    """Flat buffers by key; all buffers are allocated here.
 
-    A block is as large as the largest value that it ever held; smaller ones take its leading part. `grown` counts the
-    allocations: an executor whose shapes are known makes none.
+    A block has the size of the largest value that it ever held; smaller values use its leading part. `grown` counts
+    allocations: an executor whose shapes were all seen makes none.
     """
 
     blocks: dict[Hashable, np.ndarray] = field(default_factory=dict)
     grown: int = 0
 
     def view(self, key: Hashable, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-        """A C-contiguous array of that shape over the block's leading part; new blocks are zeros."""
+        """Return a C-contiguous array of this shape over the leading part of the block; new blocks are zeros."""
         size = math.prod(shape)
         block = self.blocks.get(key)
         if block is None or block.size < size or block.dtype != dtype:
@@ -44,10 +44,11 @@ class Pool:
 
 @dataclass
 class Shared:
-    """Block that a value takes for its time: one that is free and large enough, else the largest free one, else new.
+    """Assignment of blocks to values for their lifetimes: a free block that is large enough, else the largest, else a
+    new one.
 
-    One of these lays out one program; blocks are numbered by dtype in order of first use, so that programs for other
-    shapes take the same ones.
+    One instance per program; blocks are numbered by dtype in order of first use, so programs for other shapes share
+    them.
     """
 
     free: dict[np.dtype, list[tuple[int, int]]] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Shared:
     count: dict[np.dtype, int] = field(default_factory=dict)
 
     def take(self, size: int, dtype: np.dtype) -> tuple[str, int]:
-        """The key of a block for a value of `size` elements."""
+        """Return the key of a block for a value of `size` elements."""
         free = sorted(self.free.get(dtype, []))
         if free:
             chosen = next((entry for entry in free if entry[0] >= size), free[-1])
@@ -68,15 +69,15 @@ class Shared:
         return key
 
     def give_back(self, key: tuple[str, int]) -> None:
-        """The value's time is over."""
+        """Free the block, since the lifetime of its value has ended."""
         self.free.setdefault(np.dtype(key[0]), []).append((self.sizes[key], key[1]))
 
 
 def last_uses(steps: Sequence[tuple[Hashable, Sequence[Hashable], bool]], kept: Sequence[Hashable]) -> dict:
-    """The number of the last step that may read each value, from (result, inputs, whether it may share their memory).
+    """Return the index of the last step that may read each value.
 
-    Values that are kept last beyond the last step. A result that may share the memory of its inputs, as sparse results
-    may, keeps them for as long as it is read itself. O(steps + inputs).
+    `steps` are (result, inputs, whether the result may share memory with its inputs); such inputs live as long as the
+    result. Values in `kept` outlive all steps. O(steps + inputs).
     """
     last = dict.fromkeys(kept, len(steps))
     for number in range(len(steps) - 1, -1, -1):
@@ -94,7 +95,7 @@ PASSING = ("sum_to_shape_of", "identity", "stop_gradient", "to_format", "dense_u
 
 @dataclass(frozen=True)
 class Training:
-    """A graph with its gradients: what does not depend on shapes."""
+    """A graph with its gradients: everything that does not depend on shapes."""
 
     graph: Group
     """Outputs, then gradients."""
@@ -112,23 +113,25 @@ class Training:
 
     @property
     def forward(self) -> list[Symbol]:
-        """Nodes of operators that the outputs need."""
+        """Operator nodes that the outputs need, in order."""
         return [node for node in Group(self.outputs).nodes() if node.op is not None]
 
     @property
     def backward(self) -> list[Symbol]:
-        """The other nodes of operators."""
+        """The other operator nodes, in order."""
         before = set(self.forward)
         return [node for node in self.nodes if node.op is not None and node not in before]
 
     def scales(self, node: Symbol) -> bool:
-        """Whether the node multiplies a slope by its head, which is done in place."""
+        """Return whether the node multiplies the gradient of a loss by its head, which is done in place."""
         return node.kind == "multiply" and any(node.inputs[0] is slope for slope in self.slopes.values())
 
 
 @dataclass
 class Program:
-    """Steps forward without and with training, and backward; and the facts that they were made from."""
+    """Steps of the forward pass without and with training and of the backward pass, with the facts that they were
+    made from.
+    """
 
     inference: Inference
     forward: list[Step] = field(default_factory=list)
@@ -148,7 +151,7 @@ class Program:
     """The steps forward that some outputs need, by the slots of these."""
 
     def needed(self, slots: frozenset[int]) -> list[Step]:
-        """The steps forward that the values in these slots need, and no others. O(steps) the first time."""
+        """Return the forward steps that the values in these slots need. O(steps) the first time."""
         if slots not in self.partial:
             read, kept = set(slots), []
             for step in reversed(self.forward):
@@ -160,7 +163,7 @@ class Program:
 
 
 class Writer:
-    """Writes one program."""
+    """Builder of one program."""
 
     def __init__(self, training: Training, inference: Inference, pool: Pool) -> None:
         self.training, self.facts, self.pool = training, inference.facts, pool
@@ -168,7 +171,9 @@ class Writer:
         self.planned: set[Symbol] = set()
 
     def write(self) -> Program:
-        """The program of the graph: forward and backward steps, their buffers, and what dies when. O(nodes + edges)."""
+        """Build the program: forward and backward steps, their buffers and the lifetimes of values. O(nodes +
+        edges).
+        """
         forward, backward = self.training.forward, self.training.backward
         for node in (*forward, *backward):
             if (facts := self.facts[node]).chosen_rule.plan:
@@ -197,7 +202,7 @@ class Writer:
         return self.program
 
     def _forget(self, order: Sequence[Symbol]) -> None:
-        """Sparse values that are not kept are dropped by the step that reads them last."""
+        """Let the last reader of each sparse value that is not kept drop it."""
         kept = {*self.training.outputs, *self.training.gradients.values()}
         last = {entry: node for node in order for entry in node.inputs}
         dead: dict[int, list[int]] = {}
@@ -209,7 +214,7 @@ class Writer:
                 step.dead = tuple(dead.get(step.output, ()))
 
     def _plan(self, node: Symbol, *lists: list[Step]) -> None:
-        """Before the first node that reads the plan of its first input: the step that builds it."""
+        """Append the step that builds the batch plan of the first input, before the first node that reads it."""
         x = node.inputs[0] if node.inputs else None
         if x is None or not self.facts[node].chosen_rule.plan or x in self.planned:
             return
@@ -221,6 +226,7 @@ class Writer:
             entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", call, (slot, plan), plan))
 
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
+        """Return the step that computes the node into `out`."""
         slots = self.training.slots
         inputs = tuple(slots[entry] for entry in node.inputs)
         rule, bind = self.facts[node].chosen_rule, None
@@ -240,7 +246,7 @@ class Writer:
         return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out, bind=bind)
 
     def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
-        """Step of a loss whose slope is read: in training it writes it."""
+        """Return the training step of a loss: it also writes the gradient of its scores if that is needed."""
         slope = self.training.slopes.get(node)
         joint, bind_joint = node.operator.joint, node.operator.bind_joint
         if joint is None or slope is None or slope not in buffers:
@@ -250,7 +256,7 @@ class Writer:
         return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out, bind=bind)
 
     def _store(self, name: str, node: Symbol) -> None:
-        """The step that puts a gradient where it is asked for, unless the node's own buffer is that place."""
+        """Append the step that adds or copies a gradient to its place, unless the node's buffer is that place."""
         source, slot = self.training.slots[node], self.training.slots["gradient", name]
         facts, step = self.facts[node], None
         if self.training.requests[name] == "add":
@@ -263,24 +269,24 @@ class Writer:
             self.program.backward.append(step)
 
     def _owns(self, name: str, node: Symbol) -> bool:
-        """Whether the node computes this gradient and nothing else that is kept."""
+        """Return whether the node computes this gradient and no other value that is kept."""
         others = [*self.training.outputs, *(g for n, g in self.training.gradients.items() if n != name)]
         alone = node.op is not None and not any(node is other for other in others)
         return alone and not self._shares(node) and self.training.requests[name] == "write"
 
     def _passes(self, node: Symbol) -> bool:
-        """Whether the node has nothing to do for these shapes and formats, and hands on its input."""
+        """Return whether the node does nothing for these shapes and formats, so that its input is passed on."""
         if node.kind not in PASSING or any(node is output for output in self.training.outputs):
             return False
         mine, its = self.facts[node], self.facts[node.inputs[0]]
         return (mine.shape, mine.dtype, mine.format) == (its.shape, its.dtype, its.format)
 
     def _shares(self, node: Symbol) -> bool:
-        """Whether the node's value is its input's memory."""
+        """Return whether the node's value uses the memory of its input."""
         return self.training.scales(node) or self._passes(node)
 
     def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:
-        """A buffer for every dense value: of its own where it is kept, else shared with values of other times."""
+        """Return a buffer for every dense value: its own if it is kept, else shared with values of other lifetimes."""
         kept: dict[Symbol, tuple[str, int | str]]
         kept = {node: ("output", place) for place, node in enumerate(self.training.outputs) if node.op is not None}
         kept |= {g: ("gradient", n) for n, g in self.training.gradients.items() if self._owns(n, g)}
@@ -306,10 +312,11 @@ class Writer:
         return self.pool.view(key, known.shape, known.dtype)
 
     def _needs_buffer(self, node: Symbol) -> bool:
+        """Return whether the node's value is dense and has memory of its own."""
         own = node.op is None or not (self._shares(node) or node in self.training.fused)
         return own and self.facts[node].format == "dense"
 
     def _reads(self, node: Symbol) -> tuple[Symbol, Sequence[Symbol], bool]:
-        """Values that a node reads, for `last_uses`: sparse results may share memory with what they were made of."""
+        """Return (node, inputs, whether it may share their memory), for `last_uses`."""
         shares = self.facts[node].format != "dense" or self._shares(node) or node in self.training.fused
         return node, node.inputs, shares

@@ -1,8 +1,8 @@
-"""Training passes over arrays that stay the same ones while what they hold changes: looked up and checked once.
+"""Training passes over arrays that stay the same objects while their contents change: looked up and validated once.
 
-A batch of dense rows that is always copied to the same memory makes every step of a program the same call. What an
-executor finds out for each batch, which of its programs is for it and whether its arrays fit, then takes several times
-as long as the work on a small batch.
+A dense batch that is always copied to the same memory makes each step the same call. Finding the program for a batch
+and
+validating its arrays takes several times as long as the work on a small batch.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,9 @@ Call = tuple[Step, Callable[[], Any]]
 
 @final
 class Repeated:
-    """The steps of a training pass and of the pass back over the arrays that an executor holds. Made by `repeated`."""
+    """The steps of a training pass, forward and backward, over the arrays that an executor holds. Created by
+    `repeated`.
+    """
 
     def __init__(self, executor: Executor, forward: list[list[Call]], backward: list[list[Call]]) -> None:
         self.executor, self.program = executor, executor.program
@@ -34,12 +36,12 @@ class Repeated:
         self.gradients = dict(executor.grads)
 
     def fits(self) -> bool:
-        """Whether the executor still holds these very arrays."""
+        """Return whether the executor still holds the same arrays."""
         executor = self.executor
         return executor.program is self.program and all(map(is_, executor.values, self.values))
 
     def run(self, lap: Callable[[Step], None] | None) -> float:
-        """Do all steps: the loss. `lap` gets the last step of each part of the program when it is done."""
+        """Run all steps and return the loss. `lap` is called with the last step of each part of the program."""
         alone = self.executor.alone
         with alone:
             alone.trained(False)
@@ -47,6 +49,7 @@ class Repeated:
         return self.loss.item()
 
     def _run(self, lap: Callable[[Step], None] | None) -> None:
+        """Run all steps."""
         try:
             for last, calls in self.parts:
                 for step, call in calls:  # noqa: B007 - an error names its step
@@ -59,8 +62,10 @@ class Repeated:
 
 
 def repeated(executor: Executor) -> Repeated | None:
-    """The passes over what `executor` holds after a training pass and the pass back; None where one of their steps
-    makes a new array, as sparse results are, or reads what it wrote in the call before."""
+    """Prepare the passes over what `executor` holds after a training pass.
+
+    Returns None if a step creates a new array, as sparse results do, or reads what it wrote in the call before.
+    """
     program = executor.program
     if program.plans or len(executor.output_slots) != 1:
         return None
@@ -74,6 +79,7 @@ def repeated(executor: Executor) -> Repeated | None:
 
 
 def _calls(executor: Executor, of: list[Step]) -> list[Call] | None:
+    """Return the steps as calls without arguments; None if one of them cannot be repeated."""
     calls = []
     for step in of:
         values = step.take(executor.values)
@@ -90,10 +96,12 @@ def _calls(executor: Executor, of: list[Step]) -> list[Call] | None:
 
 
 def _is_one(head: np.ndarray) -> bool:
+    """Return whether the head gradient is a single 1."""
     return head.size == 1 and head.item() == 1
 
 
 def _by_part(calls: list[Call]) -> list[list[Call]]:
+    """Group consecutive calls by the part of the program (forward, loss, backward, ...)."""
     parts: list[list[Call]] = []
     for call in calls:
         if parts and parts[-1][-1][0].part == call[0].part:

@@ -24,9 +24,9 @@ ADVICE = "Bind an executor for each thread: each then has its own arrays and val
 
 @final
 class Alone:
-    """Entered by one call at a time; another one meanwhile is a `BindError`. Costs less than half a microsecond.
+    """Reentrancy guard: one call at a time; a second one raises BindError. Costs less than half a microsecond.
 
-    It knows whose training pass is still to be used up, for a call of another thread may come in between.
+    It also records which thread's training pass may be followed by `backward`.
     """
 
     __slots__ = ("_lock", "_trained_by")
@@ -43,11 +43,11 @@ class Alone:
         self._lock.release()
 
     def trained(self, training: bool) -> None:
-        """Note that this thread has made a training pass, or that the last one is used up."""
+        """Record that this thread has done a training pass, or that the last one was consumed."""
         self._trained_by = threading.get_ident() if training else 0
 
     def use_up(self) -> None:
-        """Take the training pass, which must be there and this thread's own (`BindError`)."""
+        """Consume the training pass. Raises BindError if there is none or another thread did it."""
         if not self._trained_by:
             raise BindError(
                 "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."
@@ -63,11 +63,17 @@ Lap = Callable[[Step], None]
 
 @final
 class Executor:
-    """A bound graph. Made by `bind`, which says what its parts are.
+    """A bound graph; created by `bind`.
 
-    `args`, `grads`, `outputs`: arrays by name. Outputs and gradients are overwritten by the next call. `requests` says
-    of each argument with a gradient whether it is written or added to; `reads_plan` names the arguments whose batch
-    plan is read, and built where `forward` is not given it.
+    `args`, `grads` and `outputs` are arrays by name; outputs and gradients are overwritten by the next call. `requests`
+    has
+    "write" or "add" for each argument with a gradient; `reads_plan` names the arguments whose batch plan (column index)
+    is
+    read, which `forward` builds unless it is passed.
+
+    Examples
+    --------
+    See `workbench.executor`.
     """
 
     def __init__(
@@ -128,27 +134,29 @@ class Executor:
         return [name for name, slot in self.slots.items() if slot in self.program.plans]
 
     def new_plan(self, name: str, x: Any) -> BatchPlan | None:
-        """The batch plan of an array for an argument of `reads_plan`, or None where its one step does without."""
+        """Return the batch plan of array `x` for an argument of `reads_plan`; None if the step that reads it is
+        faster without.
+        """
         return products.plan_for(x, self.program.widths[self.slot_of(name)])
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs by name; zeros before the first `forward`."""
+        """Outputs by name; zeros before the first `forward`."""
         return dict(zip(self.output_names, (self.values[slot] for slot in self.output_slots), strict=True))
 
     @property
     def slopes(self) -> dict[str, Any]:
-        """The gradients of losses towards their scores by the names of the losses, right after a training forward."""
+        """Gradients of the scores by the names of the losses, right after a training forward pass."""
         names, slots = self.training.names, self.training.slots
         return {names[loss]: self.values[slots[slope]] for loss, slope in self.training.slopes.items()}
 
     @property
     def bytes_buffers(self) -> int:
-        """Bytes of what the executor itself allocated for dense values."""
+        """Bytes that the executor allocated for dense values."""
         return self.pool.nbytes
 
     def slot_of(self, name: str) -> int:
-        """Slot of an argument; `BindError` for an unknown one."""
+        """Return the slot (position) of an argument. Raises BindError for an unknown one."""
         if name not in self.slots:
             raise BindError(f"There is no argument {name!r}; the arguments are {list(self.slots)}.")
         return self.slots[name]
@@ -162,15 +170,38 @@ class Executor:
         is_own: bool = False,
         **new_args: Any,
     ) -> list[Any]:
-        """Compute the outputs, after taking `new_args`, arrays by argument, which are held and not copied.
+        """Compute the outputs.
 
-        The number of their rows may change, of `resizable` ones all lengths. Sparse arguments are checked in every
-        call, also those held from before, and once more by a `backward` that reads them: `FormatError` for what cannot
-        be followed; with `is_own` not those of `new_args`, which the caller has made of checked ones and alone holds.
-        `training` keeps what `backward` reads. `plans` has batch plans by argument, of the arrays that are
-        held then; `lap` gets every `Step` when it is done. Without training `wanted`, places of outputs, computes these
-        alone: the others are None, and so are their values in `outputs`. A call while another thread's is at work is
-        refused, and so is `backward` after another thread's `forward` (`BindError`).
+        Parameters
+        ----------
+        training : bool, default False
+            Keep what `backward` reads.
+        plans : mapping of str to BatchPlan, optional
+            Batch plans by argument, of the arrays of this call.
+        lap : callable, optional
+            Called with every `Step` when it is done.
+        wanted : sequence of int, optional
+            Without training: positions of the outputs to compute; the others are None, also in `outputs`.
+        is_own : bool, default False
+            Whether `new_args` were made from validated arrays and nobody else holds them; they are then not validated.
+        **new_args : array
+            Arrays by argument; held, not copied. The number of rows may change, of `resizable` arguments all lengths.
+
+        Returns
+        -------
+        list of array
+            The outputs; overwritten by the next call.
+
+        Raises
+        ------
+        FormatError
+            If a sparse argument is invalid; they are validated in every call.
+        BindError
+            If an argument does not fit, or another thread's call is running.
+
+        Examples
+        --------
+        See `workbench.executor`.
         """
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
@@ -188,6 +219,7 @@ class Executor:
             return [self.values[slot] for slot in self.output_slots]
 
     def _forward_steps(self, wanted: Sequence[int] | None) -> list[Step]:
+        """Return the forward steps for the outputs at positions `wanted`; all if None."""
         if wanted is None:
             return self.program.forward
         slots = frozenset(self.output_slots[place] for place in wanted)
@@ -197,10 +229,30 @@ class Executor:
         return self.program.needed(slots)
 
     def backward(self, heads: Any = None, lap: Lap | None = None) -> dict[str, Any]:
-        """Compute the gradients of the last `forward(training=True)`, once; returned as in `grads`.
+        """Compute the gradients of the last `forward(training=True)`, once.
 
-        `heads` has an array for each output, None for ones, or is the array for the only output; they are converted to
-        the formats of the outputs. Losses, output layers and outputs of one number need none (`BindError`).
+        Parameters
+        ----------
+        heads : array or list of array or None, optional
+            Head gradient of each output, converted to the format of the output; None stands for ones. Losses, output
+            layers
+            and outputs of one element need none.
+        lap : callable, optional
+            Called with every `Step` when it is done.
+
+        Returns
+        -------
+        dict of str to array
+            Gradients by argument, as in `grads`; overwritten by the next call.
+
+        Raises
+        ------
+        BindError
+            If there was no training pass of this thread, or a head is missing or does not fit.
+
+        Examples
+        --------
+        See `workbench.executor`.
         """
         with self.alone:
             self.alone.use_up()
@@ -216,10 +268,19 @@ class Executor:
             return self.grads
 
     def release(self, *names: str) -> None:
-        """Let go of batch plans, of gradients that are left as their factors, once these are applied, and of the arrays
-        of these arguments, which the next call must be given; until then they have no rows.
+        """Release batch plans, factored gradients and the arrays of these arguments, so that the next batch reuses
+        their memory.
 
-        The next batch and its plan then get the memory of this one, which the caches still hold.
+        The next call must pass the released arguments; until then they have no rows.
+
+        Parameters
+        ----------
+        *names : str
+            Arguments to release.
+
+        Examples
+        --------
+        See `workbench.executor`.
         """
         self.alone.trained(False)
         for name in names:
@@ -232,10 +293,21 @@ class Executor:
                 self.grads.pop(name, None)
 
     def explain(self) -> Explanation:
-        """Explain every node, forward and backward, and what is made dense, for the shapes of the last call."""
+        """Explain every node, forward and backward, and what is made dense, for the shapes of the last call.
+
+        Returns
+        -------
+        Explanation
+            Prints as a table.
+
+        Examples
+        --------
+        See `workbench.executor`.
+        """
         return binding.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
+        """Run the steps in order."""
         values = self.values
         step = None
         try:
@@ -252,7 +324,7 @@ class Executor:
             raise
 
     def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> tuple[dict[int, Any], bool]:
-        """(arrays for arguments by slot, in the formats and dtypes that they have; whether the program is for them)."""
+        """Return the validated arrays by slot, and whether the current program fits their shapes."""
         arrays, are_alike = {}, True
         for name, value in new_args.items():
             slot = self.slot_of(name)
@@ -265,6 +337,7 @@ class Executor:
         return arrays, are_alike
 
     def _hold_constants(self) -> None:
+        """Put the constants of the graph into their slots."""
         for node in self.training.nodes:
             if node.kind == "constant":
                 slot = self.training.slots[node]
@@ -273,7 +346,7 @@ class Executor:
                     self.outside.names[slot] = self.training.names[node]
 
     def _hold(self, arrays: Mapping[int, Any], are_alike: bool = False) -> None:
-        """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
+        """Put new arrays into their slots and select the program for their shapes; nothing changes on an error."""
         values, known = self.values, self.held_shapes
         if not are_alike and not (known and all(a.shape == known.get(slot, a.shape) for slot, a in arrays.items())):
             shapes = tuple((arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values())
@@ -290,6 +363,7 @@ class Executor:
                 self.traits[slot] = type(value), value.dtype, value.shape
 
     def _write(self, shapes: tuple) -> None:
+        """Compile the program for these argument shapes and cache it."""
         declared = self.declared.copy()
         declared["shapes"] = dict(zip(self.slots, shapes, strict=True))
         facts = infer(self.graph, **declared).facts
@@ -303,7 +377,7 @@ class Executor:
         self.programs[shapes] = program
 
     def _start(self) -> None:
-        """Outputs and gradients as they are before the first call: zeros."""
+        """Set outputs and gradients to zeros, their values before the first call."""
         facts = self.inference.facts
         for step in self.program.forward:
             self.values[step.output] = step.out
@@ -316,6 +390,7 @@ class Executor:
                 self.grads[name] = self.values[slot] = binding.zeros(facts[node])
 
     def _take_plans(self, plans: Mapping[str, BatchPlan]) -> None:
+        """Put batch plans into their slots. Raises BindError if a plan does not fit its array."""
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, plan in plans.items():
@@ -326,7 +401,7 @@ class Executor:
                 self.values[plan_slot] = plan
 
     def _take_heads(self, given: Any) -> None:
-        """Put head gradients in their slots, ones where none is given and none is needed."""
+        """Put head gradients into their slots; ones if none is passed and none is needed."""
         listed = heads.listed(given, self.output_names)
         for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
             if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):

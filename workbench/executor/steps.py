@@ -1,4 +1,4 @@
-"""One step of a program: a call, where its inputs stand and where its result goes."""
+"""One step of a program: a call, the slots of its inputs and the slot of its result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from workbench.ops.products import Unsummed
 
 
 class BindError(GraphError):
-    """Argument that does not fit the graph, or a call in the wrong order; the message says what to do."""
+    """An argument does not fit the graph, or a call comes in the wrong order; the message says what to do."""
 
 
 PARTS = ("plan", "forward", "loss", "backward", "store")
@@ -26,10 +26,11 @@ PARTS = ("plan", "forward", "loss", "backward", "store")
 
 @dataclass(slots=True)
 class Step:
-    """`values[output] = call(*values of inputs, out=out)`; `lap` gets it when it is done.
+    """A step: `values[output] = call(*values of inputs, out=out)`.
 
-    `name` is the node's, `op` its operator, None for a plan that is built and for a gradient that is stored; `part` is
-    one of `PARTS`, loss being a loss with its slope. `dead` are slots whose values nobody reads any more.
+    `name` is the node's; `op` its operator, None for building a plan or storing a gradient; `part` one of `PARTS`
+    (loss: a
+    loss computed with the gradient of its scores). `dead` are slots whose values are not read afterwards.
     """
 
     name: str
@@ -51,12 +52,12 @@ class Step:
 
 
 def with_params(call: Callable[..., Any], params: Mapping[str, Any]) -> Callable[..., Any]:
-    """The call with its parameters in place."""
+    """Return the call with its parameters bound."""
     return partial(call, **params) if params else call
 
 
 def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call that takes the plan as its last array."""
+    """Return a call that takes the batch plan as its last array."""
 
     def planned(*arrays: Any, out: np.ndarray | None) -> Any:
         return call(*arrays[:-1], out=out, plan=arrays[-1])
@@ -65,15 +66,15 @@ def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plan_of(x: Any, plan: Any, out: None, width: float) -> Any:
-    """The plan that was given, else a new one for products of so many columns, or None where they do without.
+    """Return the given plan, or a new one for products of `width` columns, or None if they are faster without.
 
-    The array was checked when it came, and its indices are once more.
+    The array was validated when it was passed; its indices are validated once more.
     """
     return products.plan_for(x, width) if plan is None else plan
 
 
 def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """A loss that writes its slope along the way."""
+    """Return a call of a loss that also writes the gradient of its scores into `slope`."""
 
     def both(*arrays: Any, out: np.ndarray) -> np.ndarray:
         out[...] = call(*arrays, slope=slope, **params)
@@ -83,7 +84,7 @@ def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]
 
 
 def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
-    """The same of arrays that many calls share."""
+    """Return a function that binds such a loss to arrays that many calls share."""
 
     def bound(*arrays: Any, out: np.ndarray) -> Callable[[], Any] | None:
         call = bind(*arrays, slope=slope, **params)
@@ -93,21 +94,22 @@ def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str
 
 
 def _put(out: np.ndarray, call: Callable[[], Any]) -> None:
+    """Write the result of `call()` to `out`."""
     out[...] = call()
 
 
 def scaled(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
-    """The slope of a loss times the head that came to it, in place; a head of one costs nothing."""
+    """Multiply the gradient of the scores by the head, in place; a head of 1 costs nothing."""
     return slope if head.size == 1 and head.item() == 1 else np.multiply(slope, head, out=slope)
 
 
 def passed(value: Any, *others: Any, out: None) -> Any:
-    """The input itself."""
+    """Return the first input itself."""
     return value
 
 
 def copied(value: Any, out: np.ndarray | None) -> Any:
-    """A value of one's own."""
+    """Return a copy of the value, in `out` if that is given."""
     if out is None:
         return formats.copy(value)
     out[...] = value
@@ -115,7 +117,7 @@ def copied(value: Any, out: np.ndarray | None) -> Any:
 
 
 def added(value: Any, before: Any, out: None) -> Any:
-    """Add what came to what was there, in place where it is dense; the format stays (`BindError` for another shape)."""
+    """Add `value` to `before`, in place if that is dense; the format stays. Raises BindError if shapes differ."""
     if value.shape != before.shape:
         raise BindError(
             f"A gradient of shape {value.shape} came to one of {before.shape}, to be added. Request write for "
@@ -130,7 +132,7 @@ def added(value: Any, before: Any, out: None) -> Any:
 
 
 def unsummed(shape: tuple[int, ...]) -> Callable[..., Unsummed | formats.RowSparse]:
-    """A product X.T @ slope left as its factors; summed where there is no plan to sum it by later."""
+    """Return a call that keeps a product X.T @ g as its factors; it is multiplied out if there is no plan."""
 
     def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed | formats.RowSparse:
         if plan is None:

@@ -1,4 +1,4 @@
-"""A graph explained: what each node computes, in which formats, by which kernel, how large, and what it makes dense."""
+"""Explanation of a graph: what each node computes, its formats, kernel and bytes, and what it makes dense."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ SIGN = {"exact": "", "estimated": "≈ ", "at most": "≤ "}
 @final
 @dataclass(frozen=True)
 class Line:
-    """Line of an explanation, about one node."""
+    """One line of an explanation: a node."""
 
     name: str
     operator: str
@@ -39,17 +39,35 @@ class Line:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The columns of the table."""
+        """The cells of the table, in the order of `COLUMNS`."""
         inputs = ", ".join(self.inputs)
         return cut(self.name), self.operator, inputs, self.result, self.kernel, self.bytes, self.remark
 
 
 class Explanation:
-    """Prints as a table, shows itself in notebooks as a picture with a table; `svg()` is the picture.
+    """Explanation of a graph: prints as a table, displays in notebooks as a picture with a table.
 
-    `lines` has a `Line` for each node; `notes` are remarks by the name of a node, `made_by` has the node that makes
-    one along the way, `kinds` other words for what a node is. Nodes that make their inputs dense are marked with a
-    sign, the formats that no rule is for, and the bytes of the dense copies.
+    `lines` has a `Line` for each node. Nodes that make their inputs dense are marked, with the formats that have no
+    rule and
+    the bytes of the dense copies.
+
+    Parameters
+    ----------
+    inference : Inference
+        Complete facts of all nodes.
+    notes : mapping of str to str, optional
+        Remarks by node name.
+    made_by : mapping of str to str, optional
+        For nodes that another node computes along the way: the name of that node.
+    kinds : mapping of str to str, optional
+        Descriptions to show instead of the operator, by node name.
+
+    Examples
+    --------
+    >>> from workbench import graph
+    >>> x = graph.variable("x", shape=(2, 3))
+    >>> (x + x).explain().verdict
+    'Nothing is made dense on the way.'
     """
 
     def __init__(
@@ -68,11 +86,11 @@ class Explanation:
 
     @property
     def densified(self) -> list[Line]:
-        """The nodes that make their inputs dense."""
+        """Lines of the nodes that make their inputs dense."""
         return [line for line in self.lines if line.densifies]
 
     def text(self) -> str:
-        """A table in plain text; remarks of nodes that densify start with `!!`."""
+        """Return the table as plain text; remarks of nodes that densify start with `!!`."""
         rows = [COLUMNS, *(line.cells for line in self.lines)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(COLUMNS))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -81,7 +99,7 @@ class Explanation:
 
     @property
     def verdict(self) -> str:
-        """Say in one sentence whether anything is made dense."""
+        """One sentence: what is made dense, with the bytes."""
         total = sum(facts.bytes_densified for facts in self.inference.densified)
         names = ", ".join(line.name for line in self.densified)
         return f"Made dense on the way: {total:,} bytes, by {names}." if names else "Nothing is made dense on the way."
@@ -92,17 +110,17 @@ class Explanation:
     __repr__ = __str__
 
     def svg(self) -> str:
-        """The graph as a picture, inputs above their users."""
+        """Return the graph as an SVG picture, inputs above their users."""
         return draw(self.lines, self.edges)
 
     def html(self) -> str:
-        """The table in HTML."""
+        """Return the table as HTML."""
         head = "".join(f"<th style='text-align:left'>{name}</th>" for name in COLUMNS)
         body = "".join(_html_row(line) for line in self.lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.verdict)}</p>"
 
     def page(self) -> str:
-        """The picture, where it is not too large, and the table, in HTML."""
+        """Return the picture, unless the graph is too large, and the table as HTML."""
         picture = self.svg() if len(self.lines) <= MOST_DRAWN else ""
         return f"<div style='overflow-x:auto'>{picture}{self.html()}</div>"
 
@@ -110,6 +128,7 @@ class Explanation:
 
 
 def _line(node: "Symbol", facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:
+    """Return the line of a node from its facts and those of its inputs."""
     rule, known = facts.rule, facts.complete
     shape = "[" + ", ".join(map(str, known.shape)) + "]"
     remark = notes.get(facts.name, "")
@@ -131,6 +150,7 @@ def _line(node: "Symbol", facts: Facts, inputs: list[Facts], notes: Mapping[str,
 
 
 def _html_row(line: Line) -> str:
+    """Return the HTML of one table row."""
     style = " style='background:#fde7e9;color:#7a0010;font-weight:600'" if line.densifies else ""
     cells = [escape(cell) for cell in line.cells]
     cells[0] = f"<span title='{escape(line.name)}'>{cells[0]}</span>"

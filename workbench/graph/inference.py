@@ -1,4 +1,4 @@
-"""Inference: shape, dtype, format and rule of every node from those of the variables, before anything runs."""
+"""Inference of shape, dtype, format and rule of every node from those of the variables, before anything runs."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from workbench.ops.contract import Rule
 
 
 class Size(NamedTuple):
-    """Bytes of a value, how well known (`kind`: exact, estimated, at most, unknown), and the density they follow."""
+    """Bytes of a value, their certainty (`kind`: exact, estimated, at most, unknown), and the density assumed."""
 
     bytes: int | None
     kind: str
@@ -28,18 +28,20 @@ UNKNOWN = Size(None, "unknown")
 
 
 def dense_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
-    """Bytes of a dense array."""
+    """Return the bytes of a dense array."""
     return math.prod(shape) * dtype.itemsize
 
 
 def of_value(value: Any) -> Size:
-    """The size of an array that exists."""
+    """Return the size of an existing array."""
     stored = getattr(value, "nnz", value.size if isinstance(value, np.ndarray) else 0)
     return Size(formats.nbytes(value), "exact", stored / max(math.prod(value.shape), 1))
 
 
 def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, density: float | None) -> Size:
-    """The size of an array of that density; of the largest there can be where none is given."""
+    """Return the size of an array of this density; if None, an upper bound. Raises ValueError for a density outside
+    [0, 1].
+    """
     lengths = [length for length in shape or () if length is not None]
     if shape is None or len(lengths) != len(shape):
         return UNKNOWN
@@ -58,7 +60,9 @@ def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, d
 def of_result(
     format: str, shape: Sequence[int], dtype: np.dtype, inputs: Sequence[tuple[str, Sequence[int], Size]]
 ) -> Size:
-    """The size of an operator's result: as dense as the only input of its format and shape, else at most everything."""
+    """Return the size of an operator's result: the density of its only input of the same format and shape, else an
+    upper bound.
+    """
     alike = [size for form, of, size in inputs if form == format and tuple(of) == tuple(shape)]
     only = len(alike) == 1 and alike[0].density is not None
     return of_array(format, shape, dtype, alike[0].density if only else None)
@@ -90,9 +94,16 @@ class Complete(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Facts:
-    """Facts known of a node before it runs, None where they are not. `rule` is None for variables and constants.
+    """What is known of a node before it runs; None for unknown parts. `rule` is None for variables and constants.
 
-    `bytes` are those of its value; `bytes_are` is exact, estimated (from a density) or at most.
+    `bytes` is the size of its value; `bytes_are` its certainty.
+
+    Examples
+    --------
+    >>> from workbench import graph
+    >>> x = graph.variable("x", shape=(2, 3))
+    >>> (x + x).infer()["add0"].complete.shape
+    (2, 3)
     """
 
     name: str
@@ -106,12 +117,12 @@ class Facts:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of the value."""
+        """Bytes of the value; None if unknown."""
         return self.size.bytes
 
     @property
     def bytes_are(self) -> str:
-        """`exact`, `estimated`, `at most` or `unknown`."""
+        """Certainty of `bytes`: exact, estimated, at most or unknown."""
         return self.size.kind
 
     @property
@@ -123,12 +134,12 @@ class Facts:
 
     @property
     def densifies(self) -> bool:
-        """Whether it makes its inputs dense, having no rule for their formats."""
+        """Whether the node makes its inputs dense, having no rule for their formats."""
         return self.rule is not None and self.rule.densifies
 
     @property
     def known(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether shape, dtype and format are all known."""
         parts = self.dtype, self.format  # by identity: NumPy holds float64 equal to None
         return self.shape is not None and None not in self.shape and all(part is not None for part in parts)
 
@@ -148,7 +159,7 @@ class Facts:
 @final
 @dataclass(frozen=True)
 class Inference:
-    """The facts of every node of a graph; by node or by name, or in order."""
+    """Facts of every node of a graph: indexed by node or name, iterated in order."""
 
     graph: "Graph"
     facts: Mapping["Symbol", Facts]
@@ -172,7 +183,7 @@ class Inference:
 
     @property
     def arguments(self) -> dict[str, Facts]:
-        """Facts of the variables."""
+        """Facts of the variables by name."""
         return {facts.name: facts for node, facts in self.facts.items() if node.kind == "variable"}
 
     @property
@@ -182,7 +193,7 @@ class Inference:
 
     @property
     def densified(self) -> list[Facts]:
-        """The nodes that make their inputs dense."""
+        """Facts of the nodes that make their inputs dense."""
         return [facts for facts in self if facts.densifies]
 
 
@@ -195,7 +206,7 @@ def infer(
     densities: Mapping[str, float] | None = None,
     partial: bool = False,
 ) -> Inference:
-    """See `Graph.infer`. O(nodes)."""
+    """Infer the facts of every node; see `Graph.infer`. O(nodes)."""
     declared = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
     nodes = ordered(graph.heads)
     names = named(nodes)
@@ -213,12 +224,14 @@ def infer(
 
 
 def _refuse_unknown(declared: Mapping[str, Mapping[str, Any]], known: list[str]) -> None:
+    """Raise GraphError if a declaration is for a name that is not a variable."""
     for what, values in declared.items():
         if unknown := sorted(set(values) - set(known)):
             raise GraphError(f"{what} are given for {', '.join(unknown)}; the graph's variables are {known}.")
 
 
 def _refuse_missing(variables: list[Facts]) -> None:
+    """Raise GraphError if a variable is not known completely."""
     if missing := [facts for facts in variables if not facts.known]:
         said = ", ".join(f"{facts.name} (known is {facts.shape})" if facts.shape else facts.name for facts in missing)
         raise GraphError(
@@ -228,6 +241,7 @@ def _refuse_missing(variables: list[Facts]) -> None:
 
 
 def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) -> Facts:
+    """Return the facts of a variable or constant. Raises GraphError if declarations contradict each other."""
     density = declared["densities"].get(name) if node.kind == "variable" else None
     if node.kind == "constant":
         kind, value = known_formats.admit(node.value)
@@ -243,7 +257,9 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
 
 
 def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
-    """The one shape that both say, lengths that are None in one taken from the other."""
+    """Combine the declared and the given shape; None lengths of one are taken from the other. Raises GraphError on
+    conflict.
+    """
     if declared is None or given is None:
         shape = given if declared is None else declared
         return None if shape is None else tuple(shape)
@@ -254,6 +270,7 @@ def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tup
 
 
 def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
+    """Return the facts of an operator node from those of its inputs. Raises GraphError if they do not fit."""
     op, dtypes = node.operator, [facts.dtype for facts in inputs if facts.dtype is not None]
     try:
         dtype = op.dtype_of(dtypes, node.params) if len(dtypes) == len(inputs) else None

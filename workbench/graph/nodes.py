@@ -1,4 +1,4 @@
-"""The order and the names of a graph's nodes."""
+"""Order and names of the nodes of a graph."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 
 
 class GraphError(ValueError):
-    """A graph that does not fit together, or not to its arguments; the message names node, allowed and remedy."""
+    """A graph is inconsistent or does not fit its arguments; the message names the node, what is allowed and what to
+    do.
+    """
 
 
 def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
-    """All nodes that the heads need, inputs before their users, depth first in order of first use. O(nodes)."""
+    """Return all nodes that the heads need, inputs before their users, depth first in order of first use. O(nodes)."""
     seen: set[Symbol] = set()
     order: list[Symbol] = []
     for head in heads:
@@ -32,7 +34,7 @@ def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
 
 
 def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
-    """The name of every node: the one given, else its operator's with a number, in order, past the names taken."""
+    """Return the name of every node: the given one, else its operator's with a counter that skips names in use."""
     reserved = {node.given for node in nodes if node.given}
     counts: Counter[str] = Counter()
     names = {}
@@ -47,7 +49,7 @@ def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
 
 
 def merged(parts: Iterable["Symbol"]) -> dict[str, "Symbol"]:
-    """The named nodes of all parts; two different nodes of one name are refused (`GraphError`)."""
+    """Return the named nodes of all parts by name. Raises GraphError if two different nodes have the same name."""
     by_name: dict[str, Symbol] = {}
     for part in parts:
         if not by_name:

@@ -1,4 +1,4 @@
-"""A graph as an SVG picture: boxes in layers, lines in the colour of the format that flows along them."""
+"""A graph as an SVG picture: boxes in layers, edges in the colour of the format of their value."""
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
@@ -22,7 +22,7 @@ Place = Hashable
 
 @dataclass(frozen=True)
 class Layout:
-    """The middle of every box and of every passage, and the places that each edge goes through, in order."""
+    """Layers and centre coordinates of boxes and of edges passing a layer, and the route of each edge."""
 
     layers: Mapping[Place, int]
     middles: Mapping[Place, float]
@@ -31,7 +31,9 @@ class Layout:
 
 
 def arrange(names: Sequence[str], edges: Sequence[tuple[str, str]], box: float, passage: float, gap: float) -> Layout:
-    """Positions for boxes of width `box`, passages of width `passage`, `gap` between; `names` inputs first."""
+    """Compute the layout for boxes of width `box`, passing edges of width `passage` and gaps `gap`; `names` in graph
+    order.
+    """
     layers: dict[Place, int] = {name: layer for name, layer in _layers(names, edges).items()}  # noqa: C416 - of any key
     routes = {}
     for source, target in edges:
@@ -51,7 +53,7 @@ def arrange(names: Sequence[str], edges: Sequence[tuple[str, str]], box: float, 
 
 
 def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Users below their inputs; what has no inputs just above its first user."""
+    """Return the layer of each node: users below their inputs; nodes without inputs just above their first user."""
     inputs: dict[str, list[str]] = {name: [] for name in names}
     for source, target in edges:
         inputs[target].append(source)
@@ -66,6 +68,7 @@ def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
 
 
 def _neighbours(routes: Mapping[tuple[str, str], Sequence[Place]]) -> tuple[dict, dict]:
+    """Return the neighbours of each position in the layer above and below."""
     above: dict[Place, set[Place]] = {}
     below: dict[Place, set[Place]] = {}
     for route in routes.values():
@@ -76,7 +79,7 @@ def _neighbours(routes: Mapping[tuple[str, str], Sequence[Place]]) -> tuple[dict
 
 
 def _order(rows: list[list[Place]], above: Mapping, below: Mapping) -> None:
-    """Sort every layer by the mean place of its neighbours, down and up in turn."""
+    """Sort every layer by the mean position of its neighbours, downwards and upwards in turn; in place."""
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         order = range(1, len(rows)) if down else range(len(rows) - 2, -1, -1)
@@ -91,10 +94,12 @@ def _order(rows: list[list[Place]], above: Mapping, below: Mapping) -> None:
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:
+    """Return the mean of the values; `otherwise` if there are none."""
     return sum(values) / len(values) if values else otherwise
 
 
 def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mapping, gap: float) -> dict[Place, float]:
+    """Return the centre of every position, near the mean of its neighbours, without overlaps."""
     middles: dict[Place, float] = {}
     for row in rows:
         middles |= dict(zip(row, _apart([0.0] * len(row), [sizes[place] for place in row], gap), strict=True))
@@ -109,7 +114,7 @@ def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mappin
 
 
 def _apart(targets: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
-    """The middles closest to the targets, in least squares, in order and apart: adjacent violators pooled."""
+    """Return centres closest to `targets` in least squares, in order and without overlap (pool adjacent violators)."""
     offsets = [0.0]
     for left, right in itertools.pairwise(sizes):
         offsets.append(offsets[-1] + (left + right) / 2 + gap)
@@ -138,7 +143,7 @@ LEGEND = 34
 
 
 def draw(lines: Sequence["Line"], edges: Sequence[tuple[str, str]]) -> str:
-    """The SVG text. Names are escaped, and cut where they are long; the full one shows on hover."""
+    """Return the SVG text. Names are escaped and shortened; the full name shows on hover."""
     layout = arrange([line.name for line in lines], edges, BOX, PASSAGE, GAP)
     height = (max(layout.layers.values(), default=0) + 1) * (HEIGHT + BETWEEN) - BETWEEN + 2 * MARGIN + LEGEND
     legend, legend_width = _legend(lines)
@@ -157,7 +162,7 @@ def draw(lines: Sequence["Line"], edges: Sequence[tuple[str, str]]) -> str:
 
 
 def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
-    """Edges with the part of the target's width at which they arrive."""
+    """Return edges with the fraction of the target's width at which they arrive."""
     count: dict[str, int] = {}
     total = {target: sum(other == target for _, other in edges) for _, target in edges}
     arrivals = []
@@ -168,10 +173,12 @@ def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
 
 
 def _top(layout: Layout, place) -> float:
+    """Return the y coordinate of a position's layer."""
     return MARGIN + LEGEND + layout.layers[place] * (HEIGHT + BETWEEN)
 
 
 def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Line"]) -> str:
+    """Return the SVG of an edge."""
     source, target, part = edge
     route = layout.routes[source, target]
     colour = COLOURS.get(lines[source].format, PLAIN)
@@ -193,6 +200,7 @@ def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Lin
 
 
 def _box(line: "Line", layout: Layout) -> str:
+    """Return the SVG of a node."""
     x, y = layout.middles[line.name] + MARGIN - BOX / 2, _top(layout, line.name)
     edge = ALARM if line.densifies else COLOURS.get(line.format, PLAIN)
     dash = " stroke-dasharray='7 4'" if line.backward else ""
@@ -218,17 +226,18 @@ def _box(line: "Line", layout: Layout) -> str:
 
 
 def _last(line: "Line") -> str:
+    """Return the last line of text of a box: the remark or the bytes."""
     return line.remark or f"{line.bytes} bytes"
 
 
 def _fit(text: str, size: int, weight: str) -> str:
-    """Cut the text to what fits in the width of the box."""
+    """Shorten the text to the width of a box."""
     letters = int((BOX - 24) / (size * (0.6 if int(weight) > 500 else 0.55)))
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def _legend(lines: Sequence["Line"]) -> tuple[str, float]:
-    """(SVG, width) of the formats that occur."""
+    """Return the SVG of the legend with the formats that occur, and its width."""
     formats = [format for format in COLOURS if any(line.format == format for line in lines)]
     entries = [(COLOURS[format], format) for format in formats]
     entries += [(ALARM, "makes dense")] if any(line.densifies for line in lines) else []

@@ -1,4 +1,4 @@
-"""Graphs from JSON: every key, name and number is checked; nothing but data is read."""
+"""Reading graphs from JSON: every key, name and number is validated; nothing is executed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, final
@@ -17,7 +17,23 @@ from workbench.json_text import is_whole, parsed
 
 @final
 class Group(Graph):
-    """Several symbols as the outputs of one graph; by number, by name, or in turn."""
+    """Several symbols as the outputs of one graph; indexed by position or name, iterated in order.
+
+    Parameters
+    ----------
+    symbols : iterable of Graph
+        Symbols or groups.
+
+    Raises
+    ------
+    GraphError
+        If there is none, or names collide.
+
+    Examples
+    --------
+    >>> Group([variable("x"), variable("y")]).outputs()
+    ['x', 'y']
+    """
 
     __slots__ = ("symbols",)
 
@@ -78,7 +94,28 @@ PARTS = {
 
 
 def from_json(text: str) -> Graph:
-    """The symbol, or the group where there are several outputs, that `to_json` wrote. Errors: `GraphError`."""
+    """Read the graph that `to_json` wrote.
+
+    Parameters
+    ----------
+    text : str
+        JSON text; may come from an untrusted source.
+
+    Returns
+    -------
+    Graph
+        A symbol, or a group if there are several outputs.
+
+    Raises
+    ------
+    GraphError
+        If the text is not a valid graph.
+
+    Examples
+    --------
+    >>> from_json(variable("x").to_json()).name
+    'x'
+    """
     try:
         document = parsed(text)
     except (TypeError, ValueError) as error:
@@ -99,6 +136,7 @@ def from_json(text: str) -> Graph:
 
 
 def _check_keys(what: str, entry: Any, known: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    """Raise GraphError unless `entry` is a dict with the `known` keys, of which only `optional` ones may be missing."""
     if not isinstance(entry, dict):
         raise GraphError(f"{what} is a {type(entry).__name__}; an object with the keys {list(known)} is expected.")
     if unknown := sorted(set(entry) - set(known)):
@@ -108,24 +146,28 @@ def _check_keys(what: str, entry: Any, known: tuple[str, ...], optional: tuple[s
 
 
 def _list(value: Any, what: str) -> list:
+    """Return `value` if it is a list. Raises GraphError."""
     if not isinstance(value, list):
         raise GraphError(f"{what} is a {type(value).__name__}; a list is expected.")
     return value
 
 
 def _object(value: Any, what: str) -> dict:
+    """Return `value` if it is a dict. Raises GraphError."""
     if not isinstance(value, dict):
         raise GraphError(f"{what} is a {type(value).__name__}; an object is expected.")
     return value
 
 
 def _look_up(name: Any, nodes: dict[str, Symbol], what: str) -> Symbol:
+    """Return the node called `name`, which must have been read before. Raises GraphError."""
     if not isinstance(name, str) or name not in nodes:
         raise GraphError(f"{what} names {name!r}, which stands nowhere before; there are {list(nodes)}.")
     return nodes[name]
 
 
 def _node(entry: Any, nodes: dict[str, Symbol]) -> tuple[str, Symbol]:
+    """Return name and symbol of a JSON node. Raises GraphError."""
     kind = entry.get("node") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in KEYS:
         raise GraphError(f"A node is of kind {kind!r}; the kinds are {list(KEYS)}.")
@@ -139,10 +181,12 @@ def _node(entry: Any, nodes: dict[str, Symbol]) -> tuple[str, Symbol]:
 
 
 def _given(entry: dict) -> str | None:
+    """Return the name of a node that was named by the user, else None."""
     return entry["name"] if entry.get("named", False) else None
 
 
 def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
+    """Return the variable of a JSON node. Raises GraphError for invalid attributes."""
     attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
     known = ("format", "shape", "dtype", "init", "rate_multiplier", "decay_multiplier")
     _check_keys(f"{what}: attributes", attributes, known, known)
@@ -155,6 +199,7 @@ def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
 
 
 def _dtype(name: Any, what: str) -> np.dtype:
+    """Return the dtype called `name`. Raises GraphError for an unknown one."""
     known = [dtype.name for dtype in formats.VALUES]
     if not isinstance(name, str) or name not in known:
         raise GraphError(f"{what} has the dtype {name!r:.80}; the types are {known}.")
@@ -162,6 +207,7 @@ def _dtype(name: Any, what: str) -> np.dtype:
 
 
 def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
+    """Return the operator node of a JSON node. Raises GraphError or OpError."""
     op = ops.get(entry["op"]) if isinstance(entry["op"], str) else None
     if op is None:
         raise GraphError(f"{what}: op is {entry['op']!r}; a name is expected.")
@@ -174,7 +220,7 @@ def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
 
 
 def decoded(value: Any, what: str) -> Any:
-    """The inverse of `writing.coded`, lists as tuples."""
+    """Return a value read from JSON, the inverse of `writing.coded`: lists become tuples. Raises GraphError."""
     if isinstance(value, list):
         return tuple(decoded(entry, what) for entry in value)
     if isinstance(value, dict):
@@ -185,6 +231,7 @@ def decoded(value: Any, what: str) -> Any:
 
 
 def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
+    """Return the constant of a JSON node. Raises GraphError if its array is invalid."""
     value = _object(entry["value"], f"{what}: value")
     format = value.get("format")
     if not isinstance(format, str) or format not in PARTS:
@@ -199,6 +246,7 @@ def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
 
 
 def _array(format: str, value: dict, what: str) -> Any:
+    """Build the array of a constant in `format` from its JSON lists; not validated."""
     shape = tuple(_whole(value["shape"], f"{what}: shape").tolist())
     if min(shape, default=0) < 0:
         raise GraphError(f"{what} has the shape {shape}; lengths from 0 are expected.")
@@ -215,7 +263,7 @@ def _array(format: str, value: dict, what: str) -> Any:
 
 
 def _numbers(values: Any, what: str) -> list[float]:
-    """The numbers of a list; text, which NumPy would read as numbers, is none."""
+    """Return a list of numbers. Raises GraphError for strings, which NumPy would parse."""
     numbers = [decoded(entry, what) for entry in _list(values, what)]
     for number in numbers:
         if not isinstance(number, int | float):
@@ -224,7 +272,7 @@ def _numbers(values: Any, what: str) -> list[float]:
 
 
 def _whole(values: Any, what: str) -> np.ndarray:
-    """The whole numbers of a list, int64."""
+    """Return a list of integers as int64. Raises GraphError."""
     for number in _list(values, what):
         if not is_whole(number, -(2**63), 2**63 - 1):
             raise GraphError(f"{what} has {number!r:.80}; whole numbers are expected.")

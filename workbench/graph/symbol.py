@@ -1,4 +1,4 @@
-"""Symbols: nodes that say what is to be computed, and groups of them. They are never changed."""
+"""Symbols: immutable nodes of a graph that describe a computation, and groups of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from workbench.ops.contract import Op, Symbolic
 
 
 class Arithmetic:
-    """Numbers on either side become parameters, arrays become constants; `==` is a comparison by element."""
+    """Mixin with Python's operators: numbers become parameters, arrays constants; `==` compares elementwise."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy arrays on the left leave the operation to the symbol
@@ -101,7 +101,7 @@ _scope: ContextVar[Mapping[str, Any]] = ContextVar("scope", default=NOTHING)
 
 
 class Graph(ABC):
-    """Base of a symbol and a group: some heads, and all the nodes that these need."""
+    """Base class of Symbol and Group: some output nodes (heads), and all nodes that these need."""
 
     @property
     @abstractmethod
@@ -109,23 +109,56 @@ class Graph(ABC):
         """The nodes whose values are the outputs."""
 
     def nodes(self) -> list["Symbol"]:
-        """All nodes, inputs before their users, depth first in order of first use."""
+        """Return all nodes, inputs before their users, depth first in order of first use.
+
+        Returns
+        -------
+        list of Symbol
+            The nodes.
+
+        Examples
+        --------
+        >>> [node.kind for node in (variable("x") + variable("y")).nodes()]
+        ['variable', 'variable', 'add']
+        """
         return ordered(self.heads)
 
     def names(self) -> dict["Symbol", str]:
-        """The name of every node in this graph; automatic ones are numbered in the order of `nodes`."""
+        """Return the name of every node in this graph; automatic names are counted in the order of `nodes`."""
         return named(self.nodes())
 
     def variables(self) -> dict[str, "Symbol"]:
-        """Variables by name, in depth-first order of first use."""
+        """Return the variables by name, in depth-first order of first use."""
         return {node.name: node for node in self.nodes() if node.kind == "variable"}
 
     def arguments(self) -> list[str]:
-        """Names of the variables, in depth-first order of first use."""
+        """Return the names of the variables, in depth-first order of first use.
+
+        Returns
+        -------
+        list of str
+            Names.
+
+        Examples
+        --------
+        >>> (variable("x") + variable("y")).arguments()
+        ['x', 'y']
+        """
         return list(self.variables())
 
     def outputs(self) -> list[str]:
-        """Names of the heads."""
+        """Return the names of the heads.
+
+        Returns
+        -------
+        list of str
+            Names.
+
+        Examples
+        --------
+        >>> (variable("x") + variable("y")).outputs()
+        ['add0']
+        """
         names = self.names()
         return [names[head] for head in self.heads]
 
@@ -138,11 +171,33 @@ class Graph(ABC):
         densities: Mapping[str, float] | None = None,
         partial: bool = False,
     ) -> inference.Inference:
-        """Shape, dtype, format and rule of every node, before anything runs; no values are read. `GraphError`.
+        """Infer shape, dtype, format and rule of every node before anything runs.
 
-        What is given by the name of a variable completes what it declares, formats and dtypes take its place. With
-        `partial` what cannot be known is None; else missing shapes are an error that names the variables. `densities`
-        are for the prediction of bytes alone.
+        Parameters
+        ----------
+        shapes : mapping of str to tuple, optional
+            Shapes by variable; they complete what is declared (None is an unknown length).
+        dtypes, formats : mapping of str, optional
+            dtypes and formats by variable; they replace what is declared.
+        densities : mapping of str to float, optional
+            Densities by variable, for the prediction of bytes.
+        partial : bool, default False
+            Return None for what cannot be known; else missing shapes are an error.
+
+        Returns
+        -------
+        Inference
+            Facts by node or name.
+
+        Raises
+        ------
+        GraphError
+            If something does not fit or is missing.
+
+        Examples
+        --------
+        >>> (variable("x", shape=(2, 3)) + variable("y", shape=(2, 3))).infer()["add0"].shape
+        (2, 3)
         """
         return inference.infer(self, shapes, dtypes, formats, densities=densities, partial=partial)
 
@@ -154,14 +209,48 @@ class Graph(ABC):
         *,
         densities: Mapping[str, float] | None = None,
     ) -> explanation.Explanation:
-        """Explain every node: its result, formats, kernel and bytes, and what it makes dense.
+        """Explain every node: result, formats, kernel and bytes, and what it makes dense.
 
-        Takes what `infer` takes. The result prints as text, shows itself in notebooks, and has `svg()`.
+        Parameters
+        ----------
+        shapes, dtypes, formats, densities : mapping, optional
+            As in `infer`.
+
+        Returns
+        -------
+        Explanation
+            Prints as a table, displays in notebooks, and has `svg()`.
+
+        Raises
+        ------
+        GraphError
+            If something does not fit or is missing.
+
+        Examples
+        --------
+        >>> variable("x", shape=(2, 3)).explain().densified
+        []
         """
         return explanation.Explanation(self.infer(shapes, dtypes, formats, densities=densities))
 
     def to_json(self) -> str:
-        """The graph as text, which `from_json` reads; the same graph always gives the same text (`GraphError`)."""
+        """Return the graph as JSON text; the same graph always gives the same text.
+
+        Returns
+        -------
+        str
+            Text for `from_json`.
+
+        Raises
+        ------
+        GraphError
+            If a constant cannot be written.
+
+        Examples
+        --------
+        >>> variable("x").to_json() == variable("x").to_json()
+        True
+        """
         return writing.text(self)
 
 
@@ -169,9 +258,22 @@ class Graph(ABC):
 class Symbol(Graph, Arithmetic, Symbolic):
     """A node: a variable, a constant, or an operator on other nodes.
 
-    `given` is its name where one was given; `kind` is variable, constant or the operator's name; `op` the operator or
-    None; `params` all parameters of the operator; `value` that of a constant; `attributes` of a variable are format,
-    shape, dtype, init, rate_multiplier and decay_multiplier.
+    Attributes
+    ----------
+    given : str or None
+        Name given by the user.
+    kind : str
+        "variable", "constant" or the name of the operator.
+    op : Op or None
+        The operator.
+    inputs : tuple of Symbol
+        Inputs of the operator.
+    params : mapping
+        All parameters of the operator.
+    value : array or None
+        Value of a constant.
+    attributes : mapping
+        Of a variable: format, shape, dtype, init, rate_multiplier and decay_multiplier.
     """
 
     __slots__ = ("attributes", "given", "inputs", "op", "own_name", "params", "taken", "value")
@@ -215,19 +317,19 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def heads(self) -> tuple["Symbol", ...]:
-        """The symbol itself, alone, as a group has its symbols."""
+        """The symbol itself, as the only head."""
         return (self,)
 
     @property
     def kind(self) -> str:
-        """`variable`, `constant`, or the name of the operator."""
+        """ "variable", "constant", or the name of the operator."""
         if self.op is not None:
             return self.op.name
         return "variable" if self.value is None else "constant"
 
     @property
     def name(self) -> str:
-        """The name given, or the automatic one in the graph of which this is the only head."""
+        """The given name, or the automatic one in the graph of which this is the only head."""
         if self.own_name is not None:
             return self.own_name
         name = self.names()[self]
@@ -243,14 +345,14 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def described(self) -> str:
-        """Name of the symbol in a few words, for messages."""
+        """Short description for messages."""
         if self.kind == "variable":
             shown = {key: value for key, value in self.attributes.items() if key in ("format", "shape", "dtype")}
             return f"a variable ({', '.join(f'{key} {value}' for key, value in shown.items())})"
         return "a constant" if self.kind == "constant" else f"a node of {self.kind}"
 
     def apply(self, op: Op, inputs: tuple, params: dict[str, Any], name: str | None) -> "Symbol":
-        """The symbol of `op` on `inputs`; arrays among them become constants."""
+        """Return the node of `op` on `inputs`; arrays among them become constants."""
         nodes = tuple(_as_symbol(value, op) for value in inputs)
         params = {key: canonical(value, f"{op.name}: {key}") for key, value in params.items()}
         return Symbol(name, op, nodes, params, _scope.get())
@@ -272,7 +374,20 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
 @contextmanager
 def scope(**attributes: str) -> Iterator[None]:
-    """Nodes added within the block get these attributes."""
+    """Attach attributes to all nodes that are added within the block.
+
+    Parameters
+    ----------
+    **attributes : str
+        Attributes by name.
+
+    Examples
+    --------
+    >>> with scope(backward_of="loss"):
+    ...     node = -variable("x")
+    >>> node.attributes["backward_of"]
+    'loss'
+    """
     token = _scope.set(MappingProxyType({**_scope.get(), **attributes}))
     try:
         yield
@@ -289,10 +404,37 @@ def variable(
     rate_multiplier: float = 1.0,
     decay_multiplier: float = 1.0,
 ) -> Symbol:
-    """A symbol whose value comes from outside. In `shape` None is a length that is not known yet.
+    """Create a symbol whose value is passed in when the graph is bound.
 
-    `init` says how a module fills it at the start, the multipliers what an optimizer multiplies its rate and weight
-    decay by. A format, shape or multiplier that cannot be is refused.
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    format : str, default "dense"
+        Format of its arrays.
+    shape : tuple of int or None, optional
+        Shape; None is an unknown length.
+    dtype : dtype_like, optional
+        Type of the values.
+    init : str, tuple or float, optional
+        Initialiser, if a module trains it.
+    rate_multiplier, decay_multiplier : float, default 1.0
+        Factors of the optimizer's learning rate and decay.
+
+    Returns
+    -------
+    Symbol
+        The variable.
+
+    Raises
+    ------
+    GraphError, FormatError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> variable("x", format="csr", shape=(None, 10)).attributes["format"]
+    'csr'
     """
     if name is None:
         raise GraphError("A variable needs a name, by which its value is given; None came.")
@@ -308,13 +450,36 @@ def variable(
 
 
 def constant(value: Any, name: str | None = None) -> Symbol:
-    """A symbol whose value is this array, in the format it is held in; lists become float32."""
+    """Create a symbol with a fixed value.
+
+    Parameters
+    ----------
+    value : array_like
+        Array in any format; lists become float32.
+    name : str, optional
+        Name of the node.
+
+    Returns
+    -------
+    Symbol
+        The constant.
+
+    Raises
+    ------
+    FormatError
+        If the array is invalid.
+
+    Examples
+    --------
+    >>> constant([1.0, 2.0]).kind
+    'constant'
+    """
     _, value = known_formats.enter(np.array(value, np.float32) if isinstance(value, list) else value)
     return Symbol(name, value=value)
 
 
 def canonical(value: Any, what: str) -> Any:
-    """A parameter in the one form that graphs hold: no lists, no NumPy scalars, types by name."""
+    """Return a parameter in the form that graphs store: tuples, Python scalars, dtypes by name. Raises GraphError."""
     if isinstance(value, list | tuple):
         return tuple(canonical(entry, what) for entry in value)
     if isinstance(value, np.generic):
@@ -330,6 +495,7 @@ def canonical(value: Any, what: str) -> Any:
 
 
 def _as_symbol(value: Any, op: Op) -> Symbol:
+    """Return `value` if it is a Symbol, else a constant. Raises GraphError for a Python number."""
     if isinstance(value, Symbol):
         return value
     if isinstance(value, int | float):
@@ -338,6 +504,7 @@ def _as_symbol(value: Any, op: Op) -> Symbol:
 
 
 def _checked_name(name: str | None) -> str | None:
+    """Return a name. Raises TypeError unless it is a string or None, GraphError if it is empty."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"A name is a string; {name!r} came.")
     if name == "":
@@ -346,6 +513,7 @@ def _checked_name(name: str | None) -> str | None:
 
 
 def _checked_shape(name: str, shape: Any) -> Shape:
+    """Return a shape as tuple of int or None. Raises GraphError."""
     if not isinstance(shape, tuple | list) or any(not _is_length(length) for length in shape):
         raise GraphError(
             f"The shape of {name} is {shape!r}. Allowed: a tuple of whole numbers from 0, None where the length is "
@@ -355,12 +523,14 @@ def _checked_shape(name: str, shape: Any) -> Shape:
 
 
 def _is_length(length: Any) -> bool:
+    """Return whether `length` is None or a non-negative integer."""
     if length is None:
         return True
     return isinstance(length, int | np.integer) and not isinstance(length, bool) and int(length) >= 0
 
 
 def _checked_multiplier(name: str, what: str, value: Any) -> float:
+    """Return a multiplier as float. Raises GraphError unless it is a finite number from 0."""
     if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < 1e300:  # it has a float
         raise GraphError(f"{what} of {name} is {value!r}. Allowed: a finite number from 0.")
     return float(value)

@@ -1,4 +1,4 @@
-"""Graphs to JSON: one text for one graph, nodes in order, everything inlined."""
+"""Writing graphs as JSON: nodes in order, everything inlined, the same text for the same graph."""
 
 import json
 import math
@@ -19,7 +19,7 @@ LARGEST = 10_000
 
 
 def text(graph: "Graph") -> str:
-    """See `Graph.to_json`."""
+    """Return the JSON text of a graph; see `Graph.to_json`."""
     nodes = ordered(graph.heads)
     names = named(nodes)
     document = {
@@ -32,13 +32,14 @@ def text(graph: "Graph") -> str:
 
 
 def _indented(document: dict[str, Any]) -> str:
-    """One line a node, so that a change of the graph is a change of few lines."""
+    """Return JSON text with one line per node."""
     lines = [json.dumps(entry, allow_nan=False) for entry in document["nodes"]]
     head = f'{{\n "kind": {json.dumps(document["kind"])},\n "version": {document["version"]},\n "nodes": [\n  '
     return head + ",\n  ".join(lines) + f'\n ],\n "outputs": {json.dumps(document["outputs"])}\n}}\n'
 
 
 def _entry(node: "Symbol", names: dict["Symbol", str]) -> dict[str, Any]:
+    """Return the JSON object of a node."""
     entry: dict[str, Any] = {"name": names[node], "node": "operator" if node.op else node.kind}
     if node.op:
         entry |= {"op": node.op.name, "inputs": [names[each] for each in node.inputs]}
@@ -53,7 +54,9 @@ def _entry(node: "Symbol", names: dict["Symbol", str]) -> dict[str, Any]:
 
 
 def coded(value: Any, what: str) -> Any:
-    """A value as JSON has it; numbers that JSON lacks as {"number": "nan"}."""
+    """Return a parameter as JSON value; NaN and infinities become {"number": "nan"}. Raises GraphError for other
+    objects.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -69,6 +72,7 @@ def coded(value: Any, what: str) -> Any:
 
 
 def _constant(name: str, value: Any) -> dict[str, Any]:
+    """Return the JSON object of an array."""
     format = formats.format_of(value)
     stored = value.size if isinstance(value, np.ndarray) else value.nnz
     if stored > LARGEST:
@@ -81,7 +85,7 @@ def _constant(name: str, value: Any) -> dict[str, Any]:
 
 
 def parts(value: Any) -> dict[str, np.ndarray]:
-    """The arrays that a value consists of."""
+    """Return the component arrays of a value by name."""
     format = formats.format_of(value)
     if format == "dense":
         return {"data": value}
@@ -93,4 +97,5 @@ def parts(value: Any) -> dict[str, np.ndarray]:
 
 
 def _listed(array: np.ndarray) -> list:
+    """Return the elements of an array as a flat list."""
     return [coded(entry, "an entry") for entry in array.ravel().tolist()]
