@@ -1,6 +1,6 @@
-"""Operators on arrays and symbols: one file a family; the format rules of each operator are rows of a table.
+"""Operators on arrays and symbols: one file per family; the format rules of each operator are rows of a table.
 
-Every registered operator is an attribute of this package. On arrays it computes now, on symbols it adds a node.
+Every registered operator is an attribute of this package. It computes on arrays, and adds a node on symbols.
 
 >>> import numpy as np
 >>> from workbench import formats, ops
@@ -63,7 +63,7 @@ _MODULES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def __getattr__(name: str) -> Op:
-    """The operator of that name."""
+    """Return the operator called `name`. Raises AttributeError for an unknown one."""
     if name in _MODULES:  # on its way in: looking for operators now would import others that need it whole
         raise AttributeError(f"{__name__}.{name} is not imported yet.")
     if not name.startswith("_"):
@@ -73,10 +73,12 @@ def __getattr__(name: str) -> Op:
 
 
 def __dir__() -> list[str]:
+    """Return the names of the module and of all operators."""
     return sorted({*__all__, *names()})
 
 
 def _call(name: str, *operands: Any) -> Any:
+    """Call the operator `name` on operands; the functions behind RowSparse's arithmetic."""
     return get(name)(*operands)
 
 

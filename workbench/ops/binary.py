@@ -1,7 +1,7 @@
-"""Operators of two arrays, element by element, of equal shapes or shapes that NumPy broadcasts.
+"""Elementwise operators of two arrays, of equal shapes or shapes that NumPy broadcasts.
 
-Rules are for a sparse array as large as the result: with another in the same format, or with a dense one, which may be
-broadcast. The gradient of an input that was broadcast is summed back to its shape.
+Rules exist for a sparse array of the shape of the result: with another in the same format, or with a dense one, which
+may be broadcast. The gradient of a broadcast input is summed back to its shape.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,36 +21,39 @@ ON_STORED, ON_BOTH = "numpy on the stored values", "numpy on the union of what i
 
 
 def equal(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Whether both shapes are the same."""
+    """Return whether both shapes are equal."""
     return shapes[0] == shapes[1]
 
 
 def left_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Whether the left input has the shape of the result: at most the right one is broadcast."""
+    """Return whether the left input has the shape of the result, so that at most the right one is broadcast."""
     return equal(shapes, params) or broadcast_shape(shapes, params) == tuple(shapes[0])
 
 
 def right_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Whether the right input has the shape of the result."""
+    """Return whether the right input has the shape of the result."""
     return left_is_whole(shapes[::-1], params)
 
 
 def left_is_larger(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Whether the right input, and it alone, is broadcast."""
+    """Return whether the right input, and it alone, is broadcast."""
     return not equal(shapes, params) and left_is_whole(shapes, params)
 
 
 def _dense_left(f: Callable, x: np.ndarray, y: Any, out: np.ndarray | None) -> np.ndarray:
+    """Compute f(x, y) for dense x and sparse y without a dense copy of y."""
     return stored.onto_dense(x, y, f, out)
 
 
 def _dense_right(f: Callable, x: Any, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """x + y, or x - y as -y + x."""
+    """Compute x + y, or x - y as -y + x, for sparse x and dense y."""
     return stored.onto_dense(y, x, np.add, out, None if f is np.add else np.negative)
 
 
 def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
-    """Two of one sparse format, equal shapes: `f` over the union of what they store; f(0, 0) is zero."""
+    """Return rules for two arrays of one sparse format and equal shapes: `f` over the union of their entries; needs
+    f(0, 0) = 0.
+    """
 
     def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
         return stored.union(x, y, f)
@@ -59,7 +62,9 @@ def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
 
 
 def _summing(f: Callable) -> list[Rule]:
-    """A dense array, at most it broadcast, plus or minus a sparse one: dense, with no dense copy of the sparse one."""
+    """Return rules for a dense plus or minus a sparse array; the result is dense, without a dense copy of the sparse
+    one.
+    """
     kernel, rules = "numpy onto a copy of the dense one", []
     for form in stored.SPARSE:
         left = Rule(("dense", form), "dense", lambda x, y, out=None: _dense_left(f, x, y, out), kernel, right_is_whole)
@@ -69,7 +74,7 @@ def _summing(f: Callable) -> list[Rule]:
 
 
 def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) -> Rule:
-    """A sparse array and a dense one, at most it broadcast: `f` at the places of the sparse one."""
+    """Return the rule for a sparse and a dense array (possibly broadcast): `f` at the positions of the sparse one."""
 
     def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
         return stored.with_dense(x, y, f)
@@ -78,6 +83,7 @@ def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) ->
 
 
 def _scaling() -> list[Rule]:
+    """Return the rules of multiplication by a dense array."""
     whole = "the sparse one not broadcast"
     left = [_at_stored(np.multiply, form, left_is_whole, whole) for form in stored.SPARSE]
     right = [
@@ -103,7 +109,9 @@ def _register(
     dtype: Callable = real,
     with_number: tuple[str, str] | None = None,
 ) -> None:
-    """`gradient(head, x, y, output)` gives the two, not yet summed back."""
+    """Register an operator. `gradient(head, x, y, output)` returns the gradients before they are summed to the
+    inputs' shapes.
+    """
 
     def gradients(head, output, inputs, params):
         sides = gradient(head, *inputs, output)
@@ -126,44 +134,50 @@ def _register(
 
 
 def _dense(*gradients: Any) -> tuple:
+    """Return gradients as a tuple, converted to dense."""
     return tuple(ops.to_format(gradient, format="dense") for gradient in gradients)
 
 
 def _multiply_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Return the gradients of x * y."""
     return dense_unless_alike(times(h, y), x), dense_unless_alike(times(h, x), y)
 
 
 def _divide_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Return the gradients of x / y."""
     return _dense(ops.stored_divide(h, y), ops.negative(ops.stored_divide(ops.multiply(h, z), y)))
 
 
 def _larger_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Return the gradients of maximum(x, y); x gets them for ties."""
     return _dense(ops.multiply(h, ops.greater_equal(x, y)), ops.multiply(h, ops.less(x, y)))
 
 
 def _smaller_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Return the gradients of minimum(x, y); x gets them for ties."""
     return _dense(ops.multiply(h, ops.less_equal(x, y)), ops.multiply(h, ops.greater(x, y)))
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Gradient of hypot; zero where both are zero, where it has none."""
+    """Return the gradients of hypot(x, y); zero if both are zero, where it has none."""
     above = ops.add(z, ops.equal_scalar(z, scalar=0.0))
     return _dense(ops.divide(ops.multiply(h, x), above), ops.divide(ops.multiply(h, y), above))
 
 
 def _power_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Gradients; zero towards x where y is zero, and towards y where x is: the formula has 0 times infinity there."""
+    """Return the gradients of x ** y; zero towards x if y is zero, and towards y if x is zero."""
     lowered = ops.power(x, ops.subtract_scalar(ops.add(y, ops.equal_scalar(y, scalar=0.0)), scalar=1.0))
     logarithm = ops.log(ops.add(x, ops.equal_scalar(x, scalar=0.0)))
     return _dense(ops.multiply(h, ops.multiply(y, lowered)), ops.multiply(h, ops.multiply(z, logarithm)))
 
 
 def _mod_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Return the gradients of x mod y."""
     return _dense(h, ops.negative(ops.multiply(h, ops.floor(ops.divide(x, y)))))
 
 
 def scalars(right: str, left: str | None = None) -> tuple[str, str]:
-    """Names of the operators for a number on the right and on the left."""
+    """Return the names of the operators for a number on the right and on the left."""
     return f"{right}_scalar", left or f"{right}_scalar"
 
 
@@ -221,7 +235,7 @@ _register("hypot", np.hypot, _hypot_gradient, "sqrt(x**2 + y**2)", both(np.hypot
 
 
 def _truth(ufunc: np.ufunc) -> Callable:
-    """`ufunc` with ones and zeros of the inputs' type as its result."""
+    """Wrap a comparison so that it returns ones and zeros in the dtype of the inputs."""
 
     def dense(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return ufunc(x, y, out=out) if out is not None else ufunc(x, y).astype(x.dtype)
@@ -230,6 +244,7 @@ def _truth(ufunc: np.ufunc) -> Callable:
 
 
 def _no_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Return zero gradients."""
     return ops.zeros_like(x), ops.zeros_like(y)
 
 

@@ -1,13 +1,14 @@
-"""The Op record: meaning on dense arrays, a table of rules by format, shapes and types, gradients.
+"""The Op record: meaning on dense arrays, a table of rules by format, shape and dtype, gradients.
 
-How to add an operator. Copy an entry of `unary.py`: state `dense`, the meaning on NumPy arrays; a `Rule` for every
-combination of formats that has a kernel of its own; `shape`, which refuses what does not fit; a gradient, written with
-the operators themselves. Registered, it works on arrays (computes now) and on symbols (adds a node to a graph), takes
-part in the inference of formats, in `documentation()` and in the tests, which call it as its row in
-`tests/op_examples.py` says, where the default of its family does not do.
+How to add an operator. Copy an entry of `unary.py`: `dense`, the meaning on NumPy arrays; a `Rule` for every
+combination
+of formats with its own implementation; `shape`, which raises for inputs that do not fit; a gradient, written with
+operators. Registered, it works on arrays (computes) and on symbols (adds a node), and takes part in the inference of
+formats, in `documentation()` and in the tests.
 
-Which rule holds is decided by formats, shapes and parameters alone, never by values, so that a graph knows before it
-runs. What no rule covers is made dense, with a warning and an entry in the log (`fallback.py`).
+Rules are selected by formats, shapes and parameters, never by values, so a graph is known before it runs. Inputs
+without
+a rule are made dense, with a warning and an entry in the log (`fallback.py`).
 """
 
 import functools
@@ -39,15 +40,15 @@ LARGEST = 2**63
 
 
 class OpError(ValueError):
-    """An operator is unknown, or called with what it does not take; the message says what came and what is allowed."""
+    """An operator is unknown or its inputs are invalid; the message says what was given and what is allowed."""
 
 
 class OpMemoryError(OpError, MemoryError):
-    """An operator's result, or what it needs on the way, is larger than memory."""
+    """The result of an operator, or an intermediate, is larger than memory."""
 
 
 class Required:
-    """Stands for the default of a parameter that has none."""
+    """Default of parameters that have no default value."""
 
     def __repr__(self) -> str:
         return "required"
@@ -57,7 +58,7 @@ REQUIRED = Required()
 
 
 class Symbolic(ABC):
-    """Interface of a symbol to operators: it takes the call and adds a node, instead of computing a value."""
+    """Interface of symbols to operators: a call on a symbol adds a node instead of computing."""
 
     attributes: Mapping[str, Any]
     """What a variable declares, its `format` among it."""
@@ -68,7 +69,9 @@ class Symbolic(ABC):
 
     @abstractmethod
     def apply(self, op: "Op", inputs: tuple, params: dict[str, Any], name: str | None) -> "Symbolic":
-        """The symbol of `op` on `inputs`, of which at least one is symbolic; arrays among them become constants."""
+        """Return the symbol of `op` on `inputs`, at least one of which is symbolic; arrays among them become
+        constants.
+        """
 
 
 def _refused(*arrays: Any, out: Any = None, **params: Any) -> Any:
@@ -78,15 +81,39 @@ def _refused(*arrays: Any, out: Any = None, **params: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of an operator's table: inputs held in these formats give `result`, computed by `kernel` through `call`.
+    """One row of an operator's table: the implementation for inputs in certain formats.
 
-    `inputs` has a format an input, `ANY` for every format; `(f, ...)` says any number of inputs in format f.
-    `call(*arrays, out=None, **params)` computes; for a dense result it takes `out`, a C-contiguous array of the
-    result's shape and type to write and return. `when(shapes, params)` narrows a rule, `condition` says it in words.
-    A rule with a `refusal` says why there is no result and what to do, and raises. `plan`: the call takes `plan=`, the
-    batch plan of its first input, and builds one where None is given. `needs`: the format that at least one input has.
-    `bind(*arrays, out=out, **params)`, of rules for dense arrays, is for arrays that many calls share: it gives a call
-    without arguments, which writes to `out`, or None where it has nothing better than `call`.
+    Attributes
+    ----------
+    inputs : tuple of str
+        Format of each input; `ANY` for every format; `(f, ...)` for any number of inputs in format f.
+    result : str
+        Format of the result.
+    call : callable
+        `call(*arrays, out=None, **params)` computes. For a dense result it accepts `out`, a C-contiguous array of the
+        result's shape and dtype, writes to it and returns it.
+    kernel : str
+        Name of the kernel, for documentation.
+    when : callable, optional
+        `when(shapes, params) -> bool` restricts the rule; `condition` describes it.
+    refusal : str
+        If not empty, the rule raises OpError with this text.
+    plan : bool
+        Whether `call` accepts `plan=`, the batch plan (column index) of its first input, and builds one if it is None.
+    needs : str
+        Format that at least one input must have.
+    bind : callable, optional
+        `bind(*arrays, out=out, **params)` returns a call without arguments that writes to `out`, for arrays that many
+        calls
+        share, or None.
+    densifies : bool
+        Whether this is the fallback that makes inputs dense.
+
+    Examples
+    --------
+    >>> from workbench import ops
+    >>> ops.get("abs").choose(["csr"], [(3, 2)], {}).result
+    'csr'
     """
 
     inputs: tuple[str | EllipsisType, ...]
@@ -103,7 +130,7 @@ class Rule:
     """Whether this is no row of a table, but the way out where there is none."""
 
     def holds(self, held: Sequence[str]) -> bool:
-        """Whether the rule is for inputs held so, whatever their shapes."""
+        """Return whether the rule applies to inputs in these formats, for some shapes and parameters."""
         if len(self.inputs) == 2 and self.inputs[1] is ...:
             pattern: Sequence = self.inputs[:1] * len(held)
         else:
@@ -112,24 +139,50 @@ class Rule:
         return same and (not self.needs or self.needs in held)
 
     def fits(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Whether the rule is for inputs held so, of these shapes, with these parameters."""
+        """Return whether the rule applies to inputs in these formats, with these shapes and parameters."""
         return self.holds(held) and (self.when is None or self.when(shapes, params))
 
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """One operator. Called with arrays it computes now; with a symbol among its inputs it gives a symbol.
+    """An operator. Called with arrays it computes; with a symbol among its inputs it returns a symbol.
 
-    `inputs` names the arrays, a last name with a star stands for any number of them; `params` has the other parameters
-    with their defaults. `dense(*arrays, out=None, **params)` is the meaning, on NumPy arrays. `shape(shapes, params)`
-    and `dtype(dtypes, params)` give the result's, and raise `OpError` for what does not fit. `gradient(head, output,
-    inputs, params)` gives for every input the gradient, made with operators from symbols or arrays, or None where there
-    is none; `head` is the gradient of `output`. `joint(*arrays, slope, **params)`, of losses, gives the output and
-    writes the gradient towards the first input, as of a head of one, into `slope`, in one pass. `bind_joint`, with the
-    same parameters, is to it what `bind` of a rule is to its call.
-    `unread`, from and to, are the places of inputs whose values play no part, only shape, type or pattern: towards
-    them no gradient is asked for. `no_gradient` says of an operator without a gradient what to do instead.
-    `with_number` names the operators that take a Python number on the right and on the left instead of an array.
+    Attributes
+    ----------
+    name : str
+        Name of the operator, also its attribute in `workbench.ops`.
+    inputs : tuple of str
+        Names of the array inputs; a last name with a star stands for any number of them.
+    dense : callable
+        `dense(*arrays, out=None, **params)`: the meaning, on NumPy arrays.
+    shape, dtype : callable
+        `shape(shapes, params)` and `dtype(dtypes, params)` of the result; raise OpError for inputs that do not fit.
+    doc, family : str
+        Documentation and section of it.
+    params : mapping
+        Other parameters with their defaults.
+    rules : tuple of Rule
+        Implementations by format.
+    gradient : callable, optional
+        `gradient(head, output, inputs, params)` returns a gradient per input, or None; made with operators. `head` is
+        the
+        gradient of `output`.
+    joint : callable, optional
+        Of losses: `joint(*arrays, slope, **params)` returns the output and writes the gradient of the first input (for
+        a
+        head of 1) to `slope`. `bind_joint` is to it what `Rule.bind` is to `Rule.call`.
+    unread : tuple
+        Range of the inputs of which only shape, dtype or pattern is read; they get no gradient.
+    no_gradient : str
+        For operators without a gradient: what to do instead.
+    with_number : tuple of str, optional
+        Names of the operators for a Python number on the right and on the left.
+
+    Examples
+    --------
+    >>> from workbench import ops
+    >>> ops.abs(np.float32([-1, 2])).tolist()
+    [1.0, 2.0]
     """
 
     name: str
@@ -154,15 +207,17 @@ class Op:
 
     @property
     def many(self) -> bool:
-        """Whether it takes any number of arrays."""
+        """Whether the operator takes any number of arrays."""
         return bool(self.inputs) and self.inputs[-1].startswith("*")
 
     def reads(self, place: int, count: int) -> bool:
-        """Whether the values of that one of `count` inputs play a part."""
+        """Return whether the values of input `place` of `count` inputs affect the result."""
         return place not in range(count)[slice(*self.unread)]
 
     def __call__(self, *inputs: Any, name: str | None = None, **params: Any) -> Any:
-        """The result on arrays, in the format that the table says; or a symbol where one is among the inputs."""
+        """Compute the result on arrays, in the format that the table states; with a symbol among the inputs return a
+        symbol.
+        """
         if self.with_number and len(inputs) == 2:
             for side, number in enumerate(reversed(inputs)):
                 if _is_number(number):
@@ -175,7 +230,10 @@ class Op:
         return self.compute(inputs, params)
 
     def compute(self, inputs: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """The result on arrays; `params` complete. NaN and infinities are results, of which nothing warns."""
+        """Compute the result on arrays; `params` must be complete. NaN and infinities give no warning.
+
+        Raises OpError or FormatError for invalid inputs and OpMemoryError if the result is too large.
+        """
         forms, arrays = [], []
         for value in inputs:
             if type(value) is np.ndarray:  # what admit would find in 1.3 us
@@ -205,16 +263,14 @@ class Op:
         return np.asarray(result) if isinstance(result, np.generic) else result
 
     def _too_large(self, shapes: Sequence[Shape], why: str) -> "OpMemoryError":
+        """Return the OpMemoryError for inputs of these shapes; `why` continues the message."""
         listed = ", ".join(str(tuple(shape)) for shape in shapes)
         return OpMemoryError(
             f"{self.name} of {listed}: {why} more memory than there is. Reduce or slice it first, or keep it sparse."
         )
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters, defaults where not given; an unknown or missing one is an `OpError` that lists the known.
-
-        So is one of another kind than its name says: text for a number.
-        """
+        """Return all parameters, defaults included. Raises OpError for unknown, missing or invalid ones."""
         if unknown := sorted(set(given) - set(self.params)):
             raise OpError(f"{self.name} has no parameter {unknown}; its parameters are {sorted(self.params)}.")
         for name, value in given.items():
@@ -226,16 +282,16 @@ class Op:
         return params
 
     def check_count(self, count: int) -> None:
-        """Refuse another number of arrays than it takes (`OpError`)."""
+        """Raise OpError unless the operator takes `count` arrays."""
         least = len(self.inputs)
         if count < least or (count > least and not self.many):
             word = "at least " if self.many else ""
             raise OpError(f"{self.name} takes {word}{least} array(s), {', '.join(self.inputs)}; {count} came.")
 
     def dtype_of(self, dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-        """Type of the result. Where the operator says nothing, all inputs have one type, which the result has too.
+        """Return the dtype of the result; by default that of the inputs, which must be equal.
 
-        Types that no format holds are refused, but of conditions, labels and numbers of rows.
+        Raises OpError for dtypes that no format supports, except for conditions, labels and row indices.
         """
         for place, dtype in enumerate(dtypes):
             name = self.inputs[min(place, len(self.inputs) - 1)]
@@ -250,9 +306,9 @@ class Op:
         return np.dtype(dtypes[0])
 
     def choose(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> Rule:
-        """The rule for inputs held in these formats; one that densifies where the table has none.
+        """Return the rule for inputs in these formats; the densifying fallback if there is none. O(rules).
 
-        Raises `OpError` where the table refuses. O(rules).
+        Raises OpError if the table refuses.
         """
         held = tuple(held)
         rules = self._by_formats.get(held)
@@ -267,17 +323,18 @@ class Op:
 
     @functools.cached_property
     def _by_formats(self) -> dict[tuple[str, ...], list[Rule]]:
+        """Cache of the rules by the formats of the inputs."""
         return {}
 
     def _rules_for(self, held: tuple[str, ...]) -> list[Rule]:
-        """The rules for these formats, in order; the last is the dense meaning, with or without densifying."""
+        """Return the rules for these formats, in order; the last is the dense meaning, with or without densifying."""
         dense = all(format == "dense" for format in held)
         last = Rule(held, "dense", self.dense) if dense else fallback.rule(self, held)
         return [*(rule for rule in self.rules if rule.holds(held)), last]
 
 
 def same_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The shape of operators that change none: that of the inputs, which must all have the same (`OpError`)."""
+    """Return the common shape of all inputs. Raises OpError if shapes differ."""
     first = shapes[0]
     for shape in shapes:
         if shape != first:
@@ -286,7 +343,7 @@ def same_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def broadcast_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The shape that the inputs have together by NumPy's rules of broadcasting (`OpError`)."""
+    """Return the shape of the inputs broadcast together. Raises OpError if that is impossible."""
     if shapes[0] == shapes[-1] and len(shapes) == 2:
         return shapes[0]
     try:
@@ -296,6 +353,7 @@ def broadcast_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether `value` is a Python or NumPy scalar."""
     return isinstance(value, int | float | np.number) and not isinstance(value, np.ndarray)
 
 

@@ -12,12 +12,14 @@ from workbench.ops.reductions import KERNEL, MATRICES, SUM, shape_of
 
 
 def _count_dense(x, out=None, axis=None, keepdims=False):
+    """Count the nonzero elements of a dense array along axes."""
     shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
     count = math.prod(x.shape[place] for place in axes_of(axis, x.ndim))
     return put(out, np.full(shape, count, np.int64))
 
 
 def _count_matrix(x, out=None, axis=None, keepdims=False):
+    """Count the stored entries of a csr, csc or coo matrix along axes."""
     shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
     axes = axes_of(axis, 2)
     if len(axes) == 2:
@@ -32,6 +34,7 @@ def _count_matrix(x, out=None, axis=None, keepdims=False):
 
 
 def _count_rows(x, out=None, axis=None, keepdims=False):
+    """Count the stored elements of a row_sparse array along axes."""
     is_stored = formats.RowSparse.assemble(np.ones(x.values.shape, np.int64), x.indices, x.shape)
     return put(out, SUM.rows(is_stored, axis, keepdims))
 

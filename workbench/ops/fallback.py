@@ -1,8 +1,7 @@
-"""Fallback where an operator has no rule for the formats that came: they are made dense, never silently.
+"""Fallback for operators without a rule for the formats of their inputs: these are made dense, never silently.
 
-The result is that of the operator's dense meaning. The user gets a `DensifyWarning`, once for each line of their code,
-operator and formats; the log gets an entry every time. With `strict` it is refused instead; `fallback_budget_bytes`
-refuses what would take more memory than that.
+The result is that of the dense meaning. The user gets a `DensifyWarning`, once per line of code, operator and formats;
+every densification is logged. `strict` refuses it; `fallback_budget_bytes` refuses those that take more memory.
 
 >>> import numpy as np, warnings
 >>> from workbench import formats, ops
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class DensifyWarning(UserWarning):
-    """An operator had no rule for the formats that came and made them dense; `.entry` says which, where, how large."""
+    """An operator without a rule for its inputs' formats made them dense; `.entry` has operator, place and bytes."""
 
     def __init__(self, entry: "Densified") -> None:
         super().__init__(str(entry))
@@ -41,14 +40,15 @@ class DensifyWarning(UserWarning):
 
 
 class DensifyError(RuntimeError):
-    """Making arrays dense was refused, by `strict` or by `fallback_budget_bytes`."""
+    """Making arrays dense was refused by `strict` or `fallback_budget_bytes`."""
 
 
 @dataclass(frozen=True)
 class Densified:
-    """One densification: the operator, formats and shapes of its inputs, bytes of the dense copies, the user's line.
+    """One densification: operator, formats and shapes of its inputs, bytes of the dense copies, the user's line of
+    code.
 
-    One that was asked for has the `budget_bytes` that it was given.
+    `budget_bytes` is the limit of one that was requested explicitly.
     """
 
     op: str
@@ -76,7 +76,7 @@ class Densified:
 
 @dataclass(frozen=True)
 class Settings:
-    """`strict` refuses every densification; `fallback_budget_bytes` those that take more."""
+    """`strict` refuses every densification; `fallback_budget_bytes` those that take more bytes."""
 
     strict: bool = False
     fallback_budget_bytes: int | None = None
@@ -92,10 +92,30 @@ _warned: set[tuple] = set()
 
 @contextlib.contextmanager
 def settings(strict: bool | None = None, fallback_budget_bytes: int | None = None) -> Iterator[Settings]:
-    """Within the block densification is refused, or up to so many bytes allowed; what is not given stays as it is.
+    """Restrict densification within a block.
 
-    The block holds for its own thread, and for the thread of a loader that is made within it. Hand it to another with
+    Parameters
+    ----------
+    strict : bool, optional
+        Refuse every densification. None keeps the current setting.
+    fallback_budget_bytes : int, optional
+        Refuse densifications of more bytes. None keeps the current setting.
+
+    Yields
+    ------
+    Settings
+        The settings in effect.
+
+    Notes
+    -----
+    The block affects its own thread, and the thread of a loader created within it. To pass it to another thread use
     `threading.Thread(target=contextvars.copy_context().run, args=(work,))`.
+
+    Examples
+    --------
+    >>> with settings(strict=True) as chosen:
+    ...     chosen.strict
+    True
     """
     now = _settings.get()
     chosen = Settings(
@@ -111,7 +131,20 @@ def settings(strict: bool | None = None, fallback_budget_bytes: int | None = Non
 
 @contextlib.contextmanager
 def recording() -> Iterator[list[Densified]]:
-    """A list that gets an entry for each densification within the block, also those already warned of."""
+    """Record the densifications within a block, also those already warned of.
+
+    Yields
+    ------
+    list of Densified
+        The entries so far.
+
+    Examples
+    --------
+    >>> with recording() as entries:
+    ...     pass
+    >>> entries
+    []
+    """
     log: list[Densified] = []
     token = _logs.set((*_logs.get(), log))
     try:
@@ -121,7 +154,7 @@ def recording() -> Iterator[list[Densified]]:
 
 
 def rule(op: "Op", held: Sequence[str]) -> "Rule":
-    """The way out where the table of `op` has no row for inputs held so."""
+    """Return the rule that makes inputs in these formats dense and computes the meaning of `op`."""
     from workbench.ops.contract import Rule  # the contract imports this module
 
     def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
@@ -133,7 +166,7 @@ def rule(op: "Op", held: Sequence[str]) -> "Rule":
 
 
 def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
-    """Refuse, or log and warn of, making `arrays` dense for `op`."""
+    """Log and warn that `arrays` are made dense for `op`. Raises DensifyError if the settings forbid it."""
     shapes = tuple(tuple(array.shape) for array in arrays)
     size = sum(
         math.prod(array.shape) * array.dtype.itemsize
@@ -153,7 +186,7 @@ def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
 
 
 def allow(op: str, held: str, x: Any, budget_bytes: int) -> None:
-    """Log making x [rows, columns], held in a format, dense where that was asked for; refuse more than the budget."""
+    """Log an explicitly requested densification of x [rows, columns]. Raises DensifyError above the budget."""
     size = math.prod(x.shape) * x.dtype.itemsize
     if size > budget_bytes:
         what = f"{op}: making {x.shape} of {held} dense takes {size:,} bytes, and budget_bytes is {budget_bytes:,}"
@@ -162,11 +195,13 @@ def allow(op: str, held: str, x: Any, budget_bytes: int) -> None:
 
 
 def _record(entry: Densified) -> None:
+    """Append the entry to all active recordings."""
     for log in _logs.get():
         log.append(entry)
 
 
 def _warn(entry: Densified) -> None:
+    """Emit the DensifyWarning of an entry, once per line of code, operator and formats."""
     once = entry.op, entry.formats, entry.file, entry.line
     if once not in _warned:
         _warned.add(once)
@@ -174,7 +209,7 @@ def _warn(entry: Densified) -> None:
 
 
 def _place() -> tuple[str, int]:
-    """File and line of the nearest caller outside of the workbench."""
+    """Return file and line of the nearest caller outside of the workbench."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("workbench", "kernels"):
         frame = frame.f_back

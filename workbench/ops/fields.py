@@ -1,4 +1,4 @@
-"""Sums of rows by field: of each field of columns, such as users and items, what its features name of a table.
+"""Sums of embeddings by field: for each field of columns, such as users and items, the sum over its features.
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -8,6 +8,9 @@
 
 It is x @ V where V [D, F K] has the row v_i of a feature in the columns of its field and zeros in those of all others,
 in O(z K) and without that table. Matrix factorization is the product of the sums of two fields.
+
+It equals x @ V where V [D, F K] has the row v_i of a feature in the columns of its field and zeros elsewhere, in O(z K)
+and without that table. Matrix factorization is the product of the sums of two fields.
 """
 
 import itertools
@@ -31,12 +34,12 @@ SPARSE = ("coo", "csc", "row_sparse")
 
 
 def _borders(fields: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First column and the one behind the last of each field."""
+    """Yield first column and end column of each field."""
     return itertools.pairwise(itertools.accumulate(fields, initial=0))
 
 
 def _check(x: Shape, v: Shape, fields: Sequence[int]) -> tuple[int, int]:
-    """Rows and width of the sums (`OpError`)."""
+    """Return rows and width of the sums. Raises OpError if the shapes do not fit."""
     if len(x) != 2 or len(v) != 2 or x[1] != v[0]:
         raise OpError(f"field_sums takes x [R, D] and v [D, K]; the shapes {tuple(x)} and {tuple(v)} came.")
     if not fields or min(fields) < 0 or sum(fields) != x[1]:
@@ -49,16 +52,18 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
+    """Compute the sums for dense x."""
     return put(out, np.concatenate([x[:, low:high] @ v[low:high] for low, high in _borders(fields)], axis=1))
 
 
 def _sparse(x: Any, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
+    """Compute the sums for sparse x."""
     x = formats.to_format(x, "csr")
     return put(out, np.concatenate([rule("csr", False)(_of_field(x, *pair), v) for pair in _borders(fields)], axis=1))
 
 
 def _of_field(x: Any, low: int, high: int) -> Any:
-    """The entries of these columns, in a matrix of the same shape. O(z)."""
+    """Return the entries of columns `low` to `high` - 1, in a matrix of the same shape. O(z)."""
     mask = (x.indices >= low) & (x.indices < high)
     before = np.concatenate([[0], np.cumsum(mask)])
     indptr = before[x.indptr].astype(x.indptr.dtype)
@@ -68,7 +73,9 @@ def _of_field(x: Any, low: int, high: int) -> Any:
 def _gradient_of_rows(
     x: Any, v: Any, head: np.ndarray, plan: BatchPlan | None = None, fields=(), **_: Any
 ) -> RowSparse:
-    """The columns of a field stand together in the plan: its part of the head is summed over them alone."""
+    """Return the row_sparse gradient of v: columns of a field are adjacent in the plan and summed over their part of
+    the head.
+    """
     x = formats.to_format(x, "csr")
     plan = plan or make_plan(x)
     width, values = v.shape[1], np.zeros((plan.touched, v.shape[1]), head.dtype)
@@ -82,6 +89,7 @@ def _gradient_of_rows(
 
 
 def _whole_gradient(x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = None, fields=(), **_: Any) -> np.ndarray:
+    """Return the dense gradient of v."""
     if not isinstance(x, np.ndarray):
         return put(out, formats.to_format(_gradient_of_rows(x, v, head, fields=fields), "dense"))
     parts = np.split(head, len(fields), axis=1)
@@ -90,7 +98,7 @@ def _whole_gradient(x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = N
 
 
 def _spread(v: Any, fields: Sequence[int]) -> Any:
-    """The table V [D, F K]: rows in the columns of their field, zeros elsewhere."""
+    """Return the table V [D, F K]: rows in the columns of their field, zeros elsewhere."""
     rows = []
     for own, (low, high) in enumerate(_borders(fields)):
         part = ops.slice(v, begin=[low], end=[high])
@@ -100,16 +108,18 @@ def _spread(v: Any, fields: Sequence[int]) -> Any:
 
 
 def _towards(x: Any, head: Any, v: Any, fields: Sequence[int]) -> Any:
+    """Return the gradient of x at its stored positions."""
     return ops.sampled_dot(wanted_places(x), head, _spread(v, fields), transpose_b=True)
 
 
 def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    """Return the gradients of x and v."""
     x, v = inputs
     return _towards(x, head, v, params["fields"]), ops.field_sums_gradient(x, v, head, **params)
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """The gradient of the gradient, which is linear in x and in the head that it was given."""
+    """Return the gradients of the gradient, which is linear in x and in its head."""
     x, _, inner = inputs
     head = ops.to_format(head, format="dense")
     return _towards(x, inner, head, params["fields"]), None, ops.field_sums(x, head, **params)

@@ -1,8 +1,7 @@
-"""Operators without inputs: arrays made of zeros or of random numbers, in any format.
+"""Operators without inputs: arrays of zeros or of random numbers, in any format.
 
-Random numbers come from a seed or a `numpy.random.Generator` passed in, never from a state of our own: the same seed
-gives the same numbers in every format. Every place is drawn, so that row_sparse stores all its rows, and csr, csc and
-coo every entry that is not drawn as zero.
+Random numbers come from a seed or a `numpy.random.Generator` passed in: the same seed gives the same numbers in every
+format. Every position is drawn: row_sparse stores all rows, csr, csc and coo every entry that is not zero.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +22,13 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """Any type for zeros, a floating one for random numbers."""
+    """Return the dtype of the result: any for zeros, a floating-point one for random numbers. Raises OpError."""
     dtype = np.dtype(params["dtype"])
     return real([dtype], params) if "seed" in params else dtype
 
 
 def _rules(call: Callable) -> tuple[Rule, ...]:
-    """A rule for each format that may be asked for."""
+    """Return a rule for each result format."""
 
     def rule(form: str) -> Rule:
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -41,12 +40,14 @@ def _rules(call: Callable) -> tuple[Rule, ...]:
 
 
 def _register(name: str, call: Callable, doc: str, more: Mapping[str, Any]) -> None:
+    """Register an operator without inputs; `more` are its parameters besides shape, format and dtype."""
     register(
         Op(name, (), call, _shape, doc, params={**SHAPED, **more}, rules=_rules(call), dtype=_dtype, family="fill")
     )
 
 
 def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str) -> Any:
+    """Return zeros of this shape, format and dtype."""
     if out is None:
         return formats.zeros(tuple(shape), format, dtype)
     out[...] = 0
@@ -54,7 +55,7 @@ def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: s
 
 
 def _drawn(draw: Callable) -> Callable:
-    """`draw(generator, shape, dtype, **params)` as an operator's call."""
+    """Wrap `draw(generator, shape, dtype, **params)` as an operator's call."""
 
     def call(
         out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str, seed: Any, **params: float
@@ -71,7 +72,7 @@ def _drawn(draw: Callable) -> Callable:
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:
-    """The generator itself, or a new one from a whole number (`OpError`)."""
+    """Return `seed` itself if it is a Generator, else a new one. Raises OpError."""
     if isinstance(seed, np.random.Generator):
         return seed
     if isinstance(seed, int | np.integer) and seed >= 0:
@@ -80,10 +81,12 @@ def generator(seed: int | np.random.Generator) -> np.random.Generator:
 
 
 def _uniform(source: np.random.Generator, shape: Shape, low: float, high: float) -> np.ndarray:
+    """Return uniform numbers in [low, high)."""
     return source.uniform(low, high, shape)
 
 
 def _normal(source: np.random.Generator, shape: Shape, mean: float, deviation: float) -> np.ndarray:
+    """Return normal numbers."""
     return source.normal(mean, deviation, shape)
 
 

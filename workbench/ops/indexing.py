@@ -1,4 +1,4 @@
-"""Rows and parts of arrays: take and slice. What is stored is selected; results share no memory with the input.
+"""Selection of rows and parts: take and slice. Stored elements are selected; results share no memory with the input.
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -39,26 +39,29 @@ def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _take(x, indices, out=None, axis=0, mode="raise"):
+    """Take elements of a dense array along an axis."""
     axis = axis % x.ndim
     return put(out, np.take(x, row_numbers(indices, x.shape[axis], mode), axis=axis))
 
 
 def _is_list_of_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether rows are taken by a one-dimensional index."""
     return params["axis"] % len(shapes[0]) == 0 and len(shapes[1]) == 1
 
 
 def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
+    """Take rows of a csr, csc or coo matrix."""
     return select_rows(as_csr(x), row_numbers(indices, x.shape[0], mode))
 
 
 def _take_rows(x, indices, out=None, axis=0, mode="raise"):
-    """The stored ones among the rows asked for, at their places."""
+    """Take rows of a row_sparse array; those that it stores are stored in the result."""
     place, hits = places(row_numbers(indices, x.shape[0], mode), x.indices)
     return formats.RowSparse.assemble(x.values[place[hits]], np.flatnonzero(hits), (indices.size, *x.shape[1:]))
 
 
 def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
-    """Rows taken more than once get the sum."""
+    """Sum the rows of `head` into the rows that they were taken from; the result is row_sparse."""
     rows = row_numbers(indices, like.shape[0], mode).ravel()
     if isinstance(head, formats.RowSparse):
         rows, values = rows[head.indices], head.values
@@ -68,6 +71,7 @@ def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
 
 
 def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
+    """Sum `head` into the positions that it was taken from along an axis; the result is dense."""
     axis = axis % len(like.shape)
     out = np.empty(like.shape, head.dtype) if out is None else out
     out[...] = 0
@@ -139,7 +143,7 @@ register(
 
 
 def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
-    """Ranges of places that a slice takes of each axis (`OpError`)."""
+    """Return the range of positions that a slice selects on each axis. Raises OpError."""
     entries = [list(params[name]) if params[name] is not None else [] for name in ("begin", "end", "step")]
     if max(map(len, entries)) > len(shape):
         raise OpError(f"begin, end and step have {[*map(len, entries)]} numbers; {tuple(shape)} has {len(shape)} axes.")
@@ -150,6 +154,7 @@ def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
 
 
 def _slices(x: Any, params: Mapping[str, Any]) -> tuple[slice, ...]:
+    """Return the slice of each axis as Python slice."""
     return tuple(
         slice(r.start, None if r.stop < 0 else r.stop, r.step) if len(r) else slice(0, 0)
         for r in ranges(x.shape, params)
@@ -161,16 +166,18 @@ def _slice_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _slice(x, out=None, **params):
+    """Slice a dense array."""
     return put(out, x[_slices(x, params)].copy())
 
 
 def _at(numbers: np.ndarray, places: range) -> tuple[np.ndarray, np.ndarray]:
-    """(number among the places, whether it is one of them)."""
+    """Return the position of each index within the range, and whether it is in the range."""
     step, rest = np.divmod(numbers.astype(np.int64) - places.start, places.step)
     return step, (rest == 0) & (step >= 0) & (step < len(places))
 
 
 def _slice_matrix(x, out=None, **params):
+    """Slice a csr, csc or coo matrix."""
     format, (rows, columns) = formats.get(x.format), ranges(x.shape, params)
     if x.format == "csr" and rows.step == 1:
         x, rows = _run_of_rows(x, rows), range(len(rows))
@@ -187,7 +194,7 @@ def _slice_matrix(x, out=None, **params):
 
 
 def _run_of_rows(x: Any, rows: range) -> Any:
-    """A run of rows of a csr matrix, over its memory."""
+    """Return consecutive rows of a csr matrix, over its memory."""
     indptr = x.indptr[rows.start : rows.start + len(rows) + 1]
     if not len(rows):
         indptr = x.indptr[:1]
@@ -196,6 +203,7 @@ def _run_of_rows(x: Any, rows: range) -> Any:
 
 
 def _slice_rows(x, out=None, **params):
+    """Slice a row_sparse array."""
     rows = ranges(x.shape, params)[0]
     place, kept = _at(x.indices, rows)
     values = x.values[kept][(slice(None), *_slices(x, params)[1:])]
@@ -206,6 +214,7 @@ def _slice_rows(x, out=None, **params):
 
 
 def _unslice(head, like, out=None, **params):
+    """Return the gradient of a slice: `head` at the positions that were selected, zeros elsewhere."""
     out = np.empty(like.shape, head.dtype) if out is None else out
     out[...] = 0
     out[_slices(like, params)] = head

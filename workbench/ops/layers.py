@@ -32,7 +32,7 @@ def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shap
 
 
 def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """`source[rows]`, [len(rows), width]."""
+    """Return `source[rows]` [len(rows), width]."""
     flat = source.reshape(len(source), math.prod(source.shape[1:]))
     if source.dtype not in (np.float32, np.float64):
         return flat[rows]
@@ -42,12 +42,13 @@ def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _embedding(ids, weight, out=None, sparse_grad=False):
+    """Look up rows of a dense weight."""
     rows = row_numbers(ids, weight.shape[0]).ravel()
     return put(out, _rows(weight, rows).reshape(*ids.shape, *weight.shape[1:]))
 
 
 def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
-    """Rows that the weight lacks read as zeros."""
+    """Look up rows of a row_sparse weight; rows that it does not store are zero."""
     rows = row_numbers(ids, weight.shape[0]).ravel()
     place, hits = places(rows, weight.indices)
     out = np.zeros((*ids.shape, *weight.shape[1:]), weight.dtype) if out is None else out
@@ -62,6 +63,7 @@ def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
 
 
 def _embedding_gradient(head, ids, like, out=None, sparse_grad=False):
+    """Sum the rows of `head` by id: row_sparse if `sparse_grad`, else dense."""
     rows = row_numbers(ids, like.shape[0]).ravel()
     values = as_dense(head).reshape(rows.size, *like.shape[1:])
     summed = formats.RowSparse.from_rows(rows, values, like.shape)
@@ -147,16 +149,19 @@ def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _layer(x, weight, *bias, out=None):
+    """Compute x @ weight.T + bias for dense x."""
     out = blas.matmul(x, weight.T, out)
     return np.add(out, bias[0], out=out) if bias else out
 
 
 def _sparse_layer(x, weight, *bias, out=None):
+    """Compute x @ weight.T + bias for sparse x."""
     out = put(out, ops.dot(x, weight, transpose_b=True, result="dense"))
     return np.add(out, as_dense(bias[0]), out=out) if bias else out
 
 
 def _layer_gradient(head, output, inputs, params):
+    """Return the gradients of x, weight and bias."""
     x, weight, *bias = inputs
     towards = ops.sampled_dot(wanted_places(x), head, weight), ops.dot(head, x, transpose_a=True, result="dense")
     return (*towards, ops.sum(head, axis=0)) if bias else towards

@@ -1,4 +1,5 @@
-"""Operators of type, format and shape: cast, transpose, reshape, copy. Results share no memory with the inputs.
+"""Operators that change dtype, format or shape: cast, transpose, reshape, copy. Results share no memory with the
+inputs.
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -30,6 +31,7 @@ def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _cast(x, out=None, dtype=None):
+    """Cast an array of any format."""
     if isinstance(x, np.ndarray):
         return put(out, x.astype(dtype))
     return formats.astype(stored.canonical(x), dtype)
@@ -62,6 +64,7 @@ cast = register(
 
 
 def _to_format(x, out=None, format=None):
+    """Convert an array to a format."""
     result = formats.to_format(x, format)
     if format == "dense" and out is not None:
         return put(out, result)
@@ -124,7 +127,7 @@ copy = register(
 
 
 def _axes(shape: Shape, params: Mapping[str, Any]) -> tuple[int, ...]:
-    """The order of the axes; None turns it round."""
+    """Return the permutation of axes; None reverses them. Raises OpError."""
     axes = params["axes"]
     if axes is None:
         return tuple(range(len(shape)))[::-1]
@@ -139,16 +142,18 @@ def _transpose_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shap
 
 
 def _transpose(x, out=None, axes=None):
+    """Transpose a dense array; a copy."""
     turned = np.transpose(x, _axes(x.shape, {"axes": axes}))
     return put(out, turned.copy(order="C") if out is None else turned)
 
 
 def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the axes of a matrix are exchanged."""
     return _axes(shapes[0], params) == (1, 0)
 
 
 def _turned_matrix(x, out=None, axes=None):
-    """CSR is the CSC form of the transpose, over the same arrays."""
+    """Transpose a csr, csc or coo matrix: CSR is the CSC form of the transpose, over copies of the same arrays."""
     format = formats.get({"csr": "csc", "csc": "csr", "coo": "coo"}[x.format])
     if x.format == "coo":
         return format.from_coo(Coo(x.col.copy(), x.row.copy(), x.data.copy(), x.shape[::-1]))
@@ -157,16 +162,19 @@ def _turned_matrix(x, out=None, axes=None):
 
 
 def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the first axis stays first."""
     return _axes(shapes[0], params)[0] == 0
 
 
 def _turned_rows(x, out=None, axes=None):
+    """Permute the trailing axes of a row_sparse array."""
     order = _axes(x.shape, {"axes": axes})
     turned = np.transpose(x.values, order)
     return formats.RowSparse.assemble(turned.copy(), x.indices.copy(), tuple(x.shape[axis] for axis in order))
 
 
 def _transpose_gradient(head, output, inputs, params):
+    """Return the head, transposed back."""
     axes = params["axes"]
     inverse = None if axes is None else tuple(int(axis) for axis in np.argsort([axis % len(axes) for axis in axes]))
     return (transpose(head, axes=inverse),)
@@ -196,6 +204,7 @@ transpose = register(
 
 
 def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the new shape, -1 resolved. Raises OpError if sizes differ."""
     old, shape = tuple(shapes[0]), params["shape"]
     new = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size, known = math.prod(old), math.prod(n for n in new if n != -1)
@@ -209,16 +218,18 @@ def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _reshape(x, out=None, shape=None):
+    """Reshape a dense array; a copy."""
     result = x.reshape(_new_shape([x.shape], {"shape": shape}))
     return put(out, result.copy() if out is None else result)
 
 
 def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the new shape has two dimensions."""
     return len(_new_shape(shapes, params)) == 2
 
 
 def _reshaped_matrix(x, out=None, shape=None):
-    """The entries' places counted anew, row after row."""
+    """Reshape a csr, csc or coo matrix by recomputing the position of each entry."""
     format, new = formats.get(x.format), _new_shape([x.shape], {"shape": shape})
     check_countable(x.shape)
     coo = format.to_coo(x)
@@ -228,10 +239,12 @@ def _reshaped_matrix(x, out=None, shape=None):
 
 
 def _keeps_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the length of the first axis stays the same."""
     return _new_shape(shapes, params)[:1] == tuple(shapes[0][:1])
 
 
 def _reshaped_rows(x, out=None, shape=None):
+    """Reshape the rows of a row_sparse array."""
     new = _new_shape([x.shape], {"shape": shape})
     values = x.values.reshape(len(x.indices), *new[1:]).copy()
     return formats.RowSparse.assemble(values, x.indices.copy(), new)

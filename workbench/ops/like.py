@@ -1,4 +1,4 @@
-"""Gradients that need the shape of an input, of which only that is read: ways back from a change of shape or type."""
+"""Gradients of changes of shape or dtype: operators that read only the shape or dtype of an input `like`."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 
 
 def put(out: np.ndarray | None, result: np.ndarray) -> np.ndarray:
-    """`result`, in `out` where that is given."""
+    """Return `result`, copied to `out` if that is given."""
     if out is None:
         return result
     np.copyto(out, result)
@@ -20,29 +20,31 @@ def put(out: np.ndarray | None, result: np.ndarray) -> np.ndarray:
 
 
 def shape_of_last(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The result has the shape of the last input."""
+    """Return the shape of the last input."""
     return tuple(shapes[-1])
 
 
 def type_of_first(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The result has the type of the first input."""
+    """Return the dtype of the first input."""
     return dtypes[0]
 
 
 def check_countable(shape: Shape) -> None:
-    """Refuse a shape whose elements int64 cannot count, where an operator counts them (`OpError`)."""
+    """Raise OpError for a shape with more elements than int64 can count."""
     if math.prod(shape) >= 2**63:
         raise OpError(f"The shape {tuple(shape)} has {math.prod(shape):,} elements; up to 2**63 - 1 are counted here.")
 
 
 def as_dense(x: Any) -> np.ndarray:
-    """A small array, such as a gradient, in dense form."""
+    """Return a small array, such as a gradient, as dense."""
     return formats.to_format(x, "dense")
 
 
 def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> tuple[Rule, Rule]:
-    """Rules of the gradient `name`, which reads a dense head and the shape of `others`; one that is sparse is made
-    dense, and reported."""
+    """Return the rules of the gradient operator `name`: dense head, only the shape of `others` read; a sparse head is
+    made
+    dense and reported.
+    """
 
     def of_sparse_head(head: Any, *like: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
         fallback.report(name, (head.format,), (head,))
@@ -53,7 +55,7 @@ def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> t
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that `axis` means, None all of them, ascending and counted from the start (`OpError`)."""
+    """Return the axes that `axis` selects (None: all), ascending and non-negative. Raises OpError."""
     if axis is None:
         return tuple(range(ndim))
     numbers = axis if isinstance(axis, tuple | list) else (axis,)
@@ -68,11 +70,12 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def with_ones(shape: Shape, axes: Sequence[int]) -> Shape:
-    """The shape with length one along the axes."""
+    """Return `shape` with length one along `axes`."""
     return tuple(1 if place in axes else length for place, length in enumerate(shape))
 
 
 def _reshape_like(x, like, out=None):
+    """Return x in the shape of `like`."""
     return put(out, x.reshape(like.shape).copy() if out is None else x.reshape(like.shape))
 
 
@@ -100,6 +103,7 @@ reshape_like: Op = register(
 
 
 def _cast_like(x, like, out=None):
+    """Return x in the dtype of `like`."""
     if isinstance(x, np.ndarray):
         return put(out, x.astype(like.dtype))
     return formats.astype(stored.canonical(x), like.dtype)
@@ -122,6 +126,7 @@ cast_like: Op = register(
 
 
 def _keep_axes(head, like, out=None, axis=None, keepdims=False):
+    """Return head with reduced axes restored as length one."""
     shape = with_ones(like.shape, axes_of(axis, len(like.shape)))
     return put(out, np.array(as_dense(head)).reshape(shape))
 
@@ -150,10 +155,12 @@ keep_axes = register(
 
 
 def _unless_alike(x, like, out=None):
+    """Return x itself if it has the format of `like`."""
     return put(out, x.copy() if out is None else x)
 
 
 def _made_dense(x, like, out=None):
+    """Return x as dense."""
     return put(out, as_dense(x))
 
 

@@ -1,4 +1,4 @@
-"""Gradients of losses towards their scores, and of these gradients in turn: the curvature of a loss along a head."""
+"""Gradients of losses with respect to their scores, and the gradients of these (Hessian-vector products)."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from workbench.ops.types import real
 
 
 def _over_rows(x, out=None):
+    """Divide x by its number of rows."""
     rows = np.asarray(x.shape[0] if x.ndim else 1, x.dtype)
     return np.divide(x, rows, out=out)
 
@@ -31,21 +32,25 @@ over_rows: Op = register(
 
 
 def _slope_of_loss(scores, labels, out=None, loss=None):
+    """Return the gradient of the scores of the loss operator `loss` for a head of 1."""
     out = np.empty(scores.shape, scores.dtype) if out is None else out
     ops.get(loss).joint(scores, labels, out)
     return out
 
 
 def _squared(head: Any, scores: Any) -> Any:
+    """Return the Hessian of the squared loss times `head`."""
     return head
 
 
 def _logistic(head: Any, scores: Any) -> Any:
+    """Return the Hessian of the logistic loss times `head`."""
     share = ops.sigmoid(scores)
     return ops.multiply(head, ops.multiply(share, ops.subtract_from_scalar(share, scalar=1.0)))
 
 
 def _softmax(head: Any, scores: Any) -> Any:
+    """Return the Hessian of the softmax cross-entropy times `head`."""
     shares = ops.softmax(scores)
     return ops.multiply(shares, ops.subtract(head, ops.sum(ops.multiply(head, shares), axis=-1, keepdims=True)))
 
@@ -56,7 +61,7 @@ LINEAR_IN_LABELS = ("squared_loss", "logistic_loss")
 
 
 def _gradient(head, output, inputs, params):
-    """Labels that are numbers are subtracted in the slope; classes have no gradient."""
+    """Return the gradients of scores and labels; labels that are class indices have none."""
     scores, labels = inputs
     towards_scores = over_rows(CURVATURES[params["loss"]](head, scores))
     if params["loss"] not in LINEAR_IN_LABELS:

@@ -1,9 +1,9 @@
 """Losses and output layers.
 
-A loss is a number, the mean over the rows, with the gradient that follows from it. An output layer gives predictions,
-and its gradient is that of a loss on them whatever the gradient that comes in: the way of Apache MXNet's output layers.
+A loss is the mean over the rows, with the corresponding gradient. An output layer returns predictions, and its gradient
+is that of a loss on them, whatever the incoming gradient, as in Apache MXNet.
 
-Both take a label for each score, [R, N] or for N = 1 also [R]; the softmax ones a class for each row, [R].
+Both take one label per score, [R, N] or for N = 1 also [R]; the softmax ones take a class per row, [R].
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -33,12 +33,12 @@ OF_OUTPUT_LAYER = (
 
 
 def _float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The type of the scores; labels may have another."""
+    """Return the dtype of the scores; labels may have another."""
     return real(dtypes[:1], params)
 
 
 def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The scores' shape; the labels have it, or lack a last axis of length one (`OpError`)."""
+    """Return the shape of the scores. Raises OpError unless labels have it, or lack a last axis of length one."""
     scores, labels = map(tuple, shapes)
     if labels != scores and not (scores[-1:] == (1,) and labels == scores[:-1]):
         raise OpError(f"Scores of shape {scores} go with labels of that shape; {labels} came.")
@@ -46,7 +46,7 @@ def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def check_classes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The scores' shape [.., N]; the labels lack the last axis (`OpError`)."""
+    """Return the shape of the scores [.., N]. Raises OpError unless labels lack the last axis."""
     scores, labels = map(tuple, shapes)
     if not scores or labels not in (scores[:-1], (*scores[:-1], 1)):
         raise OpError(f"Scores of shape {scores} go with a class for each row, shape {scores[:-1]}; {labels} came.")
@@ -54,6 +54,7 @@ def check_classes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _classes(labels: np.ndarray) -> np.ndarray:
+    """Return labels as int64. Raises OpError if one is not a whole number."""
     whole = labels.astype(np.int64, copy=False)
     if labels.dtype.kind == "f" and not np.array_equal(whole, labels):
         raise OpError("Labels of classes are whole numbers; a fraction or NaN came.")
@@ -61,7 +62,7 @@ def _classes(labels: np.ndarray) -> np.ndarray:
 
 
 def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Scores [R, N] and labels, [R, N] or int64 [R], as the kernels take them. Kernels copy arrays with gaps."""
+    """Return scores [R, N] and labels, [R, N] or int64 [R], as kernels take them."""
     rows = scores.shape[0]
     flat = scores if scores.ndim == 2 else scores.reshape(rows, math.prod(scores.shape[1:]))
     if classes:
@@ -71,7 +72,9 @@ def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.nd
 
 
 def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
-    """(the loss, the loss with its slope written in the same pass, the same of arrays that many calls share)."""
+    """Return the loss, the loss that also writes the gradient of the scores, and the latter bound to arrays that
+    calls share.
+    """
 
     def joint(scores, labels, slope):
         flat, ready = _ready(scores, labels, classes)
@@ -90,6 +93,8 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
 
 
 def _loss_shape(check: Callable) -> Callable:
+    """Return a shape function: () if `check` accepts the inputs."""
+
     def shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         if not shapes[0]:
             raise OpError("A loss takes scores of rows; a single number came.")
@@ -100,6 +105,7 @@ def _loss_shape(check: Callable) -> Callable:
 
 
 def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_labels: Callable) -> None:
+    """Register a loss operator; `towards_labels` returns the gradient of the labels."""
     loss, joint, bind_joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
@@ -124,7 +130,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
 
 
 def kernel_float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The type of the scores, of which the kernels take float32 and float64 (`OpError`)."""
+    """Return the dtype of the scores. Raises OpError unless it is float32 or float64."""
     if dtypes[0] not in (np.float32, np.float64):
         raise OpError(f"Scores are float32 or float64; {dtypes[0]} came. Convert with cast.")
     return dtypes[0]
@@ -154,15 +160,17 @@ _register_loss(
 
 
 def _sigmoid(x, out=None):
+    """Compute the logistic function."""
     return sigmoid(x, out)
 
 
 def _copied(x, out=None):
+    """Return a copy of x."""
     return put(out, x.copy() if out is None else x)
 
 
 def _difference(output, label, out=None):
-    """output - label, the label in any format and of the output's shape or without its last axis."""
+    """Return output - label; the label has any format, and the output's shape or that without its last axis."""
     if isinstance(label, np.ndarray):
         return np.subtract(output, label.astype(output.dtype, copy=False).reshape(output.shape), out=out)
     if tuple(label.shape) != output.shape:
@@ -171,6 +179,7 @@ def _difference(output, label, out=None):
 
 
 def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
+    """Return the gradient of an output layer."""
     difference = _difference(output, label, out)
     if kind == "sign":
         difference = np.sign(difference, out=difference)
@@ -179,6 +188,8 @@ def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
 
 
 def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
+    """Register an output layer."""
+
     def call(x, label, out=None, grad_scale=1.0):
         return forward(x, out)
 
@@ -228,11 +239,12 @@ _SOFTMAX = {"grad_scale": 1.0, "normalization": "null", "use_ignore": False, "ig
 
 
 def _softmax(x, label, out=None, **params):
+    """Compute the softmax of scores along the last axis."""
     return softmax_of(x, out)
 
 
 def softmax_of(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """exp(x), scaled to a sum of one along the last axis."""
+    """Return exp(x) normalised to a sum of one along the last axis."""
     if not x.size:
         return _copied(x, out)
     risen = np.exp(x - x.max(axis=-1, keepdims=True), out=out)
@@ -246,7 +258,7 @@ def _softmax_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _slope_of_softmax(output, label, out=None, **params):
-    """p - onehot(label), rows of the ignored label zero."""
+    """Return p - onehot(label), zero for rows with the ignored label."""
     out = _copied(output, out)
     flat, labels = out.reshape(-1, output.shape[-1]) if out.size else out.reshape(0, 1), label.ravel()
     counted = labels != params["ignore_label"] if params["use_ignore"] else np.ones(labels.size, bool)

@@ -1,4 +1,4 @@
-"""Products of all but one element: what the gradient of `prod` is made of, and how they change."""
+"""Products of all elements but one: the gradient of `prod`, and its gradient."""
 
 import numpy as np
 
@@ -8,21 +8,21 @@ from workbench.ops.like import axes_of, put
 
 
 def _along_last(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The axes as one, the last."""
+    """Merge `axes` into one axis and move it last."""
     kept = [place for place in range(x.ndim) if place not in axes]
     moved = np.ascontiguousarray(np.transpose(x, (*kept, *axes)))
     return moved.reshape(*(x.shape[place] for place in kept), -1)
 
 
 def _back(flat: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
-    """`_along_last` undone."""
+    """Undo `_along_last`."""
     order = (*(place for place in range(len(shape)) if place not in axes), *axes)
     moved = flat.reshape([shape[place] for place in order])
     return np.asarray(np.transpose(moved, np.argsort(order)), order="C")
 
 
 def _others(x, out=None, axis=None):
-    """Products from the left and from the right, each without the element itself."""
+    """Return for each element the product of all others along the axes."""
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return put(out, x.copy())
@@ -48,7 +48,9 @@ register(
 
 
 def _before(values: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(product of the elements before each along the last axis, its change when they move). O(elements)."""
+    """Return the product of the preceding elements along the last axis, and its derivative along `moves`.
+    O(elements).
+    """
     product, change = np.ones_like(values), np.zeros_like(values)
     for place in range(1, values.shape[-1]):
         before = place - 1
@@ -58,7 +60,7 @@ def _before(values: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _slope_of_others(head, x, out=None, axis=None):
-    """The change of the products when x moves along the head: the matrix of second derivatives is symmetric."""
+    """Return the derivative of `_others` along `head` (the matrix of second derivatives is symmetric)."""
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return put(out, x.copy())

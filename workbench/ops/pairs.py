@@ -1,10 +1,13 @@
-"""Interactions of the features of a row, all pairs of them: the second order of a factorization machine.
+"""Interactions of all pairs of features of a row: the second order of a factorization machine.
 
 >>> import numpy as np
 >>> from workbench import ops
 >>> x = ops.to_format(np.float32([[1, 2, 0], [0, 3, 0]]), format="csr")
 >>> ops.interactions(x, np.float32([[1, 0], [4, 1], [5, 2]])).tolist()
 [[8.0], [0.0]]
+
+The sum over pairs i < j of x_i x_j <v_i, v_j> is half of |sum_i x_i v_i|^2 - sum_i x_i^2 |v_i|^2, which takes O(z K)
+for z stored entries and K factors (Rendle 2010, lemma 3.1).
 
 The sum over pairs i < j of x_i x_j <v_i, v_j> is half of |sum_i x_i v_i|^2 - sum_i x_i^2 |v_i|^2, which takes O(z K)
 for z stored entries and K factors (Rendle 2010, lemma 3.1).
@@ -36,13 +39,14 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
+    """Compute the interactions for dense x."""
     sums = x @ v
     own = np.square(x) @ np.einsum("uk,uk->u", v, v)  # a number a feature
     return put(out, (0.5 * (np.einsum("rk,rk->r", sums, sums) - own))[:, None])
 
 
 def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
-    """X as csr without entries that share a place, whose squares would be taken one by one, and its batch plan."""
+    """Return X as csr without duplicates, whose squares would be taken separately, and its batch plan."""
     x = formats.to_format(x, "csr")
     plan = plan or make_plan(x)
     at_once = plan.rows[1:] == plan.rows[:-1]
@@ -56,6 +60,7 @@ def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
 def _sparse(
     x: Any, v: np.ndarray, out: np.ndarray | None = None, plan: BatchPlan | None = None, **_: Any
 ) -> np.ndarray:
+    """Compute the interactions for sparse x."""
     x, plan = _planned(x, plan)
     sums = rule("csr", False)(x, v)  # [R, K]
     rows = v[plan.columns]
@@ -67,6 +72,7 @@ def _sparse(
 
 
 def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan | None = None, **_: Any) -> RowSparse:
+    """Return the row_sparse gradient of v."""
     x, plan = _planned(x, plan)
     slope = head * rule("csr", False)(x, v)  # [R, K]
     gradient = rule("csr", True, "row_sparse")(x, slope, plan=plan)
@@ -78,30 +84,32 @@ def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan |
 
 
 def _whole_gradient(x: Any, v: np.ndarray, head: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
+    """Return the dense gradient of v."""
     if not isinstance(x, np.ndarray):
         return put(out, formats.to_format(_gradient_of_rows(x, v, head), "dense"))
     return put(out, x.T @ (head * (x @ v)) - ((x * x).T @ head) * v)
 
 
 def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    """Return the gradients of x and v."""
     x, v = inputs
     towards_x = ops.subtract(_towards(x, head, v, v), _own(x, head, v, v))
     return towards_x, ops.interactions_gradient(x, v, head, sparse_grad=params["sparse_grad"])
 
 
 def _towards(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """head_r <v_i, (x @ w)_r> at the places of x."""
+    """Return head_r <v_i, (x @ w)_r> at the stored positions of x."""
     return ops.sampled_dot(wanted_places(x), head * ops.dot(x, w, result="dense"), v, transpose_b=True)
 
 
 def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
-    """head_r x_ri <v_i, w_i> at the places of x."""
+    """Return head_r x_ri <v_i, w_i> at the stored positions of x."""
     products = ops.sum(ops.to_format(v * w, format="dense"), axis=1, keepdims=True)
     return ops.multiply(x, ops.sampled_dot(wanted_places(x), head, products, transpose_b=True))
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """The gradient of the gradient, which is linear in v and in the head that it was given."""
+    """Return the gradients of the gradient, which is linear in v and in its head."""
     x, v, inner = inputs
     head = ops.to_format(head, format="dense")
     both = ops.add(_towards(x, inner, v, head), _towards(x, inner, head, v))
@@ -119,7 +127,7 @@ def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _rules(call: Any, of_others: Any, heads: int, result: str, **narrowed: Any) -> tuple[Rule, ...]:
-    """A rule that reads a batch plan for csr, and one through csr for the other sparse formats."""
+    """Return a rule that reads a batch plan for csr, and one through csr for the other sparse formats."""
     dense = ("dense",) * heads
     return (
         Rule(("csr", *dense), result, call, "csr_dense", plan=True, **narrowed),

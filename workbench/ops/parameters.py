@@ -1,6 +1,6 @@
-"""Kinds of operator parameters by name: the same for all operators that have one of that name.
+"""Types of operator parameters by name: the same for all operators that have a parameter of that name.
 
-Whether a number or a word then suits the operator and its arrays, its own shape, type and rules say.
+Whether a value then suits the operator and its arrays is checked by its shape, dtype and rules.
 """
 
 from collections.abc import Callable
@@ -13,26 +13,32 @@ LARGEST = 2**63 - 1
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether the value is a real number and not bool."""
     return isinstance(value, int | float | np.number | np.bool_)
 
 
 def _is_flag(value: Any) -> bool:
+    """Return whether the value is a bool."""
     return isinstance(value, bool | np.bool_) or (_is_whole(value) and value in (0, 1))
 
 
 def _is_whole(value: Any) -> bool:
+    """Return whether the value is an integer and not bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and abs(int(value)) <= LARGEST
 
 
 def _is_whole_or_none(value: Any) -> bool:
+    """Return whether the value is an integer or None."""
     return value is None or _is_whole(value)
 
 
 def _are(value: Any, check: Callable[[Any], bool]) -> bool:
+    """Return whether the value is a list or tuple whose items pass `check`."""
     return isinstance(value, tuple | list) and all(map(check, value))
 
 
 def _is_dtype(value: Any) -> bool:
+    """Return whether the value names a dtype."""
     try:
         return np.dtype(value).kind in "biuf"
     except (TypeError, ValueError, SyntaxError):
@@ -68,6 +74,8 @@ _KIND = {name: KINDS[kind] for kind, names in OF.items() for name in names}
 
 
 def fault(name: str, value: Any) -> str:
-    """Describe what a parameter of that name should be; "" where `value` is that, or the name is not known."""
+    """Return what the parameter `name` should be if `value` is of the wrong type; "" if it is valid or the name is
+    unknown.
+    """
     is_right, allowed = _KIND.get(name, (None, ""))
     return "" if is_right is None or is_right(value) else allowed

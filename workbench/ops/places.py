@@ -1,4 +1,4 @@
-"""Places where a gradient is wanted: those that an array stores, or all. `workbench.autodiff` states the rule.
+"""Positions at which a gradient is computed: those that an array stores, or all. `workbench.autodiff` states the rule.
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -30,10 +30,12 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _itself(x, like, out=None, rows=False):
+    """Return a copy of x."""
     return put(out, formats.copy(x) if out is None else x)
 
 
 def _at_places(x, like, out=None, rows=False):
+    """Return x at the stored positions of `like`, in its format."""
     like = stored.canonical(like)
     if not isinstance(x, np.ndarray) and x.format == like.format and stored.same_places(x, like):
         return formats.copy(x)
@@ -44,6 +46,7 @@ Node = TypeVar("Node", bound=Symbolic)
 
 
 def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return the parameter `rows`."""
     return bool(params["rows"])
 
 
@@ -70,6 +73,7 @@ at_places_of: Op = register(
 
 
 def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
+    """Return head broadcast over the reduced axes, at the stored positions of `like`."""
     view = spread_view(head, whole, axis, mean)
     if view.shape != tuple(like.shape):
         fallback.report("spread_at", (like.format,), (like,))
@@ -78,6 +82,7 @@ def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=Fals
 
 
 def _spread_at_dense(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
+    """Return head broadcast over the reduced axes, dense."""
     return put(out, ops.sum_to_shape_of(spread_view(head, whole, axis, mean).copy(), like))
 
 
@@ -107,7 +112,7 @@ spread_at = register(
 
 
 def at_places(gradient: Node, variable: Node) -> Node:
-    """`gradient` at the places that a variable in csr, csc or coo stores, made for these alone where possible."""
+    """Return `gradient` at the stored positions of a csr, csc or coo variable, computed for these alone if possible."""
     if gradient.op is ops.sampled_dot and gradient.inputs[0] is variable:
         return gradient
     spreading = inner_spread(gradient)
@@ -117,11 +122,12 @@ def at_places(gradient: Node, variable: Node) -> Node:
 
 
 def _given_places(output, held, source, out=None):
+    """Return the pattern itself."""
     return output
 
 
 def _every_place(output, held, source, out=None):
-    """Zeros that take no memory: of a pattern only the places are read."""
+    """Return zeros that take no memory; only their shape is read."""
     return np.broadcast_to(np.zeros((), output.dtype), output.shape) if out is None else put(out, np.zeros(()))
 
 
@@ -153,10 +159,9 @@ places_wanted = register(
 
 
 def wanted_places(x: Any) -> Any:
-    """The pattern at which the gradient towards x is sampled: x itself, but where its places were made from values.
+    """Return the pattern at which the gradient of x is sampled: x itself unless its positions were made from values.
 
-    What a conversion stores of a dense array depends on which of its values are zero; the gradient towards it must not.
-    O(nodes that x is made from).
+    What a conversion stores of a dense array depends on its nonzero values; the gradient must not. O(nodes of x).
     """
     if not isinstance(x, Symbolic):
         return x
@@ -173,6 +178,7 @@ def wanted_places(x: Any) -> Any:
 
 
 def _pattern_of(node: Symbolic, patterns: Mapping[Symbolic, Symbolic]) -> Symbolic:
+    """Return the pattern of a node from the patterns of its inputs."""
     if node.op is ops.to_format:
         return patterns[node.inputs[0]]
     pattern = node

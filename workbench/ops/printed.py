@@ -1,4 +1,4 @@
-"""The table of all operators as Markdown, made from the operators themselves."""
+"""The table of all operators as Markdown, generated from the operators."""
 
 from workbench.ops.contract import REQUIRED, Op, Rule, get, names
 
@@ -9,9 +9,17 @@ HEADER = (
 
 
 def documentation() -> str:
-    """Every operator by family: what it computes, parameters, whether it has a gradient, and its rules.
+    """Describe every operator by family: meaning, parameters, gradient and rules, as Markdown.
 
-    A last row says what happens where no rule holds; a rule that refuses has the reason in place of a result.
+    Returns
+    -------
+    str
+        Markdown text. The last row of an operator states what happens without a rule.
+
+    Examples
+    --------
+    >>> documentation().startswith("#")
+    True
     """
     lines = ["# Operators", ""]
     for family in sorted({get(name).family for name in names()}):
@@ -23,6 +31,7 @@ def documentation() -> str:
 
 
 def _entry(op: Op) -> list[str]:
+    """Return the lines of Markdown of an operator."""
     shown = ", ".join(
         [*op.inputs, *(f"{name}={value!r}" for name, value in op.params.items() if value is not REQUIRED)]
     )
@@ -34,7 +43,7 @@ def _entry(op: Op) -> list[str]:
 
 
 def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
-    """Cells of the rules; those that differ in formats alone become one row."""
+    """Return the table cells of the rules; rules that differ in formats only are merged."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:
         inputs = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"
@@ -45,10 +54,12 @@ def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
 
 
 def _row(cells: tuple[str, str, str, str]) -> str:
+    """Return a Markdown table row."""
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
 def _last(op: Op) -> str:
+    """Return the description of the fallback of an operator."""
     if not op.inputs:
         return _row(("-", "otherwise", "an error", "-"))
     return _row(("any other", "-", "dense, with a warning unless all are dense", "numpy"))

@@ -1,8 +1,10 @@
-"""Sums, means, norms, extremes and products along axes, and counts of what is stored, in every format.
+"""Sums, means, norms, extremes and products along axes, in every format.
 
-`axis` is None for all axes, a number, negative from the end, or a tuple; with `keepdims` the axes stay, of length one.
-Sparse formats are reduced over what they store; the zeros that they do not store are counted, not made. Sums of csr,
-csc and coo are added up in float64. The result is dense: one number a row or column.
+`axis` is None for all axes, an integer, negative from the end, or a tuple; with `keepdims` reduced axes stay with
+length
+one. Sparse formats are reduced over stored entries; zeros that are not stored are counted, not created. Sums of csr,
+csc
+and coo are accumulated in float64. The result is dense.
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -31,7 +33,7 @@ KERNEL = "numpy on the stored values"
 
 
 def shape_of(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The shape that is left."""
+    """Return the shape of the result."""
     shape = tuple(shapes[0])
     axes = axes_of(params["axis"], len(shape))
     if params["keepdims"]:
@@ -41,39 +43,39 @@ def shape_of(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 @dataclass(frozen=True)
 class Reduction:
-    """`ufunc` over `each(x)`, then `after(total, count)`, where `count` elements were reduced to each."""
+    """`ufunc` over `each(x)`, then `after(total, count)`, where `count` elements were reduced to each result."""
 
     ufunc: np.ufunc
     each: Callable[[np.ndarray], np.ndarray] = np.asarray
     after: Callable[[np.ndarray, int], np.ndarray] = lambda total, count: total
 
     def dtype_of(self, dtype: np.dtype) -> np.dtype:
-        """The type of the result: whole numbers are added and multiplied in int64, so that they do not wrap."""
+        """Return the dtype of the result; integers are added and multiplied in int64, so that they do not overflow."""
         return np.dtype(np.int64) if self.ufunc in (np.add, np.multiply) and dtype.kind != "f" else dtype
 
     def before(self, values: np.ndarray) -> np.ndarray:
-        """Convert values to the numbers that are reduced, in the type of the reduction."""
+        """Return `each(values)` in the dtype of the reduction."""
         return self.each(values.astype(self.dtype_of(values.dtype), copy=False))
 
     def dense(self, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
-        """The meaning, on NumPy arrays."""
+        """Reduce a dense array."""
         axes = axes_of(axis, x.ndim)
         total = self.ufunc.reduce(self.before(x), axis=axes, keepdims=keepdims)
         return self.finish(total, x, axes, x.dtype)
 
     def finish(self, total: Any, x: Any, axes: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """`after`, in the type of the input."""
+        """Return `after(total)` in the dtype of the input."""
         with np.errstate(all="ignore"):
             count = math.prod(x.shape[axis] for axis in axes)
             return np.asarray(self.after(np.asarray(total), count)).astype(self.dtype_of(dtype), copy=False)
 
     def with_zeros(self, total: np.ndarray) -> np.ndarray:
-        """`total`, and some zeros more."""
+        """Return `total` combined with a zero."""
         with np.errstate(all="ignore"):
             return total if self.ufunc is np.add else self.ufunc(total, np.zeros_like(total))
 
     def matrix(self, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
-        """The reduction of a csr, csc or coo matrix."""
+        """Reduce a csr, csc or coo matrix."""
         axes = axes_of(axis, 2)
         shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
         x = stored.canonical(x)
@@ -85,6 +87,7 @@ class Reduction:
         return self.finish(total, x, axes, x.dtype).reshape(shape)
 
     def _of_all(self, data: np.ndarray, shape: Shape) -> np.ndarray:
+        """Reduce all entries of a matrix of this shape."""
         size = math.prod(shape)
         if not data.size and size and self.ufunc.identity is None:
             return np.zeros((), data.dtype)
@@ -93,7 +96,7 @@ class Reduction:
         return total if data.size == size else self.with_zeros(total)
 
     def _of_groups(self, group: np.ndarray, data: np.ndarray, groups: int, length: int) -> np.ndarray:
-        """Data of the same group reduced; a group with less than `length` of them has zeros besides."""
+        """Reduce `data` by group; groups with fewer than `length` entries include a zero."""
         if self.ufunc is np.add and data.dtype.kind == "f":
             return np.bincount(group, data, groups)
         full = np.bincount(group, minlength=groups) == length
@@ -104,7 +107,7 @@ class Reduction:
         return np.where(full, total, self.with_zeros(total))
 
     def rows(self, x: formats.RowSparse, axis: Any, keepdims: bool) -> np.ndarray:
-        """The reduction of a row_sparse array of any rank."""
+        """Reduce a row_sparse array of any rank."""
         axes = axes_of(axis, x.ndim)
         missing = x.shape[0] - len(x.indices)
         values = self.before(x.values)
@@ -124,6 +127,7 @@ class Reduction:
 
 
 def _root(total: np.ndarray, count: int) -> np.ndarray:
+    """Return the square root of `total`."""
     return np.sqrt(total)
 
 
@@ -135,7 +139,7 @@ MAX, MIN, PROD = Reduction(np.maximum), Reduction(np.minimum), Reduction(np.mult
 
 
 def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callable]:
-    """Calls, one for each way to hold x, of an operator whose parameters choose the reduction."""
+    """Return the call for each format, of an operator whose parameters select the reduction."""
 
     def call(way: str) -> Callable:
         def run(x, out=None, axis=None, keepdims=False, **more):
@@ -157,6 +161,7 @@ def _register(
     rules: tuple[Rule, ...] = (),
     **params: Any,
 ) -> None:
+    """Register a reduction; `gradient(head, output, x, params)` returns that of x."""
     calls = _calls(chosen)
     matrices = (Rule((form,), "dense", calls["matrix"], KERNEL) for form in MATRICES)
     register(
@@ -176,25 +181,29 @@ def _register(
 
 
 def _along(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return axis and keepdims."""
     return {"axis": params["axis"], "keepdims": params["keepdims"]}
 
 
 def _sum_gradient(head, output, x, params):
+    """Return head broadcast over the reduced axes."""
     return spread(head, x, **_along(params))
 
 
 def _mean_gradient(head, output, x, params):
+    """Return head / count broadcast over the reduced axes."""
     return spread(head, x, mean=True, **_along(params))
 
 
 def _squares_gradient(head, output, x, params):
+    """Return 2 * head * x."""
     if params["keepdims"] and (kept := narrow(head)) is not head:
         return ops.multiply(kept, ops.multiply_scalar(x, scalar=2.0))
     return slope_of_square_sum(head, x, **_along(params))
 
 
 def _norm_gradient(head, output, x, params):
-    """Gradient of the norm; zero where the norm is zero, where it has none."""
+    """Return head * x / norm; zero if the norm is zero."""
     if params["ord"] == 1:
         return ops.multiply(ops.sign(x), keep_axes(head, x, **_along(params)))
     above = ops.add(output, ops.equal_scalar(output, scalar=0.0))
@@ -202,13 +211,14 @@ def _norm_gradient(head, output, x, params):
 
 
 def _extreme_gradient(head, output, x, params):
-    """All elements that equal the extreme get an equal share of its gradient."""
+    """Divide head equally among the elements that equal the extreme."""
     chosen = ops.equal(x, keep_axes(output, x, **_along(params)))
     share = ops.divide(head, ops.sum(chosen, **_along(params)))
     return ops.multiply(chosen, keep_axes(share, x, **_along(params)))
 
 
 def _prod_gradient(head, output, x, params):
+    """Return head times the product of the other elements."""
     return ops.multiply(ops.product_of_others(x, axis=params["axis"]), keep_axes(head, x, **_along(params)))
 
 
@@ -230,16 +240,19 @@ def _norm_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the first axis is not reduced."""
     return params["keepdims"] and 0 not in axes_of(params["axis"], len(shapes[0]))
 
 
 def _squares_of_rows(x, out=None, axis=None, keepdims=True):
+    """Return the sum of squares of each stored row, as a row_sparse array."""
     values = np.add.reduce(SQUARES.before(x.values), axis=axes_of(axis, x.ndim), keepdims=True)
     shape = with_ones(x.shape, axes_of(axis, x.ndim))
     return formats.RowSparse.assemble(values, x.indices.copy(), shape)
 
 
 def _widened(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """Return int64 for integers, else the dtype of x."""
     return SUM.dtype_of(one_type(dtypes, params))
 
 

@@ -1,4 +1,4 @@
-"""Row numbers, and the operator that keeps rows: retain.
+"""Row indices, and the operator that keeps rows: retain.
 
 >>> import numpy as np
 >>> from workbench import formats, ops
@@ -21,7 +21,7 @@ MODES = ("raise", "clip", "wrap")
 
 
 def row_numbers(numbers: np.ndarray, rows: int, mode: str = "raise") -> np.ndarray:
-    """Whole numbers from 0 to `rows - 1`, int64; others are refused, clipped or wrapped as `mode` says (`OpError`)."""
+    """Return row indices in [0, rows), int64; others raise OpError, are clipped or wrapped, as `mode` says."""
     whole = numbers.astype(np.int64)
     if numbers.dtype.kind == "f" and not np.array_equal(whole, numbers):
         raise OpError("Row numbers are whole; a fraction or NaN came. Round them first.")
@@ -41,6 +41,7 @@ def row_numbers(numbers: np.ndarray, rows: int, mode: str = "raise") -> np.ndarr
 
 
 def _retain(x, rows, out=None):
+    """Keep rows of a row_sparse array."""
     return x.retain(rows)
 
 
@@ -49,7 +50,7 @@ def _retain_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _meaning(x, rows, out=None):
-    """The rows asked for of the values, zeros elsewhere; a dense array itself stores every row."""
+    """Return the rows selected, zeros elsewhere."""
     out = np.empty_like(x) if out is None else out
     out[...] = 0
     numbers = row_numbers(rows, x.shape[0])
@@ -84,6 +85,7 @@ register(
 
 
 def _rows_of(x, rows, out=None):
+    """Keep rows of a dense array."""
     numbers = np.unique(row_numbers(rows, x.shape[0]))
     return formats.RowSparse.assemble(x[numbers], numbers, x.shape)
 

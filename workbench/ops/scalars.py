@@ -1,6 +1,6 @@
 """Operators of an array and a number, the parameter `scalar`.
 
-Whether zero stays zero depends on the number, which is known before anything runs: the rules have it as a condition.
+Whether zero stays zero depends on the number, which is known before anything runs: it is a condition of the rules.
 """
 
 import math
@@ -21,7 +21,7 @@ NEVER: Condition = ("", lambda s: False)
 
 
 def _meaning(f: Callable) -> Callable:
-    """`f(x, s)` as an operator's meaning. The number becomes a Python float: NumPy's own would widen the result."""
+    """Wrap `f(x, s)` as an operator's meaning, s as a Python float: a NumPy scalar would widen the result."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         result = f(x, float(scalar))
@@ -34,7 +34,7 @@ def _meaning(f: Callable) -> Callable:
 
 
 def _direct(ufunc: np.ufunc) -> Callable:
-    """The call for a NumPy function, which writes to `out` itself."""
+    """Wrap a NumPy ufunc, which writes to `out` itself."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         return ufunc(x, float(scalar), out=out)
@@ -43,7 +43,7 @@ def _direct(ufunc: np.ufunc) -> Callable:
 
 
 def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
-    """A rule for each sparse format, which the result keeps where the condition on the number holds."""
+    """Return a rule per sparse format, which the result keeps if the condition on the number holds."""
     words, holds = condition
 
     def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -64,6 +64,8 @@ def _register(
     keeps: Condition = NEVER,
     rules: Sequence[Rule] = (),
 ) -> None:
+    """Register an operator with a parameter `scalar`."""
+
     def gradients(head, output, inputs, params):
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
@@ -85,7 +87,7 @@ def _register(
 
 
 def _filled(sign: int) -> list[Rule]:
-    """Sums with a number other than zero: dense, made as such, without a dense copy of the input."""
+    """Return rules for sums with a nonzero number: dense, without a dense copy of the input."""
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         return stored.onto_dense(np.asarray(sign * float(scalar), x.dtype), x, np.add, out)
@@ -94,32 +96,36 @@ def _filled(sign: int) -> list[Rule]:
 
 
 def _scaled(x: Any, scalar: float) -> Any:
+    """Return x * scalar."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 
 def _power_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
+    """Return the gradient of x ** scalar."""
     return times(h, _scaled(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
 
 
 def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Gradient to x where x >= s, by the comparison that is false at zero, so that formats are kept."""
+    """Return head where x >= s, by a comparison that is false at zero, so that formats are kept."""
     if s <= 0:
         return ops.subtract(h, ops.multiply(h, ops.less_scalar(x, scalar=s)))
     return times(h, ops.greater_equal_scalar(x, scalar=s))
 
 
 def _minimum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Gradient to x where x <= s."""
+    """Return head where x <= s."""
     if s >= 0:
         return ops.subtract(h, ops.multiply(h, ops.greater_scalar(x, scalar=s)))
     return times(h, ops.less_equal_scalar(x, scalar=s))
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
+    """Return head * x / output."""
     return times(h, ops.sign(x)) if s == 0 else ops.divide(ops.multiply(h, x), y)
 
 
 def _no_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
+    """Return a zero gradient."""
     return ops.zeros_like(x)
 
 

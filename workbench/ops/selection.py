@@ -1,4 +1,4 @@
-"""Chosen and put together: where, concat, clip. Sparse arrays are read where they store; results share no memory.
+"""Selection and concatenation: where, concat, clip. Results share no memory with the inputs.
 
 >>> import numpy as np
 >>> from workbench import ops
@@ -27,15 +27,17 @@ COPIES = "numpy: what is stored is copied"
 
 
 def _dense_head(head: Any) -> Any:
+    """Return the head as dense."""
     return ops.to_format(head, format="dense")
 
 
 def _where(condition, x, y, out=None):
+    """Select elements of x or y by a dense condition."""
     return put(out, np.where(condition != 0, x, y))
 
 
 def _where_stored(condition, x, y, out=None):
-    """A copy of y, overwritten by x where the condition stores other than zero."""
+    """Return a copy of y, overwritten by x where the sparse condition stores a nonzero value."""
     out = put(np.empty(y.shape, y.dtype) if out is None else out, y)
     if isinstance(condition, formats.RowSparse):
         rows = condition.indices
@@ -48,10 +50,12 @@ def _where_stored(condition, x, y, out=None):
 
 
 def _equal_shapes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether all shapes are equal."""
     return len(set(map(tuple, shapes))) == 1
 
 
 def _where_gradient(head, output, inputs, params):
+    """Return the gradients of x and y."""
     condition, x, y = inputs
     head = _dense_head(head)
     none = ops.zeros_like(head)
@@ -81,6 +85,7 @@ where = register(
 
 
 def _axis(shape: Shape, params: Mapping[str, Any]) -> int:
+    """Return the axis, non-negative. Raises OpError."""
     axis = params["axis"]
     if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
         raise OpError(f"axis is {axis!r}; an array of shape {tuple(shape)} has the axes 0 to {len(shape) - 1}.")
@@ -97,11 +102,12 @@ def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _concat(*arrays, out=None, axis=0):
+    """Concatenate dense arrays."""
     return put(out, np.concatenate(arrays, axis=axis))
 
 
 def _concat_matrices(*arrays, out=None, axis=0):
-    """Entries of one matrix after those of the other, row or column numbers moved on."""
+    """Concatenate csr, csc or coo matrices by shifting row or column indices."""
     axis, format = axis % 2, formats.get(arrays[0].format)
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     coos = [format.to_coo(x) for x in arrays]
@@ -114,6 +120,7 @@ def _concat_matrices(*arrays, out=None, axis=0):
 
 
 def _concat_rows(*arrays, out=None, axis=0):
+    """Concatenate row_sparse arrays."""
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     if axis % len(shape) == 0:
         starts = np.cumsum([0, *(x.shape[0] for x in arrays)])
@@ -129,6 +136,7 @@ def _concat_rows(*arrays, out=None, axis=0):
 
 
 def _concat_gradient(head, output, inputs, params):
+    """Return the part of head of each input."""
     axis = params["axis"]
     return tuple(ops.part_of_concat(head, *inputs, axis=axis, place=place) for place in range(len(inputs)))
 
@@ -143,6 +151,7 @@ def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _part(head, *arrays, out=None, axis=0, place=0):
+    """Return the part of head that belongs to the array at `place`."""
     axis = axis % len(head.shape)
     start = sum(x.shape[axis] for x in arrays[:place])
     window = [slice(None)] * len(head.shape)
@@ -153,6 +162,7 @@ def _part(head, *arrays, out=None, axis=0, place=0):
 
 
 def _part_gradient(head, output, inputs, params):
+    """Return head, surrounded by zeros."""
     parts = [_dense_head(ops.zeros_like(x)) for x in inputs[1:]]
     parts[params["place"]] = head
     return ops.concat(*parts, axis=params["axis"]), *(None for _ in parts)
@@ -192,6 +202,7 @@ register(
 
 
 def _clip(x, out=None, low=0.0, high=0.0):
+    """Limit the elements of a dense array to [low, high]."""
     if x.dtype.kind != "f":  # a bound beyond what the type holds is none
         limits = np.iinfo(x.dtype)
         low, high = int(max(low, limits.min)), int(min(high, limits.max))
@@ -199,7 +210,7 @@ def _clip(x, out=None, low=0.0, high=0.0):
 
 
 def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The type of x; bounds of whole numbers are whole themselves, and one lies within their range (`OpError`)."""
+    """Return the dtype of x. Raises OpError for fractional bounds of integers, or none within their range."""
     dtype = one_type(dtypes, params)
     if dtype.kind == "f":
         return dtype
@@ -221,14 +232,17 @@ def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _keeps_zero(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether zero is within the bounds."""
     return params["low"] <= 0 <= params["high"]
 
 
 def _within(x, out=None, low=0.0, high=0.0):
+    """Return 1 where x is within the bounds, else 0."""
     return put(out, ((x >= low) & (x <= high)).astype(x.dtype))
 
 
 def _within_stored(x, out=None, low=0.0, high=0.0):
+    """Return the same at the stored positions."""
     is_in = float(low <= 0 <= high)
     ground = np.broadcast_to(np.asarray(is_in, x.dtype), x.shape)
     return stored.onto_dense(ground, x, lambda _, values: _within(values, None, low, high), out)

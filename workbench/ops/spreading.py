@@ -1,8 +1,8 @@
-"""The gradient of a sum on its way back: spread over the elements, unless what it is multiplied with stores few.
+"""The gradient of a sum: broadcast over its elements, unless it is multiplied by a factor that stores few.
 
-`sum(square(w))` of a row_sparse w has a gradient in the rows that w stores. Spread over all elements first, it would
-be made in all rows; so a rule that multiplies its head by a factor asks `times`, which leaves such a head unspread, and
-one that is linear asks `through`, which keeps the spreading last.
+`sum(square(w))` of a row_sparse w has a gradient in the rows that w stores; broadcast over all elements first, it would
+have all rows. A rule that multiplies its head by a factor calls `times`, which keeps such a head unbroadcast; a linear
+rule calls `through`, which keeps the broadcast last.
 """
 
 import math
@@ -20,7 +20,7 @@ _PARAMS: Mapping[str, Any] = {"axis": None, "keepdims": False, "mean": False}
 
 
 def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
-    """The head with length one along the axes, divided for a mean by how many elements there are along them."""
+    """Return head with length one along the axes, divided by the count of elements for a mean."""
     axes = axes_of(axis, len(like.shape))
     kept = np.asarray(as_dense(head)).reshape(with_ones(like.shape, axes))
     if not mean:
@@ -31,22 +31,24 @@ def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
 
 
 def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
+    """Broadcast head to the shape of `like`, dense."""
     whole = spread_view(head, like, axis, mean)
     return put(out, whole.copy() if out is None else whole)
 
 
 def _spread_sparse(head, like, out=None, **params):
+    """Broadcast a sparse head."""
     fallback.report("spread", ("dense", like.format), (head, like))
     return _spread(head, like, out, **params)
 
 
 def spread_view(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
-    """The head at every element of `like` that was reduced to it: a view, which takes no memory."""
+    """Return head broadcast to the shape of `like`; a view without memory of its own."""
     return np.broadcast_to(_kept_head(head, like, axis, mean), like.shape)
 
 
 def reduced(head: Any, params: Mapping[str, Any]) -> Any:
-    """The way forward again: the sum or mean over the axes."""
+    """Return the sum or mean of head over the axes."""
     return (ops.mean if params["mean"] else ops.sum)(head, axis=params["axis"], keepdims=params["keepdims"])
 
 
@@ -75,19 +77,23 @@ spread = register(
 
 
 def _spread_times(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
+    """Return broadcast head * factor, dense."""
     out = np.empty(like.shape, head.dtype) if out is None else out
     return np.multiply(_kept_head(head, like, axis, mean), factor, out=out)
 
 
 def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
+    """Return broadcast head * factor at the stored positions of factor."""
     return stored.with_dense(factor, _kept_head(head, like, axis, mean), np.multiply)
 
 
 def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the factor has the shape of `like`."""
     return tuple(shapes[1]) == tuple(shapes[2])
 
 
 def _times_gradient(head, output, inputs, params):
+    """Return the gradients of head and factor."""
     sums, factor, like = inputs
     return (
         reduced(ops.multiply(head, factor), params),
@@ -121,17 +127,20 @@ spread_times = register(
 
 
 def _is(op: Op, head: Any) -> bool:
+    """Return whether `head` is a node of `op`."""
     return isinstance(head, Symbolic) and head.op is op
 
 
 def inner_spread(head: Any) -> Symbolic | None:
-    """The spreading that a head is, or that is summed back to the shape of one that was broadcast."""
+    """Return the broadcast node that a head is, or that is summed back to the shape of an operand; None if there is
+    none.
+    """
     inner = head.inputs[0] if _is(ops.sum_to_shape_of, head) else head
     return inner if _is(spread, inner) else None
 
 
 def times(head: Any, factor: Any) -> Any:
-    """head * factor; the factor has the shape of the head, or is broadcast to it."""
+    """Return head * factor; the factor has the shape of head or is broadcast to it."""
     spreading = inner_spread(head)
     if spreading is None:
         return ops.multiply(head, factor)
@@ -141,7 +150,7 @@ def times(head: Any, factor: Any) -> Any:
 
 
 def through(linear: Callable[[Any], Any], head: Any) -> Any:
-    """`linear(head)`, of a function by element that is linear in it."""
+    """Return `linear(head)` for a function that is elementwise and linear."""
     spreading = inner_spread(head)
     if spreading is None:
         return linear(head)
@@ -151,7 +160,7 @@ def through(linear: Callable[[Any], Any], head: Any) -> Any:
 
 
 def narrow(head: Any) -> Any:
-    """The head, or of one that a sum spreads what broadcasts to it, with length one along the axes of the sum."""
+    """Return head; of a broadcast head what is broadcast, with length one along the axes."""
     if not _is(spread, head) or head.params["mean"]:
         return head
     return keep_axes(*head.inputs, axis=head.params["axis"], keepdims=head.params["keepdims"])

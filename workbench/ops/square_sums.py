@@ -1,7 +1,7 @@
-"""The gradient of a sum of squares, in the rows that matter: those that come back, or those that x stores.
+"""The gradient of a sum of squares in the rows that head or x store.
 
-A factorization machine needs it: of its factors a batch reads some rows, and the gradient is to have those alone, so
-that a lazy update touches no others.
+A factorization machine needs it: a batch reads some rows of the factors, and the gradient should have those only, so
+that a lazy update changes no others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,17 @@ from workbench.ops.like import axes_of, put, shape_of_last, type_of_first, with_
 
 
 def _kept(head: np.ndarray, x: np.ndarray, axis: Any) -> np.ndarray:
-    """`head` with length one along the axes that x was reduced over."""
+    """Return `head` with length one along the axes that x was reduced over."""
     return head.reshape(with_ones(x.shape, axes_of(axis, x.ndim)))
 
 
 def _slope(head, x, out=None, axis=None, keepdims=False):
+    """Return 2 * head * x, dense."""
     return put(out, 2 * x * _kept(head, x, axis))
 
 
 def _of_rows(head, x, out=None, axis=None, keepdims=True):
-    """Rows that the head stores; `x` row_sparse or dense."""
+    """Return the gradient at the rows that head stores; `x` is row_sparse or dense."""
     if isinstance(x, RowSparse):
         places = np.searchsorted(x.indices, head.indices)
         hits = np.flatnonzero(np.append(x.indices, -1)[places] == head.indices)
@@ -37,22 +38,24 @@ def _of_rows(head, x, out=None, axis=None, keepdims=True):
 
 
 def _of_stored(head, x, out=None, axis=None, keepdims=True):
-    """Gradient of a dense head at the rows that x, row_sparse, stores."""
+    """Return the gradient of a dense head at the rows that x, row_sparse, stores."""
     kept = _kept(head, x, axis)
     values = 2 * x.values * (kept if len(kept) == 1 else kept[x.indices])
     return RowSparse.assemble(values, x.indices.copy(), x.shape)
 
 
 def _of_entries(head, x, out=None, axis=None, keepdims=True):
-    """Gradient of a dense head at the entries that x, csr, csc or coo, stores."""
+    """Return the gradient of a dense head at the entries that x, csr, csc or coo, stores."""
     return ops.multiply(ops.multiply_scalar(x, scalar=2.0), _kept(head, x, axis))
 
 
 def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the first axis is not reduced."""
     return params["keepdims"] and 0 not in axes_of(params["axis"], len(shapes[1]))
 
 
 def _gradient(head, output, inputs, params):
+    """Return the gradients of head and x."""
     slope, x = inputs
     double = ops.multiply_scalar(head, scalar=2.0)
     back = ops.sum(ops.multiply(double, x), **params)

@@ -1,7 +1,7 @@
-"""Element-wise work on what sparse arrays store: one input, one with a dense one, two over the union of their patterns.
+"""Elementwise computation on the stored entries of sparse arrays: one array, one with a dense one, or the union of two.
 
-Results are canonical where the format knows the word: csr and csc sorted and trimmed, duplicates summed
-before anything is computed. They share no memory with the inputs.
+Results are canonical: csr and csc sorted, duplicates summed before anything is computed. They share no memory with the
+inputs.
 """
 
 import math
@@ -21,7 +21,7 @@ Function = Callable[..., np.ndarray]
 
 
 def canonical(x: Any) -> Any:
-    """`x` without duplicates, csr and csc sorted; over the memory of `x` where it is so already. O(nnz)."""
+    """Return `x` without duplicates, csr and csc sorted; over the memory of `x` if it is so already. O(nnz)."""
     if x.format == "row_sparse":
         return x
     format = formats.get(x.format)
@@ -34,27 +34,27 @@ def canonical(x: Any) -> Any:
 
 
 def same_places(x: Any, y: Any) -> bool:
-    """Whether two arrays of one sparse format store the same places, in the same order."""
+    """Return whether two arrays of one sparse format store the same positions in the same order."""
     ours, theirs = (list(formats.get(each.format).parts(each).values())[1:] for each in (x, y))
     return all(one is two or np.array_equal(one, two) for one, two in zip(ours, theirs, strict=True))
 
 
 def _rises(x: Any) -> bool:
-    """Whether the entries of a coo array come row by row, by rising columns, none twice."""
+    """Return whether the entries of a coo array are sorted by row and column without duplicates."""
     row, col = x.row, x.col
     return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))).all())
 
 
 def mapped(x: Any, f: Function) -> Any:
-    """`f` of the stored values, at the places of `x`; duplicates are summed first: f of a sum is no sum of f's.
+    """Return `f` of the stored values, at the positions of `x`; duplicates are summed first.
 
-    Not even where `f` is linear: 2 and -1 times infinity are infinities of both signs, and their sum is NaN.
+    That is needed even for linear `f`: 2 and -1 times infinity sum to NaN.
     """
     return with_values(canonical(x), f)
 
 
 def with_values(x: Any, f: Function) -> Any:
-    """`f` of the stored values of a canonical x, at its places."""
+    """Return `f` of the stored values of a canonical x, at its positions."""
     format = formats.get(x.format)
     (name, values), *indices = format.parts(x).items()
     data = np.ascontiguousarray(f(values))
@@ -62,7 +62,7 @@ def with_values(x: Any, f: Function) -> Any:
 
 
 def places(x: Any) -> tuple[np.ndarray, ...]:
-    """Index of the stored values in a dense array of the same shape: rows, or rows and columns."""
+    """Return the index of the stored values in a dense array of the same shape: rows, or rows and columns."""
     if x.format == "row_sparse":
         return (x.indices,)
     if x.format == "coo":
@@ -72,26 +72,26 @@ def places(x: Any) -> tuple[np.ndarray, ...]:
 
 
 def values(x: Any) -> np.ndarray:
-    """The stored values."""
+    """Return the array of stored values."""
     return x.values if x.format == "row_sparse" else x.data
 
 
 def with_dense(x: Any, dense: np.ndarray, f: Function) -> Any:
-    """`f(stored value, value of dense there)` at the places of `x`; `dense` is broadcast to the shape of `x`."""
+    """Return `f(stored value, value of dense)` at the positions of `x`; `dense` is broadcast to the shape of `x`."""
     x = canonical(x)
     there = np.broadcast_to(dense, x.shape)[places(x)]
     return with_values(x, lambda stored: f(stored, there))
 
 
 def with_any(x: Any, y: Any, f: Function) -> Any:
-    """`f(stored value, value of y there)` at the places of `x`; `y` has the shape of `x` and any format."""
+    """Return `f(stored value, value of y)` at the positions of `x`; `y` has the shape of `x` and any format."""
     x = canonical(x)
     there = _read(y, places(x))
     return with_values(x, lambda stored: f(stored, there))
 
 
 def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
-    """The values of `y` at rows, or at rows and columns."""
+    """Return the values of `y` at rows, or at rows and columns."""
     if isinstance(y, np.ndarray):
         return y[index]
     if y.format == "row_sparse":
@@ -108,7 +108,9 @@ def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
 def onto_dense(
     dense: np.ndarray, x: Any, f: Function, out: np.ndarray | None, first: Function | None = None
 ) -> np.ndarray:
-    """A dense array: `first` of `dense`, broadcast to the shape of `x`, and at the places of `x` `f(that, stored)`."""
+    """Return a dense array: `first(dense)`, broadcast to the shape of `x`, and `f(that, stored)` at the positions of
+    `x`.
+    """
     x = canonical(x)
     if out is None:
         out = np.empty(x.shape, dense.dtype)
@@ -121,10 +123,10 @@ def onto_dense(
 
 
 def union(x: Any, y: Any, f: Function) -> Any:
-    """`f` of the two values wherever one of them is stored, the other being zero; `f(0, 0)` must be zero.
+    """Return `f` of two arrays at every position that one of them stores; `f(0, 0)` must be zero.
 
-    The arrays have one format, shape and type. A result of zero stays stored: the pattern is that of the two, whatever
-    their values. A product has the entries that both store, of row_sparse ones all rows, zero where one lacks the row.
+    The arrays have one format, shape and dtype. Zero results stay stored. A product stores the entries that both store;
+    of row_sparse arrays all rows.
     """
     if x.format == "row_sparse":
         return _union_of_rows(x, y, f)
@@ -135,6 +137,7 @@ def union(x: Any, y: Any, f: Function) -> Any:
 
 
 def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
+    """Return `f` over the union of the rows of two row_sparse arrays."""
     if f in (np.add, np.subtract) and x.dtype in (np.float32, np.float64):
         width = math.prod(x.shape[1:])
         right = y.values if f is np.add else -y.values
@@ -154,6 +157,7 @@ def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
 
 
 def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
+    """Return `f` over the union of the entries of two canonical csr or csc matrices."""
     if same_places(x, y):
         return with_values(x, lambda values: f(values, y.data))
     # Numbers of the entries, from one, y's beyond all of x's: their sum says where each entry of the union comes from.
@@ -166,13 +170,13 @@ def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
 
 
 def _numbered(x: Any, unit: int) -> Any:
-    """`x` with the numbers of its entries, from one, times `unit`."""
+    """Return `x` with the values unit, 2 unit, 3 unit ... in place of its own."""
     parts = {"data": np.arange(1, x.nnz + 1, dtype=np.int64) * unit, "indices": x.indices, "indptr": x.indptr}
     return formats.get(x.format).build(parts, x.shape)
 
 
 def _kept(x: Any, kept: np.ndarray | None, data: np.ndarray) -> Any:
-    """The entries of x that are kept, all where that is None, with these values."""
+    """Return the entries of x that are kept (None: all), with these values."""
     parts = {"data": data, "indices": x.indices, "indptr": x.indptr}
     if kept is not None:
         before = np.concatenate([[0], np.cumsum(kept)])  # [nnz + 1]
@@ -181,5 +185,5 @@ def _kept(x: Any, kept: np.ndarray | None, data: np.ndarray) -> Any:
 
 
 def _taken(data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The entries of these numbers, counted from one; zero where the number is zero."""
+    """Return data[numbers - 1], zero where the number is 0."""
     return np.concatenate([np.zeros(1, data.dtype), data])[numbers]

@@ -1,4 +1,6 @@
-"""The sum of any number of arrays, the way back from a broadcast, and the quotient of what is stored."""
+"""The sum of any number of arrays, the sum back to the shape of a broadcast operand, and the quotient at stored
+positions.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,6 +16,7 @@ from workbench.ops.types import one_type, real
 
 
 def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Add dense arrays."""
     total = np.positive(arrays[0], out=out)
     for array in arrays[1:]:
         total = np.add(total, array, out=total if isinstance(total, np.ndarray) else None)
@@ -21,6 +24,7 @@ def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndar
 
 
 def _sum_of_sparse(*arrays: Any, out: np.ndarray | None = None) -> Any:
+    """Add sparse arrays of one format."""
     if len(arrays) == 1:
         return stored.mapped(arrays[0], np.positive)
     total, *others = arrays
@@ -30,6 +34,7 @@ def _sum_of_sparse(*arrays: Any, out: np.ndarray | None = None) -> Any:
 
 
 def _sum_onto_dense(*arrays: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """Add dense and sparse arrays; the result is dense."""
     if out is None:
         out = np.empty(arrays[0].shape, arrays[0].dtype)
     out[...] = 0
@@ -68,11 +73,12 @@ def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _bind_sum_to(x: np.ndarray, like: Any, out: np.ndarray) -> Callable[[], Any] | None:
-    """The sum over the rows, of arrays that many calls share."""
+    """Return a call that sums over the rows into `out`, for arrays that many calls share; None for other shapes."""
     return partial(np.add.reduce, x, 0, None, out) if like.shape == x.shape[1:] else None
 
 
 def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """Sum x over the axes along which `like` was broadcast."""
     if x.shape == like.shape:
         return x if out is None else np.positive(x, out=out)
     lead = x.ndim - like.ndim
@@ -89,6 +95,7 @@ def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarr
 
 
 def _as_it_is(x: Any, like: Any, out: np.ndarray | None = None) -> Any:
+    """Return x, which has the shape of `like`."""
     return x if out is None else np.positive(x, out=out)
 
 
@@ -116,6 +123,7 @@ register(
 
 
 def _quotient(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
+    """Return x / y at the stored positions of x."""
     return stored.with_dense(x, y, np.divide) if isinstance(y, np.ndarray) else stored.with_any(x, y, np.divide)
 
 
@@ -126,6 +134,7 @@ def _quotient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape
 
 
 def _quotient_gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    """Return the gradients of x and y."""
     x, y = inputs
     head = ops.at_places_of(head, x, rows=True)
     towards_y = ops.negative(ops.stored_divide(ops.multiply(head, output), y))

@@ -1,4 +1,4 @@
-"""Types that the element-wise operators take; all have the result in the type of their inputs."""
+"""dtypes that the elementwise operators take; results have the dtype of the inputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ REAL = tuple(map(np.dtype, (np.float32, np.float64, np.float16)))
 
 
 def one_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The type that all inputs have (`OpError`)."""
+    """Return the dtype of all inputs. Raises OpError if they differ."""
     first = dtypes[0]
     for dtype in dtypes:
         if dtype != first:
@@ -22,7 +22,7 @@ def one_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
 
 
 def real(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The one type, which must be a floating one: other values would not fit in it (`OpError`)."""
+    """Return the dtype of all inputs. Raises OpError unless it is a floating-point one, which can hold the result."""
     dtype = one_type(dtypes, params)
     if dtype not in REAL:
         raise OpError(f"An array of {dtype} came; allowed are {', '.join(map(str, REAL))}. Convert with astype.")

@@ -1,4 +1,4 @@
-"""Operators of one array, element by element. Those that leave zero zero work on stored values, in every format.
+"""Elementwise operators of one array. Those with f(0) = 0 work on stored values, in every format.
 
 The pattern of the result is that of the input, stored zeros included. The others have no rule for sparse formats.
 """
@@ -18,22 +18,23 @@ from workbench.ops.types import one_type, real
 
 
 def _rule(format: str, f: Callable) -> Rule:
+    """Return the rule that applies `f` to the stored values of a format."""
     return Rule((format,), format, lambda x, out=None: stored.mapped(x, f), "numpy on the stored values")
 
 
 def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callable = one_type) -> None:
-    """Register an operator with f(0) = 0. `gradient(head, x, output)` is that of x."""
+    """Register an operator with f(0) = 0. `gradient(head, x, output)` returns that of x."""
     rules = tuple(_rule(format, f) for format in stored.SPARSE)
     _register(name, f, gradient, doc, rules, dtype)
 
 
 def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) -> None:
-    """Register an operator with another f(0), or one that sees more than single elements: its result is dense."""
+    """Register an operator with f(0) != 0, or that is not elementwise: its result is dense."""
     _register(name, f, gradient, doc, (), real, **more)
 
 
 def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """The shape of x, which has the axis."""
+    """Return the shape of x. Raises OpError if it has no such axis."""
     if not shapes[0]:
         raise OpError("A single number has no axis; give an array of one dimension or more.")
     axes_of((params["axis"],), len(shapes[0]))
@@ -41,6 +42,8 @@ def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
+    """Register an operator of one array."""
+
     def gradients(head, output, inputs, params):
         return (gradient(head, inputs[0], output, **params),)
 
@@ -49,47 +52,52 @@ def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple
 
 
 def _dense(x: Any) -> Any:
+    """Return a gradient as dense."""
     return ops.to_format(x, format="dense")
 
 
 def _over(head: Any, x: Any) -> Any:
-    """head / x, dense, where x is zero where there is no gradient: a head that is not stored stays zero there, too."""
+    """Return head / x, dense; a head that is not stored stays zero where x is zero."""
     return _dense(ops.stored_divide(head, x))
 
 
 def _plus_one(x: Any) -> Any:
+    """Return x + 1."""
     return ops.add_scalar(x, scalar=1.0)
 
 
 def _one_minus_square(x: Any) -> Any:
+    """Return 1 - x ** 2."""
     return _plus_one(ops.negative(ops.square(x)))
 
 
 def _scaled(x: Any, scalar: float) -> Any:
+    """Return x * scalar."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 
 def half_down(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """The nearest whole number, of two equally near the lower one."""
+    """Round to the nearest integer, ties downwards."""
     low, high = np.floor(x), np.ceil(x)
     result = np.where(x - low <= high - x, low, high)
     return result if out is None else _put(out, result)
 
 
 def half_away(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """The nearest whole number, of two equally near the one farther from zero."""
+    """Round to the nearest integer, ties away from zero."""
     whole = np.trunc(x)
     result = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(x.dtype)
     return result if out is None else _put(out, result)
 
 
 def _put(out: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """Copy `result` to `out` and return it."""
     np.copyto(out, result)
     return out
 
 
 def _in_type_of_x(f: Callable) -> Callable:
-    """A function of SciPy's, which computes float16 in a wider type, with its result in that of x."""
+    """Wrap a SciPy function, which computes float16 in a wider dtype, to return the dtype of x."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         if out is None or x.dtype == np.float16:
@@ -104,22 +112,22 @@ sigmoid = _in_type_of_x(scipy.special.expit)
 
 
 def relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """x where it is above zero, else zero; NaN stays."""
+    """Return max(x, 0); NaN stays NaN."""
     return np.maximum(x, 0, out=out)
 
 
 def rsqrt(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """One over the square root."""
+    """Return 1 / sqrt(x)."""
     return np.reciprocal(np.sqrt(x, out=out), out=out)
 
 
 def softsign(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """x / (1 + |x|)."""
+    """Return x / (1 + |x|)."""
     return np.divide(x, np.abs(x) + 1, out=out)
 
 
 def softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
-    """exp(x), scaled to a sum of one along the axis."""
+    """Return exp(x) normalised to a sum of one along the axis."""
     if not x.size:
         return x.copy() if out is None else out
     risen = np.exp(x - x.max(axis=axis, keepdims=True), out=out)
@@ -127,7 +135,7 @@ def softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.
 
 
 def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
-    """The logarithm of softmax."""
+    """Return the logarithm of softmax."""
     if not x.size:
         return x.copy() if out is None else out
     less = np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
@@ -135,19 +143,24 @@ def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) ->
 
 
 def _zeros(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return zeros like x."""
     return np.zeros_like(x) if out is None else _put(out, np.zeros((), x.dtype))
 
 
 def _ones(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ones like x."""
     return np.ones_like(x) if out is None else _put(out, np.ones((), x.dtype))
 
 
 def _sum_along(x: Any, axis: int) -> Any:
+    """Return the sum along the axis, with the axis kept."""
     return ops.sum(x, axis=axis, keepdims=True)
 
 
 def _nothing(head: Any, x: Any, output: Any, **params: Any) -> Any:
-    """The gradient of what is constant nearly everywhere: no stored values, in the format of the input."""
+    """Return the gradient of a piecewise constant function: an array without stored values, in the format of the
+    input.
+    """
     return ops.zeros_like(x)
 
 
@@ -236,6 +249,7 @@ _filling("ones_like", _ones, _nothing, "ones, in the shape and type of x")
 
 
 def _empty(x: Any, out: np.ndarray | None = None) -> Any:
+    """Return an array of the format and shape of x without stored values."""
     return formats.zeros(x.shape, x.format, x.dtype)
 
 

@@ -1,6 +1,6 @@
-"""Matrix products: `product.py` has `dot`, `sampled.py` the product at the places of a pattern, `methods.py` the table.
+"""Matrix products: `dot`, and `sampled_dot` at the positions of a pattern, with their table in `methods.py`.
 
-`calls.py` has the ways to compute, `blocks.py` the parts that they are made of.
+`calls.py` has the implementations, `blocks.py` their parts.
 """
 
 from workbench.ops.products.calls import make_plan, plan_for, plan_of

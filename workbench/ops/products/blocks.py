@@ -1,4 +1,4 @@
-"""Parts that products are made of: dense blocks at some rows and columns of a matrix, and CSR forms of sparse ones."""
+"""Parts of products: dense blocks at some rows and columns of a matrix, and CSR forms of sparse matrices."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ Index = np.ndarray | None
 
 
 class Block(NamedTuple):
-    """A matrix of `shape` that is `values` at `rows` and `columns`, ascending, None meaning all, and zero elsewhere."""
+    """A matrix of `shape` with `values` at `rows` and `columns` (ascending; None: all) and zeros elsewhere."""
 
     values: np.ndarray
     rows: Index
@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
 
 def block_of(x: Any, transposed: bool) -> Block:
-    """A dense or row_sparse matrix, or its transpose, over the same memory."""
+    """Return a dense or row_sparse matrix, or its transpose, as a Block over the same memory."""
     if isinstance(x, np.ndarray):
         return Block(x.T if transposed else x, None, None, x.shape[::-1] if transposed else x.shape)
     rows = None if len(x.indices) == x.shape[0] else x.indices
@@ -34,7 +34,7 @@ def block_of(x: Any, transposed: bool) -> Block:
 
 
 def common(left: Index, right: Index) -> tuple[Any, Any]:
-    """Indices to take of two axes that are summed over, so that both have the same places in the same order."""
+    """Return the selections of two summed axes that give both the same positions in the same order."""
     if left is None and right is None:
         return slice(None), slice(None)
     if left is None:
@@ -46,7 +46,7 @@ def common(left: Index, right: Index) -> tuple[Any, Any]:
 
 
 def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
-    """left @ right; the values go to `out` where it has their shape."""
+    """Return left @ right as a Block; values are written to `out` if it has their shape."""
     ours, theirs = common(left.columns, right.rows)
     shape = left.shape[0], right.shape[1]
     whole = out if left.rows is None and right.columns is None else None
@@ -55,13 +55,14 @@ def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
 
 
 def finish(block: Block, result: str, out: np.ndarray | None = None) -> Any:
-    """The block as a dense (in `out` where given), row_sparse or csr matrix."""
+    """Convert a block to a dense (in `out` if given), row_sparse or csr matrix."""
     if result == "dense":
         return _dense(block, out)
     return _row_sparse(block) if result == "row_sparse" else full_block_csr(block)
 
 
 def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
+    """Write the block to a dense matrix."""
     whole = block.rows is None and block.columns is None
     if whole and (out is None or out is block.values):
         return np.ascontiguousarray(block.values)
@@ -76,19 +77,21 @@ def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
 
 
 def _place(rows: Index, columns: Index) -> tuple:
+    """Return the NumPy index of rows and columns."""
     if rows is not None and columns is not None:
         return np.ix_(rows, columns)
     return (slice(None) if rows is None else rows, slice(None) if columns is None else columns)
 
 
 def _row_sparse(block: Block) -> formats.RowSparse:
+    """Convert the block to a RowSparse; columns that it lacks become zero."""
     rows = np.arange(block.shape[0]) if block.rows is None else block.rows.copy()
     values = _dense(Block(block.values, None, block.columns, (rows.size, block.shape[1])), None)
     return formats.RowSparse.assemble(values, rows, block.shape)
 
 
 def _spread(indptr: np.ndarray, rows: Index, count: int) -> np.ndarray:
-    """Row starts of `count` rows, of which `rows` have the entries of `indptr` and the others none."""
+    """Return row pointers [count + 1] in which `rows` have the entries of `indptr` and other rows none."""
     if rows is None:
         return indptr
     lengths = np.zeros(count + 1, np.int64)
@@ -97,7 +100,7 @@ def _spread(indptr: np.ndarray, rows: Index, count: int) -> np.ndarray:
 
 
 def full_block_csr(block: Block) -> Any:
-    """The block as a csr matrix that stores all of it, zeros included."""
+    """Return the block as a csr matrix that stores all of its values, zeros included."""
     height, width = block.values.shape
     columns = np.arange(block.shape[1]) if block.columns is None else block.columns
     kind = index_dtype(*block.shape, block.values.size)
@@ -107,7 +110,7 @@ def full_block_csr(block: Block) -> Any:
 
 
 def as_csr(x: Any, transposed: bool = False) -> Any:
-    """A csr, csc or coo matrix, or its transpose, in CSR form; over the same memory where it is in that form."""
+    """Return a csr, csc or coo matrix, or its transpose, in CSR form; over the same memory if it is in that form."""
     format = formats.format_of(x)
     if format == "coo":
         row, col = (x.col, x.row) if transposed else (x.row, x.col)
@@ -122,13 +125,13 @@ def as_csr(x: Any, transposed: bool = False) -> Any:
 
 
 def select_rows(x: Any, rows: np.ndarray) -> Any:
-    """Rows of a csr matrix, in the order asked for."""
+    """Return rows of a csr matrix, in the given order."""
     indptr, indices, data = moves.get("slice_rows", x.dtype)(x.indptr, x.indices, x.data, rows)
     return compressed.assemble("csr", indptr, indices, data, (rows.size, x.shape[1]))
 
 
 def keep_columns(x: Any, columns: np.ndarray) -> Any:
-    """The entries of a csr matrix in `columns`, ascending, which are counted anew. O(nnz log columns)."""
+    """Return the entries of a csr matrix in `columns` (ascending), renumbered. O(nnz log columns)."""
     place, kept = places(x.indices, columns)
     starts = np.concatenate(([0], np.cumsum(kept)))[x.indptr]
     kind = x.indptr.dtype
@@ -137,14 +140,14 @@ def keep_columns(x: Any, columns: np.ndarray) -> Any:
 
 
 def places(indices: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(place, found): where each index stands in `stored` int64, ascending, or -1, and whether it is there."""
+    """Return the position of each index in `stored` (int64, ascending; -1 if absent), and whether it is there."""
     place = np.empty(indices.size, np.int64)
     kernels.get("find_rows").trusted(indices, stored, place)
     return place, place >= 0
 
 
 def filled_rows(x: Any) -> tuple[Any, np.ndarray]:
-    """The csr matrix without its empty rows, and which rows the others are."""
+    """Return a csr matrix without its empty rows, and the indices of the other rows."""
     rows = np.flatnonzero(x.indptr[1:] > x.indptr[:-1])
     starts = np.append(x.indptr[rows], x.indptr[-1]).astype(x.indptr.dtype)
     return compressed.assemble("csr", starts, x.indices, x.data, (rows.size, x.shape[1])), rows

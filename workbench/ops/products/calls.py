@@ -1,7 +1,6 @@
-"""Functions that the rules of the products call: one for each way to compute, all with the same parameters.
+"""Functions that the rules of the products call, one per method of computation, all with the same parameters.
 
-`call(kernel, x, y, transpose_a, result, out, plan)`; y is two-dimensional and turned already: a Block, a dense matrix
-or a csr one, as the function says. It returns a matrix in the format `result`.
+`call(kernel, x, y, transpose_a, result, out, plan)`; see `ProductCall`.
 """
 
 from collections.abc import Callable
@@ -72,12 +71,34 @@ Plan: TypeAlias = BatchPlan | None
 
 
 def make_plan(x: Any) -> BatchPlan:
-    """The batch plan of X in CSR or COO form: what the row_sparse gradient reads. O(nnz)."""
+    """Compute the batch plan (column index) of X in CSR or COO form, which the row_sparse gradient reads. O(nnz).
+
+    Parameters
+    ----------
+    x : array, [R, D]
+        csr or coo matrix.
+
+    Returns
+    -------
+    BatchPlan
+        Active columns and the order of entries by column.
+
+    Raises
+    ------
+    FormatError
+        If `x` is invalid.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> make_plan(scipy.sparse.csr_array(np.float32([[0, 2], [0, 1]]))).columns
+    array([1])
+    """
     return plan_of(formats.enter(x)[1])
 
 
 def plan_of(x: Any) -> BatchPlan:
-    """`make_plan` of an array that was checked."""
+    """Compute the batch plan of a validated csr or coo array."""
     if x.format == "coo":
         row, col = x.coords
         return build_coo(row, col, x.shape)
@@ -85,7 +106,9 @@ def plan_of(x: Any) -> BatchPlan:
 
 
 def plan_for(x: Any, width: float) -> BatchPlan | None:
-    """The plan of an array that comes once, with its values; None where X.T @ Y of so many columns does without."""
+    """Compute the plan of an array used once, with its values; None if X.T @ Y with `width` columns is faster
+    without.
+    """
     if x.format != "csr":
         return plan_of(x)
     if unsorted.suits(x.indices.size, x.shape[1], width):
@@ -94,16 +117,17 @@ def plan_for(x: Any, width: float) -> BatchPlan | None:
 
 
 def turned(y: Any, transposed: bool) -> np.ndarray:
-    """A dense matrix or its transpose, which is a copy of its size."""
+    """Return a dense matrix, or a copy of its transpose."""
     return np.ascontiguousarray(y.T) if transposed else y
 
 
 def _new(x: Any, transposed: bool, y: np.ndarray) -> np.ndarray:
+    """Return an uninitialised array for the dense product."""
     return np.empty((x.shape[transposed], y.shape[1]), y.dtype)
 
 
 def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """A csr or csc matrix and a dense one by a kernel that takes the matrix's own arrays."""
+    """Multiply a csr or csc matrix by a dense one, with a kernel on the matrix's own arrays."""
     if out is None:
         out = _new(x, transpose_a, y)
     kernel(x.indptr, x.indices, x.data, y, out)
@@ -111,7 +135,7 @@ def compressed(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result:
 
 
 def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """A coo matrix and a dense one."""
+    """Multiply a coo matrix by a dense one."""
     if out is None:
         out = _new(x, transpose_a, y)
     row, col = reversed(x.coords) if transpose_a else x.coords
@@ -120,7 +144,9 @@ def coordinates(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result
 
 
 def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """The touched columns of a csr or coo matrix, transposed, and a dense one: through the batch plan, or without."""
+    """Multiply the transpose of a csr or coo matrix by a dense one, for active columns only; uses the batch plan if
+    given.
+    """
     if plan is None and result == "row_sparse":
         plan = plan_for(x, y.shape[1])
         if plan is None:
@@ -136,7 +162,7 @@ def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: st
 
 
 def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """The rows that have entries: of a csr matrix, of a coo one, or of a csc one transposed."""
+    """Multiply the nonempty rows of a csr or coo matrix, or of a transposed csc matrix, by a dense one."""
     matrix, rows = filled_rows(as_csr(x, transpose_a))
     values = np.empty((rows.size, y.shape[1]), y.dtype)  # [filled, N]
     kernel(matrix.indptr, matrix.indices, matrix.data, y, values)
@@ -144,17 +170,19 @@ def filled(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: str
 
 
 def blocks(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """Dense or row_sparse with dense or row_sparse, y a Block: BLAS on what is stored; no transpose is copied."""
+    """Multiply dense or row_sparse by dense or row_sparse (y a Block) with BLAS on what is stored; no transpose is
+    copied.
+    """
     return finish(multiply(block_of(x, transpose_a), y, out), result, out)
 
 
 def transposed(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """X.T @ Y of plain arrays into `out`; BLAS is told that x is transposed."""
+    """Compute X.T @ Y of plain arrays into `out`, without a copy of the transpose."""
     return np.matmul(x.T, y, out)
 
 
 def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: str, out: Out, plan: Plan) -> Any:
-    """A csr, csc or coo matrix and a Block. Transposed, the rows that the block lacks play no part."""
+    """Multiply a csr, csc or coo matrix by a Block; if transposed, rows that the block lacks are skipped."""
     values = np.ascontiguousarray(y.values)
     if y.rows is None:
         matrix = as_csr(x, transpose_a)
@@ -172,7 +200,7 @@ def sparse_block(kernel: Kernel, x: Any, y: Block, transpose_a: bool, result: st
 def block_sparse(
     kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
 ) -> Any:
-    """A dense or row_sparse matrix and a csr, csc or coo one: y is (matrix, whether it is transposed).
+    """Multiply a dense or row_sparse matrix by a csr, csc or coo one; y is (matrix, whether it is transposed).
 
     A csr result stores, in every row that x has, all the columns that y has.
     """
@@ -196,7 +224,7 @@ def block_sparse(
 def sparse_sparse(
     kernel: Kernel, x: Any, y: tuple[Any, bool], transpose_a: bool, result: str, out: Out, plan: Plan
 ) -> Any:
-    """Two csr, csc or coo matrices: y is (matrix, whether it is transposed)."""
+    """Multiply two csr, csc or coo matrices; y is (matrix, whether it is transposed)."""
     left, right = as_csr(x, transpose_a), as_csr(*y)
     if left.indptr.dtype != right.indptr.dtype:
         left, right = map(_wide, (left, right))
@@ -210,8 +238,10 @@ def sparse_sparse(
 
 
 def _arrays(x: Any) -> tuple[np.ndarray, ...]:
+    """Return indptr, indices and data."""
     return x.indptr, x.indices, x.data
 
 
 def _wide(x: Any) -> Any:
+    """Return a csr matrix with int64 indices."""
     return formats.compressed.assemble("csr", x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data, x.shape)

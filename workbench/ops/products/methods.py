@@ -1,4 +1,4 @@
-"""The table of the products: which kernel computes X @ Y, for X and Y in these formats and a result in that one."""
+"""The table of the products: which kernel computes X @ Y for these formats of X and Y and of the result."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ BLOCKS = ("dense", "row_sparse")
 
 
 def default_result(x: str, y: str, transpose_a: bool, transpose_b: bool) -> str:
-    """The format of a product where none is asked for."""
+    """Return the format of a product for which none is requested."""
     if x in SPARSE and y in SPARSE:
         return "csr"
     if x in SPARSE:
@@ -33,7 +33,7 @@ def default_result(x: str, y: str, transpose_a: bool, transpose_b: bool) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """X in format `x`, transposed or not, and Y in format `y`, either way, give `result` by `kernel` through `call`."""
+    """One row of the table: X in format `x`, transposed or not, times Y in format `y`, by `kernel` through `call`."""
 
     x: str
     y: str
@@ -47,7 +47,7 @@ class Method:
     """What computes two plain arrays straight into `out`, without the parts that other formats need."""
 
     def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Whether these parameters ask for this method."""
+        """Return whether these parameters select this method."""
         ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
         usual = default_result(self.x, self.y, ta, tb) if params["engine"] == "ours" else "dense"
         form = params["result"] or usual
@@ -55,7 +55,7 @@ class Method:
 
     @property
     def condition(self) -> str:
-        """The method's parameters in words."""
+        """The parameters that select the method, as text."""
         defaults = [default_result(self.x, self.y, self.transpose_a, tb) == self.result for tb in (False, True)]
         words = "" if all(defaults) else f"result={self.result}"
         if any(defaults) and words:
@@ -77,7 +77,7 @@ class Method:
         result: str | None = None,
         engine: str = "",
     ) -> Any:
-        """The product; `out` for dense results, `plan` the batch plan of X where the method reads one."""
+        """Compute the product; `out` for dense results, `plan` the batch plan of X for methods that read one."""
         if self.direct and out is not None and y.ndim == 2 and not transpose_b:
             return self.direct(x, y, out)
         columns = None if out is None else out[:, None] if y.ndim == 1 else out
@@ -97,13 +97,15 @@ class Method:
     def bind(
         self, x: np.ndarray, y: np.ndarray, *, out: np.ndarray, transpose_b: bool = False, **params: Any
     ) -> Callable[[], Any] | None:
-        """Give a call that computes these arrays into `out`, for a method that has a direct way."""
+        """Return a call without arguments that multiplies these arrays into `out`; None unless the method has a
+        direct call.
+        """
         if self.direct is None or y.ndim != 2 or transpose_b:
             return None
         return partial(self.direct, x, y, out)
 
     def _other(self, y: Any, transposed: bool) -> Any:
-        """Y as the call takes it."""
+        """Return Y as `call` takes it: a Block, (matrix, transposed) or a dense matrix."""
         if self.y in SPARSE:
             return y, transposed
         if self.y == "row_sparse" or self.x in BLOCKS:
@@ -111,7 +113,7 @@ class Method:
         return calls.turned(y, transposed)
 
     def rule(self) -> Rule:
-        """The method as a rule of the operator."""
+        """Return the method as a rule of the operator `dot`."""
         return Rule(
             (self.x, self.y),
             self.result,
@@ -125,7 +127,7 @@ class Method:
 
 
 def as_matrix(y: Any) -> Any:
-    """A dense or row_sparse vector as a column over the same memory; a matrix itself."""
+    """Return a dense or row_sparse vector as a column over the same memory; a matrix is returned as it is."""
     if y.ndim != 1:
         return y
     if isinstance(y, np.ndarray):
@@ -134,6 +136,7 @@ def as_matrix(y: Any) -> Any:
 
 
 def _flat(product: Any) -> Any:
+    """Return the only column of a product as a vector."""
     if isinstance(product, np.ndarray):
         return product[:, 0]
     return formats.RowSparse.assemble(product.values[:, 0], product.indices, product.shape[:1])
@@ -173,7 +176,9 @@ BY_SCIPY = (
 def _family(
     left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: ProductCall
 ) -> list[Method]:
-    """Methods for all pairs of formats, X either way, and all results; `kernel(transpose_a, result)` names it."""
+    """Return methods for all pairs of formats, X transposed or not, and all results; `kernel(transpose_a, result)`
+    names the kernel.
+    """
     return [
         Method(x, y, transpose_a, result, kernel(transpose_a, result), call)
         for x, y, transpose_a, result in itertools.product(left, right, (False, True), RESULTS)
@@ -181,6 +186,7 @@ def _family(
 
 
 def _blas(transpose_a: bool, result: str) -> str:
+    """Return the name of the BLAS kernel."""
     return "blas.dense_t_dense" if transpose_a else "blas.dense_dense"
 
 

@@ -31,7 +31,7 @@ from workbench.ops.products.methods import ENGINES, METHODS, RESULTS, SPARSE, Me
 
 
 class NoRuleError(OpError, LookupError):
-    """No rule computes this product; the message lists what there is for the operand's format."""
+    """No rule computes this product; the message lists the rules for the operand's format."""
 
 
 by_format = {
@@ -52,7 +52,7 @@ REFUSAL = Rule(
 
 
 def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") -> Method:
-    """The method for X in format `x` and a dense Y; `NoRuleError` when there is none, with those there are."""
+    """Return the method for X in format `x` and a dense Y. Raises NoRuleError, which lists the existing ones."""
     method = by_format.get((x, transposed, result, engine))
     if method is None:
         what = "X.T @ G" if transposed else "X @ W"
@@ -65,7 +65,7 @@ def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") 
 
 
 def default_engine(x: str) -> str:
-    """The engine that computes with the format's own kernels: dense for dense, ours for the others."""
+    """Return the engine of the format's own kernels: "dense" for dense, "ours" for the others."""
     return "dense" if x == "dense" else "ours"
 
 
@@ -79,7 +79,7 @@ def multiply(
     plan: BatchPlan | None = None,
     engine: str | None = None,
 ) -> Any:
-    """X @ Y or X.T @ Y for a dense Y, by `rule`: what `dot` does, into `out` where given; shapes and types must fit."""
+    """Compute X @ Y or X.T @ Y for a dense Y, by `rule`; into `out` if given. Shapes and dtypes must fit."""
     format, x = formats.enter(x)
     kind = format.name
     chosen = rule(kind, transposed, result, engine or default_engine(kind))
@@ -88,9 +88,9 @@ def multiply(
 
 @dataclass(frozen=True, eq=False)
 class Unsummed:
-    """A gradient X.T @ slope of `shape` [D, N] that is left as its factors, to be summed while it is applied.
+    """A factored gradient: X.T @ slope of `shape` [D, N], kept as its factors and summed while it is applied.
 
-    `x` is csr or coo [R, D] and `plan` its batch plan, `slope` [R, N].
+    `x` is csr or coo [R, D], `plan` its batch plan and `slope` [R, N] the gradient of the scores.
     """
 
     x: Any
@@ -100,11 +100,11 @@ class Unsummed:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values."""
+        """dtype of the values."""
         return self.slope.dtype
 
     def check(self) -> None:
-        """Refuse parts that do not belong together (`OpError`). O(1)."""
+        """Raise OpError if the parts do not fit together. O(1)."""
         rows, columns = self.plan.shape
         expected, actual = (rows, *self.shape[1:]), self.slope.shape
         if self.shape[0] != columns or expected != actual or self.x.data.shape != self.plan.rows.shape:
@@ -115,7 +115,7 @@ class Unsummed:
             )
 
     def compute(self) -> formats.RowSparse:
-        """The gradient summed: the rows that x touches."""
+        """Multiply out: return the gradient as a RowSparse of the active columns."""
         return rule(formats.format_of(self.x), True, "row_sparse")(self.x, self.slope, plan=self.plan)
 
 
@@ -137,6 +137,7 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _check_params(params: Mapping[str, Any]) -> None:
+    """Raise OpError for an unknown engine or result format."""
     if params["engine"] not in ENGINES:
         raise OpError(f"There is no engine {params['engine']!r}; the engines are {', '.join(ENGINES)}.")
     if params["result"] not in (None, *RESULTS):
@@ -144,7 +145,7 @@ def _check_params(params: Mapping[str, Any]) -> None:
 
 
 def float_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """The type that all inputs have, float32 or float64 (`OpError`)."""
+    """Return the dtype of all inputs. Raises OpError unless it is float32 or float64."""
     if len(set(dtypes)) > 1 or dtypes[0] not in (np.float32, np.float64):
         types = " and ".join(map(str, dtypes))
         raise OpError(f"Products take float32 or float64, the same for all; {types} came. Convert with cast.")
@@ -152,20 +153,22 @@ def float_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dty
 
 
 def _dense(x, y, out=None, **params):
-    """The meaning, on NumPy arrays."""
+    """Compute the product of NumPy arrays."""
     left = x.T if params["transpose_a"] else x
     return np.matmul(left, y.T if params["transpose_b"] else y, out=out)
 
 
 def factors(head, x, y, transpose_a: bool, transpose_b: bool) -> tuple[tuple, tuple]:
-    """The gradients of op(x) @ op(y) towards x and y as products: (left, right, transpose_a, transpose_b) of each."""
+    """Return the gradients of op(x) @ op(y) towards x and y as products: (left, right, transpose_a, transpose_b) of
+    each.
+    """
     towards_x = (y, head, transpose_b, True) if transpose_a else (head, y, False, not transpose_b)
     towards_y = (head, x, True, transpose_a) if transpose_b else (x, head, not transpose_a, False)
     return towards_x, towards_y
 
 
 def _gradient(head, output, inputs, params):
-    """Towards a csr, csc or coo matrix the gradient has the matrix's own pattern; of a symbol y its format is read."""
+    """Return the gradients; towards a csr, csc or coo matrix at its stored positions only."""
     x, y = inputs
     of_x, of_y = factors(head, x, y, bool(params["transpose_a"]), bool(params["transpose_b"]))
     sampled = get("sampled_dot")

@@ -1,6 +1,6 @@
-"""`sampled_dot`: a product of two matrices at the places where a pattern has entries, and nowhere else.
+"""`sampled_dot`: a product of two matrices at the stored positions of a pattern only.
 
-It is the gradient of `dot` towards a sparse operand: as large as that operand, and in its format.
+It is the gradient of `dot` with respect to a sparse operand: as large as that operand, and in its format.
 
 >>> import numpy as np
 >>> from workbench import formats, ops
@@ -28,7 +28,7 @@ from workbench.ops.products.product import dot, factors, float_dtype
 
 
 def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarray:
-    """Values of op(a) @ op(b) at the entries of a CSR pattern."""
+    """Return the values of op(a) @ op(b) at the entries of a CSR pattern."""
     sparse = [formats.format_of(operand) in SPARSE for operand in (a, b)]
     if all(sparse):
         product = dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -48,7 +48,7 @@ def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarra
 
 
 def _at_csr_of_csr(indptr, indices, a: Any, b: np.ndarray) -> np.ndarray:
-    """Values of a @ b.T at the entries of a CSR pattern, a in csr."""
+    """Return the values of a @ b.T at the entries of a CSR pattern, a in csr."""
     if a.indptr.dtype != indptr.dtype:
         indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
         a = compressed.assemble("csr", a.indptr.astype(np.int64), a.indices.astype(np.int64), a.data, a.shape)
@@ -58,12 +58,12 @@ def _at_csr_of_csr(indptr, indices, a: Any, b: np.ndarray) -> np.ndarray:
 
 
 def _rows_of(x: Any, transposed: bool) -> Block:
-    """The rows of a sparse matrix, or of its transpose, that have entries, each made whole."""
+    """Return the nonempty rows of a sparse matrix, or of its transpose, as a dense Block."""
     return block_of(formats.to_format(as_csr(x, transposed), "row_sparse"), False)
 
 
 def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
-    """Compute what sddmm does, where rows of either side are not stored and give zeros."""
+    """Compute the sampled product of two blocks; rows that either lacks give zeros."""
     row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     everything = np.ones(indices.size, bool)
     row, in_left = (row, everything) if left.rows is None else places(row, left.rows)
@@ -78,7 +78,7 @@ def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
 
 
 def _look_up(indptr, indices, product: Any) -> np.ndarray:
-    """Values of a csr matrix, sorted, at the entries of a pattern."""
+    """Return the values of a sorted csr matrix at the entries of a pattern."""
     check_countable(product.shape)
     width = product.shape[1]
     keys = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * width + indices
@@ -90,7 +90,7 @@ def _look_up(indptr, indices, product: Any) -> np.ndarray:
 
 
 def _with_matrices(call):
-    """The call with vectors a and b made columns."""
+    """Wrap a call so that vectors a and b become columns."""
 
     def wrapped(pattern, a, b, *, out=None, transpose_a=False, transpose_b=False):
         return call(pattern, as_matrix(a), as_matrix(b), bool(transpose_a), bool(transpose_b))
@@ -99,6 +99,7 @@ def _with_matrices(call):
 
 
 def _csr(pattern, a, b, transpose_a, transpose_b):
+    """Compute the sampled product at a csr pattern."""
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
     data = _at_csr(indptr, indices, pattern.shape, a, b, transpose_a, transpose_b)
@@ -106,7 +107,7 @@ def _csr(pattern, a, b, transpose_a, transpose_b):
 
 
 def _csc(pattern, a, b, transpose_a, transpose_b):
-    """CSC is the CSR form of the transpose, and the transpose of a product the product of the transposes."""
+    """Compute it at a csc pattern, as the CSR form of the transpose."""
     pattern = stored.canonical(pattern)
     indptr, indices = pattern.indptr, pattern.indices
     data = _at_csr(indptr, indices, pattern.shape[::-1], b, a, not transpose_b, not transpose_a)
@@ -114,6 +115,7 @@ def _csc(pattern, a, b, transpose_a, transpose_b):
 
 
 def _coo(pattern, a, b, transpose_a, transpose_b):
+    """Compute it at a coo pattern."""
     pattern = stored.canonical(pattern)
     row, col = pattern.coords
     indptr = np.searchsorted(row, np.arange(pattern.shape[0] + 1)).astype(col.dtype)
@@ -125,7 +127,7 @@ OURS = {"engine": "ours"}
 
 
 def _whole(method):
-    """A rule of `dot` under a pattern that is no pattern: the whole product."""
+    """Return the rule of `dot` for a dense pattern, at which the product is computed everywhere."""
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
@@ -160,6 +162,7 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _gradient(head, output, inputs, params):
+    """Return the gradients of both factors."""
     pattern, a, b = inputs
     of_a, of_b = factors(
         ops.at_places_of(head, pattern), a, b, bool(params["transpose_a"]), bool(params["transpose_b"])
@@ -168,6 +171,7 @@ def _gradient(head, output, inputs, params):
 
 
 def _dense(pattern, a, b, out=None, transpose_a=False, transpose_b=False):
+    """Compute the product of NumPy arrays."""
     a, b = as_matrix(a), as_matrix(b)
     return np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out)
 
