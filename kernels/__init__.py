@@ -1,4 +1,4 @@
-"""Sparse products, gradients, lazy updates and conversions: arrays in, arrays out. Numba on the CPU, CuPy on the GPU.
+"""Sparse products, gradients, lazy updates and conversions on plain arrays. Numba on the CPU, CuPy on the GPU.
 
 >>> import numpy as np, kernels
 >>> indptr, indices = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32)

@@ -1,13 +1,15 @@
 """Dense products by the BLAS that NumPy is linked with, on all of its threads or on one.
 
-OpenBLAS cuts a product into parts for all its threads and waits for the last of them, so a product beside a program
-that holds a core takes as long as that program lets it. Here each product is on the side that was faster for such
-products, and yields to other programs, as calls of our own kernels do (`kernels.choice`, `kernels.choosing`).
+OpenBLAS divides a product among all its threads and waits for the last one, so that beside a busy program it takes as
+long as that program lets it. Here each product runs on the thread count that was faster for such products, and yields
+to
+other programs as this package's own parallel calls do (`kernels.choice`, `kernels.choosing`).
 
-OpenBLAS adds up the terms of a sum in another order on another number of threads for about two in five shapes. Results
-must not depend on what other programs do: before products of a shape run on one thread, a product of random numbers of
-that shape is computed on one thread and on all. If its bits differ, all products of the shape are left to NumPy.
-Large products and other libraries are left as they are, too.
+For about two in five shapes OpenBLAS adds terms in another order on another number of threads. Results must not depend
+on other programs: before products of a shape run on one thread, a product of random numbers of that shape is computed
+on
+one thread and on all; if its bits differ, all products of the shape are left to NumPy. Large products and other
+libraries are left to NumPy, too.
 """
 
 import functools
@@ -40,7 +42,7 @@ _bits: dict[tuple[tuple[int, int], int, bool, str, int], bool] = {}
 
 @functools.cache
 def library() -> Any:
-    """The controller of NumPy's OpenBLAS; None if NumPy has another BLAS."""
+    """Return the threadpoolctl controller of NumPy's OpenBLAS; None if NumPy has another BLAS."""
     found = [one for one in threadpoolctl.ThreadpoolController().lib_controllers if one.internal_api == "openblas"]
     of_numpy = [one for one in found if "numpy" in one.filepath]
     if not of_numpy and len(found) != 1:
@@ -49,9 +51,9 @@ def library() -> Any:
 
 
 def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """`numpy.matmul` of two matrices, on as many threads of BLAS as such products were fastest on lately.
+    """Compute `numpy.matmul` of two matrices on one or all BLAS threads, whichever was faster lately.
 
-    Bits are those of all threads in any case. Products of several Python threads take turns.
+    The bits are those of all threads. Products of several Python threads run one after the other.
     """
     with _turn:
         if not (work := _work(left, right)):
@@ -73,7 +75,7 @@ def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -
 
 
 def _work(left: np.ndarray, right: np.ndarray) -> int:
-    """Work of a product in the measure of `threads.is_serial`; 0 of one that is left to NumPy."""
+    """Return the work of a product in multiply-adds, as `threads.is_serial` counts it; 0 if it is left to NumPy."""
     if threads.this_thread.is_serial is not None or left.ndim != 2 or right.ndim != 2 or left.size > MOST_ELEMENTS:
         return 0
     work = left.size * right.shape[1] // WORK
@@ -84,8 +86,11 @@ def _work(left: np.ndarray, right: np.ndarray) -> int:
 
 
 def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: str, count: int) -> bool:
-    """Whether products of such matrices have the same bits on one thread of BLAS and on its `count`, found once by
-    trying; the caller has its turn."""
+    """Return whether products of such matrices have the same bits on one BLAS thread and on `count`; tested once per
+    shape.
+
+    The caller must hold the lock.
+    """
     key = shape, width, in_c_order, dtype, count
     if key not in _bits:
         random = np.random.default_rng(0)
@@ -97,7 +102,7 @@ def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: 
 
 
 def _alone(openblas: Any, left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """The product on one thread; the caller has its turn."""
+    """Compute the product on one thread; the caller must hold the lock."""
     count = openblas.get_num_threads()
     openblas.set_num_threads(1)
     try:

@@ -31,12 +31,12 @@ class BoundsError(IndexError):
 
 
 def is_on() -> bool:
-    """Whether code is compiled with checks."""
+    """Return whether code is compiled with bounds checks."""
     return _is_on
 
 
 def switch_on() -> None:
-    """Compile all code with checks (`RuntimeError` where there is code without already)."""
+    """Compile all following code with bounds checks. Raises RuntimeError if code was compiled without them already."""
     global _is_on
     if _is_on:
         return
@@ -53,7 +53,7 @@ def switch_on() -> None:
 
 
 def enrol(function: Any, options: dict[str, object]) -> None:
-    """Let a function of these options be compiled with checks where they are on, or once they are switched on."""
+    """Compile a function with bounds checks if they are on, or as soon as they are switched on."""
     if _is_on:
         options["boundscheck"] = function.targetoptions["boundscheck"] = True
     else:
@@ -62,16 +62,18 @@ def enrol(function: Any, options: dict[str, object]) -> None:
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
 def _note(place: int, length: int, what: bytes) -> None:
+    """Record the first invalid access: called by compiled code with index, length and description."""
     if len(_noted) < 2:
         _noted.append(f"{_readable(what.decode())} at {place}, where there are {length}.")
 
 
 def _readable(what: str) -> str:
-    """Text with the names in it that compilers have mangled written out: `_ZN3one3two` as one.two."""
+    """Return text with mangled names demangled: `_ZN3one3two` as one.two."""
     return re.sub(r"_ZN\w+", lambda match: ".".join(_names(match.group()[3:])), what)
 
 
 def _names(mangled: str) -> list[str]:
+    """Return the parts of a mangled name."""
     names = []
     while match := re.match(r"(\d+)", mangled):
         start = match.end()
@@ -81,14 +83,16 @@ def _names(mangled: str) -> list[str]:
 
 
 def take() -> str:
-    """Description of the first wrong access since the last call of this, or ""."""
+    """Return the description of the first invalid access since the last call, or "", and clear it."""
     first = _noted[0] if _noted else ""
     _noted.clear()
     return first
 
 
 def watched(function: Callable, name: str) -> Callable:
-    """`function` that raises `BoundsError` where compiled code noted a wrong access; itself without checks."""
+    """Wrap `function` so that it raises BoundsError if compiled code recorded an invalid access; unchanged without
+    checks.
+    """
     if not _is_on:
         return function
 
@@ -110,12 +114,14 @@ def watched(function: Callable, name: str) -> Callable:
 
 
 def require_one(context: Any, builder: Any, place: Any, length: Any, axis: object = None) -> None:
-    """Write the check that an index is in range, in the place of Numba's own."""
+    """Emit the check that an index is in range, in place of Numba's own."""
     require(context, builder, place, place.type(1), length, f"{builder.function.name}: an element")
 
 
 def require(context: Any, builder: Any, place: Any, count: Any, length: Any, what: str) -> None:
-    """Write the check that `count` things from `place` on are within `length`; a wrong one is noted, and code left."""
+    """Emit the check that `count` elements from `place` on are within `length`; an invalid access is recorded and
+    code left.
+    """
     end = builder.add(place, count)
     wrong = builder.or_(builder.icmp_signed("<", place, place.type(0)), builder.icmp_signed(">", end, length))
     with of_numba.cgutils.if_unlikely(builder, wrong):

@@ -1,20 +1,22 @@
-"""The choice of one thread or all of them for a call, from what calls take: figures alone, the clock is read elsewhere.
+"""Choice of serial or parallel execution from measured call times. No clock is read here.
 
-A parallel call pays for entering its region: little where the threads are awake, for they wait so for some time after a
-region, and fifty times as much where they sleep and each has to be woken. So a call whose work is worth an entry awake
-finds the threads asleep first, and stays on one thread; what it would have gained is put by. Calls that follow each
-other closely save up so, and once they have the price of waking, the threads are woken and stay awake. A call that
-gains more than waking costs pays for it at once. It is the rule of who rents skis until he has paid their price: what
-is spent in vain is at most what was spent before, and calls with pauses between them never wake a thread.
+A parallel call pays for entering its region: little while the threads are awake, which they stay for some time after a
+region, and fifty times as much if they sleep and have to be woken. A call whose work is worth an entry with awake
+threads finds them asleep at first and stays on one thread; the time that it would have gained is credited. Calls in
+close
+succession accumulate credit, and once it covers the cost of waking, the threads are woken and stay awake. A call that
+gains more than waking costs pays for it at once. This is the ski rental rule: at most as much is wasted as was spent
+before, and calls with pauses in between never wake a thread.
 
-Where another program holds a core, no thread is ever awake there: every region takes as long as waking one. So when
-threads have been woken, and every `SECONDS_ASK` after, an empty region is timed first; where it is slow, calls stay on
-one thread until they have saved up many times the price.
+If another program occupies a core, threads are never awake there: every region costs as much as waking. So after
+threads were woken, and every `SECONDS_ASK` thereafter, an empty region is timed first; if it is slow, calls stay on one
+thread until they have accumulated many times the cost.
 
-What calls of about the same work take is reckoned at first, and then measured, on one thread and on all. Calls are on
-the side that was measured to be faster. The other is tried again from time to time, by a few calls in a row, for what
-disturbed it may have passed: the longer it was found slower, the more seldom, and soon where calls take longer than
-they did.
+Times of calls of about equal work are estimated first and then measured, serial and parallel; calls use the side that
+is
+faster. The other side is tried again occasionally by a few calls, since a disturbance may have passed: the longer it
+was
+found slower the more rarely, and soon if calls take longer than before.
 
 >>> costs = Costs(seconds_awake=2e-6, seconds_asleep=50e-6, seconds_stay=40e-6, seconds_work=1e-10)
 >>> team = Team()
@@ -68,8 +70,10 @@ many seconds: timing takes as long as a tenth of the shortest."""
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a machine, in seconds: to enter a region of so many threads that are awake, to enter one of sleeping
-    threads; how long threads stay awake after a region; and a multiply-add of vector code on one thread."""
+    """Costs of a machine in seconds: entering a region with awake threads, with sleeping threads; how long threads stay
+    awake
+    after a region; one multiply-add of vector code on one thread.
+    """
 
     seconds_awake: float
     seconds_asleep: float
@@ -78,15 +82,17 @@ class Costs:
 
 
 def gain(seconds: float, threads: int, costs: Costs) -> float:
-    """Seconds that a call of so many on one thread gains in a region of `threads` that are awake; negative: loses."""
+    """Return the seconds that a call of `seconds` on one thread gains on `threads` awake threads; negative if it
+    loses.
+    """
     return seconds * (1 - 1 / threads - UNEVEN) - costs.seconds_awake
 
 
 class Pace:
-    """Times of calls of about the same work on either side, which of them they are on, and when the other is tried.
+    """Serial and parallel times of calls of about equal work, the side that calls are on, and when the other is tried.
 
-    `seconds` are reckoned from those on one thread until they are measured; `tried` is the side at trial, or None.
-    `is_paid` says that waking the threads is paid for by a trial; `rests` counts calls that are not to be timed.
+    `seconds` are estimated from those on one thread until they are measured; `tried` is the side on trial, or None.
+    `is_paid` states that waking the threads is covered by a trial; `rests` counts calls that need not be timed.
     """
 
     __slots__ = (
@@ -109,7 +115,7 @@ class Pace:
 
     @property
     def gained(self) -> float:
-        """Seconds that a call gains by more threads that are awake."""
+        """Seconds that a call gains on awake threads."""
         return self.seconds[ALONE] - self.seconds[SHARED]
 
     @property
@@ -118,7 +124,7 @@ class Pace:
         return self.seconds[ALONE] * (1 if self._calls[ALONE] else 2)
 
     def wanted(self, follows: bool) -> int:
-        """The side that the next call is to be on, which `follows` closely on another or comes after a pause."""
+        """Return the side (serial or parallel) of the next call; `follows` states that it closely follows another."""
         if self.tried is None:
             if self._left > 0 or not follows or not self._may_gain():
                 return self.side
@@ -130,13 +136,15 @@ class Pace:
         return self.tried
 
     def lapse(self) -> None:
-        """Give a trial up, for threads sleep or have no cores of their own; the next one comes after twice the time."""
+        """Cancel a trial because threads sleep or have no cores of their own; the next one comes after twice the
+        time.
+        """
         self.tried, self.is_paid = None, False
         self._patience = min(2 * self._patience, MOST_PATIENCE)
         self._wait()
 
     def took(self, side: int, seconds: float) -> None:
-        """Learn what a call on that side took."""
+        """Record the duration of a call on a side."""
         if side == SHARED and self.tried is None:
             self.is_paid = False
         if side != self._before:
@@ -156,8 +164,11 @@ class Pace:
             self._pass(seconds)
 
     def _learn(self, side: int, taken: float) -> None:
-        """The fastest of the first calls; then a quarter of the way to each, but no further than from half to 1.25
-        times what is known, for another program may have held the core."""
+        """Update the estimate: the minimum of the first calls; then a quarter of the way to each new time.
+
+        The step is limited to between half and 1.25 times the estimate, since another program may have occupied the
+        core.
+        """
         known, count = self.seconds[side], self._calls[side]
         if count == TRIAL:
             self.seconds[side] = known + (min(max(taken, known / 2), 1.25 * known) - known) / 4
@@ -169,7 +180,7 @@ class Pace:
             self.seconds[SHARED] = known - gain(known, self._threads, self._costs)
 
     def _pass(self, seconds: float) -> None:
-        """Let time pass until the other side is tried: none where calls take longer than they did."""
+        """Advance the time until the other side is tried; at once if calls take longer than before."""
         known = self.seconds[self.side]
         if known > DEPARTS * self._settled:
             self._settle(PATIENCE)
@@ -179,28 +190,33 @@ class Pace:
         self.rests = UNTIMED if is_idle and (self._left > 0 or not self._may_gain()) else 0
 
     def _faster(self) -> int:
+        """Return the faster side."""
         margin = MARGIN * self.seconds[ALONE]
         return SHARED if self.gained > SECONDS_CHOICE + (margin if self.side == ALONE else -margin) else ALONE
 
     def _may_gain(self) -> bool:
-        """Whether the other side could be faster, if threads shared the work without any loss."""
+        """Return whether the other side could be faster if threads shared the work without loss."""
         most = self.seconds[ALONE] * (1 - 1 / self._threads)
         return self.side == SHARED or most > SECONDS_CHOICE + self._costs.seconds_awake
 
     def _settle(self, patience: int) -> None:
-        """Be content with the side for that time."""
+        """Keep the current side for `patience` trials' time."""
         self._patience, self._settled = patience, self.seconds[self.side]
         self._wait()
 
     def _wait(self) -> None:
+        """Double the time until the next trial, up to a limit."""
         other = self.seconds[1 - self.side]
         self._left = self._patience * (self._costs.seconds_asleep + (1 + TRIAL) * other)
 
 
 class Team:
-    """The threads as the calls of one thread know them: until when they are awake, when the last call that was worth a
-    region ends, what such calls have saved up, when the threads were last asked for, and what a slow answer costs, in
-    prices of waking them. Times are of one clock."""
+    """State of the threads as seen by the calls of one thread: until when they are awake, when the last call worth a
+    region
+    ended, the credit accumulated, when threads were last tested, and the cost of a slow test in multiples of waking.
+    Times
+    are of one clock.
+    """
 
     __slots__ = ("asked", "awake_until", "debt", "ends", "saved")
 
@@ -211,11 +227,11 @@ class Team:
         self.debt = 1
 
     def follows(self, now: float, costs: Costs) -> bool:
-        """Whether a call that is made `now` follows closely on another."""
+        """Return whether a call at time `now` closely follows another."""
         return now < max(self.awake_until, self.ends + costs.seconds_stay)
 
     def shares(self, now: float, gained: float, costs: Costs) -> bool:
-        """Whether a call that gains so much by threads that are awake is worth a region `now`."""
+        """Return whether a call at time `now` that gains `gained` seconds on awake threads should be parallel."""
         if now < self.awake_until:
             return True
         is_next = now < self.ends + costs.seconds_stay or self.saved < 0
@@ -223,18 +239,20 @@ class Team:
         return self.saved >= costs.seconds_asleep
 
     def ended(self, now: float, side: int, costs: Costs) -> None:
-        """Note that a call on that side ends `now`."""
+        """Record that a call on a side ends at time `now`."""
         self.ends = now
         if side == SHARED:
             self.awake_until, self.saved = now + costs.seconds_stay, 0.0
 
     def asks(self, now: float, gained: float, costs: Costs) -> bool:
-        """Whether a call that was given all threads finds out first if they have cores of their own: what it may lose
-        is more than what it gains, and it is a while since the last time, or they had none then."""
+        """Return whether a parallel call should first test if threads have cores of their own.
+
+        That is so if it may lose more than it gains, and the last test was long ago or failed.
+        """
         return (now - self.asked > SECONDS_ASK or self.debt > 1) and gained < LARGE * costs.seconds_asleep
 
     def answered(self, now: float, are_free: bool, costs: Costs) -> None:
-        """Note what came of it: where threads have no cores of their own, calls are in debt."""
+        """Record the result of the test; without free cores calls are in debt."""
         self.asked = now
         if are_free:
             self.debt = 1

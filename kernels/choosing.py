@@ -1,4 +1,4 @@
-"""The choices that a thread makes of one thread or all for its calls, by the clock: `kernels.choice` says how.
+"""Choice of serial or parallel execution per thread, by the clock; `kernels.choice` has the rules.
 
 >>> yielding = Yielding()
 >>> yielding.shared(1.0, 40e-6, 60e-6), yielding.may_share(1.0)
@@ -49,7 +49,9 @@ SECONDS_SHARED, MOST_SHARED = 0.1, 3.2
 
 
 class Yielding:
-    """The balance of sharing, and until when calls yield. Times are of one clock."""
+    """Balance of gains and losses of parallel calls, and until when calls yield to other programs. Times are of one
+    clock.
+    """
 
     __slots__ = ("_seconds", "_until", "lost")
 
@@ -58,11 +60,11 @@ class Yielding:
         self.lost, self._seconds, self._until = 0.0, SECONDS_YIELD, float("-inf")
 
     def may_share(self, now: float) -> bool:
-        """Whether a call that is made `now` may have all threads."""
+        """Return whether a call at time `now` may be parallel."""
         return now >= self._until
 
     def shared(self, now: float, taken: float, alone: float) -> None:
-        """Learn that a call on all threads, which ends `now`, has taken so many seconds, and takes `alone` on one."""
+        """Record a parallel call that ends at `now`: its duration `taken`, and the duration `alone` on one thread."""
         self.lost = max(self.lost + taken - alone, -CREDIT)
         if self.lost <= max(MOST_LOST, alone):
             return
@@ -72,7 +74,7 @@ class Yielding:
 
 
 class Series:
-    """Long calls of steps of about the same work: seconds of a step on one thread and on all, and what comes next."""
+    """Long calls made of steps of about equal work: seconds per step serial and parallel, and what to run next."""
 
     __slots__ = ("_left", "_measured", "_shared_most", "seconds", "yielding")
 
@@ -84,14 +86,14 @@ class Series:
         self._left = self._shared_most = SECONDS_SHARED
 
     def following(self, now: float) -> tuple[int, int]:
-        """(Side, steps) of the piece that is run `now`."""
+        """Return the side and number of steps of the piece to run at time `now`."""
         is_known = self._measured[ALONE] >= TRIAL
         if is_known and self._left > 0 and self.yielding.may_share(now):
             return SHARED, self._steps(SHARED, SECONDS_PIECE)
         return ALONE, self._steps(ALONE, SECONDS_PIECE if is_known and self._left > 0 else SECONDS_MEASURE)
 
     def took(self, now: float, side: int, steps: int, seconds: float) -> None:
-        """Learn that a piece of so many steps, which ends `now`, has taken so many seconds."""
+        """Record the duration of a piece of `steps` steps that ends at time `now`."""
         self._learn(side, seconds / steps)
         if side == SHARED:
             self._left -= seconds
@@ -101,11 +103,13 @@ class Series:
             self._left = self._shared_most
 
     def _steps(self, side: int, seconds: float) -> int:
-        """Steps of a piece that takes so long on that side."""
+        """Return the number of steps that take `seconds` on a side."""
         return max(int(seconds / self.seconds[side]), 1)
 
     def _learn(self, side: int, seconds: float) -> None:
-        """The fastest of the first pieces; then a fourth of the way to each, as `kernels.choice.Pace` learns."""
+        """Update the estimate: the minimum of the first pieces; then a quarter of the way to each, as
+        `kernels.choice.Pace`.
+        """
         known, count = self.seconds[side], self._measured[side]
         if count < TRIAL:
             self.seconds[side] = min(seconds, known)
@@ -122,14 +126,14 @@ Call = tuple[Hashable, int]
 
 
 def _key(call: Call, count: int) -> tuple[Hashable, int, int, int]:
-    """Key of calls that are taken to be alike: what makes them, threads, and work to a fourth."""
+    """Return the key under which calls count as alike: their maker, threads, and work rounded to a quarter."""
     maker, work = call
     bits = work.bit_length()
     return maker, count, bits, work >> max(bits - 3, 0)
 
 
 class Choices:
-    """The choices of one thread: what calls were measured to take, by their work, and whether threads are awake."""
+    """Choices of one thread: measured times of calls by work, and the state of the other threads."""
 
     def __init__(self) -> None:
         self.team, self.yielding = Team(), Yielding()
@@ -142,7 +146,7 @@ class Choices:
         self._call: tuple[Pace, int, float, Costs | None]
 
     def rests(self, call: Call) -> bool:
-        """Whether such a call was found a few calls ago to be best on one thread, so that it is not asked."""
+        """Return whether such a call was recently found best on one thread, so that no choice is needed."""
         pace = self._of_calls.get(call)
         if pace is None or not pace.rests:
             return False
@@ -150,8 +154,9 @@ class Choices:
         return True
 
     def begin(self, call: Call, count: int, costs: Costs) -> int:
-        """1 or `count` threads, which are awake then, for a call that is now made, by what such calls took; `ended` is
-        to follow."""
+        """Return 1 or `count` threads (then awake) for a call that starts now, from measured times. Call `ended`
+        afterwards.
+        """
         pace = self._of_calls.get(call) if count == self._count else None
         if pace is None:
             pace = self._known(call, count, costs)
@@ -164,8 +169,10 @@ class Choices:
         return count if side == SHARED else 1
 
     def begin_elsewhere(self, call: Call, count: int, costs: Costs) -> int:
-        """1 or `count` threads of another library, which wakes them itself, for a call of it that is now made, by what
-        such calls took; `ended` is to follow."""
+        """Return 1 or `count` threads of another library, which wakes them itself, for a call that starts now. Call
+        `ended`
+        afterwards.
+        """
         pace = self._known(call, count, costs)
         now = perf_counter()
         side = SHARED if pace.wanted(follows=True) == SHARED and self._may_share(pace, now) else ALONE
@@ -173,7 +180,7 @@ class Choices:
         return count if side == SHARED else 1
 
     def _may_share(self, pace: Pace, now: float) -> bool:
-        """Whether a call of that pace need not yield to other programs; if it must, its trial is given up."""
+        """Return whether a call of that pace need not yield to other programs; if it must, its trial is cancelled."""
         if self.yielding.may_share(now):
             return True
         if pace.is_paid:
@@ -181,7 +188,7 @@ class Choices:
         return False
 
     def _shares(self, pace: Pace, now: float, count: int, costs: Costs) -> bool:
-        """Whether a call of that pace gets its threads, which are awake then; a trial pays a price of debts instead."""
+        """Return whether a call of that pace is parallel, its threads awake then; a trial pays for waking."""
         team = self.team
         if pace.is_paid and team.saved < 0:
             team.saved += costs.seconds_asleep
@@ -198,7 +205,7 @@ class Choices:
         return False
 
     def ended(self) -> None:
-        """Learn what the call took that ends now."""
+        """Record the duration of the call that just finished."""
         (pace, side, start, costs), now = self._call, perf_counter()
         if side == SHARED:
             self.yielding.shared(now, now - start, pace.most_alone)
@@ -207,7 +214,9 @@ class Choices:
             self.team.ended(now, side, costs)
 
     def once(self, work: int, count: int, costs: Costs) -> int:
-        """1 or `count` threads for a call of which nobody tells when it ends: by what is reckoned from its work."""
+        """Choose serial or parallel execution from the estimated work if the call cannot be timed: return 1 or
+        `count`.
+        """
         now, team = perf_counter(), self.team
         seconds = work * costs.seconds_work
         gained = gain(seconds, count, costs)
@@ -219,14 +228,14 @@ class Choices:
         return count if is_shared else 1
 
     def series_of(self, call: Call, count: int) -> Series:
-        """Measurements of long calls whose steps are such calls."""
+        """Return the measurements of long calls whose steps are such calls."""
         key = _key(call, count)
         if key not in self.series:
             self.series[key] = Series()
         return self.series[key]
 
     def _known(self, call: Call, count: int, costs: Costs) -> Pace:
-        """Pace of such calls, of about that work."""
+        """Return the Pace of calls of about this work, created if there is none."""
         if count != self._count or len(self._of_calls) >= MOST_KEPT:
             self._of_calls.clear()
             self._count = count
@@ -238,7 +247,7 @@ class Choices:
         return pace
 
     def _wake(self, now: float, gained: float, count: int, costs: Costs) -> None:
-        """Wake the threads where they sleep, and ask now and then whether they have cores of their own."""
+        """Wake the threads if they sleep, and test occasionally whether they have cores of their own."""
         team = self.team
         if team.asks(now, gained, costs):
             are_free = entry_costs.seconds_awake(count) < BUSY * costs.seconds_awake

@@ -1,4 +1,4 @@
-"""Arrays set to zero on all threads."""
+"""Setting arrays to zero, on several threads if that is faster."""
 
 import numpy as np
 from numba import prange
@@ -11,9 +11,10 @@ CLEARED = 4
 
 
 def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
-    """Set every element of a C-contiguous array to zero, on all threads where that pays.
+    """Set every element of a C-contiguous array to zero.
 
-    `bounds` int64 are elements where parts begin, and the end, where each part's thread is to have it in its cache.
+    `bounds` int64 are the first elements of the parts and the end, so that each part is then in the cache of its
+    thread.
     """
     if is_serial(out.size // CLEARED) and bounds is None:
         out[...] = 0

@@ -1,13 +1,15 @@
-"""Compiled code on disk: found by what it was compiled from, and safe for several processes at once.
+"""Cache of compiled code on disk: keyed by what it was compiled from, and safe for several processes at once.
 
-Numba tells versions of a function apart by the time of its own file, so a change in a file that it takes compiled
-functions or numbers from goes unseen. Here the name of a cached file has a digest of the function's byte code, of its
-options, and of all that both refer to: compiled functions, with what these refer to, numbers, and whole files where an
-intrinsic or an overload stands for code. Checkouts of the same code share a folder that NUMBA_CACHE_DIR names.
+Numba keys the cache of a function by the time stamp of its own file, so that changes in files that it takes compiled
+functions or constants from go unnoticed. Here the name of a cached file contains a digest of the function's byte code,
+its
+options, and all that both refer to: compiled functions recursively, constants, and whole files for intrinsics and
+overloads. Checkouts of the same code share the folder that NUMBA_CACHE_DIR names.
 
 Numba 0.68 writes a function's index first, then the file of the new version under the index's next number, without a
-lock. Of two processes that save two versions at one moment each may take that number: the index then has the code of
-one under the types of the other, and a later process runs it. With the lock here they take turns; a save takes some ms.
+lock. Two processes that save two versions at once may take the same number: the index then has the code of one under
+the
+types of the other, and a later process runs it. A lock here serialises them; saving takes some ms.
 """
 
 import fcntl
@@ -35,7 +37,7 @@ CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.ge
 
 
 class CodeCache(FileCache):
-    """Numba's own cache of a function's versions, by digest of the code; one process at a time uses the folder."""
+    """Numba's cache of a function's versions, keyed by a digest of the code; one process at a time uses the folder."""
 
     def __init__(self, function: Callable, options: dict[str, object] | None = None) -> None:
         digest = digest_of(function, options)
@@ -47,17 +49,18 @@ class CodeCache(FileCache):
         super().__init__(function, folder, f"{name}-{digest[:16]}.{python}", digest)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled version of a signature, or None."""
+        """Return the compiled version of a signature, or None."""
         with self._alone():
             return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the compiled version of a signature."""
+        """Store the compiled version of a signature."""
         with self._alone():
             super().save_overload(sig, data)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
+        """Hold the lock of the folder within the block."""
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / "numba.lock", "w") as lock:
@@ -66,14 +69,14 @@ class CodeCache(FileCache):
 
 
 class LateCache:
-    """A `CodeCache` that is made when it is first asked: the names that a function refers to are all defined then."""
+    """A `CodeCache` created on first access, when all names that the function refers to are defined."""
 
     def __init__(self, function: Callable, options: dict[str, object]) -> None:
         self.function, self.options = function, options
 
     @functools.cached_property
     def cache(self) -> CodeCache:
-        """The cache itself."""
+        """The cache."""
         return CodeCache(self.function, self.options)
 
     def __getattr__(self, name: str) -> Any:
@@ -81,7 +84,7 @@ class LateCache:
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """`numba.njit` with these options, for functions whose code is kept on disk; with checks where `bounds` is on."""
+    """Decorate with `numba.njit` and these options; code is cached on disk, and has bounds checks if `bounds` is on."""
 
     def decorate(function: Function) -> Function:
         dispatcher, own = numba.njit(**options)(function), dict(options)
@@ -97,14 +100,14 @@ _INLINED |= {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper"
 
 
 def folder_of(dispatcher: Any) -> Path:
-    """The folder that a compiled function's code is kept in."""
+    """Return the folder with the compiled code of a function."""
     return Path(CodeCache(dispatcher.py_func).cache_path)
 
 
 def inlined(function: Function) -> Function:
-    """Decorate what only compiled functions call: it becomes a part of each of them, and is kept with them alone.
+    """Decorate a function that only compiled functions call: it is inlined into each of them and cached with them.
 
-    It counts no references, which whoever calls the outermost function holds, and so makes no arrays but views.
+    It does not count references (callers of the outermost function hold them), so it may create views but no arrays.
     """
     own = dict(_INLINED)
     dispatcher = numba.njit(**own)(function)
@@ -113,9 +116,9 @@ def inlined(function: Function) -> Function:
 
 
 def digest_of(function: Callable, options: dict[str, object] | None = None) -> str:
-    """A digest of what a function's machine code is made from; `TypeError` where it refers to what has no text.
+    """Return a digest of everything that a function's machine code is made from, equal in every process and checkout.
 
-    It is the same in every process and checkout, and changes with any compiled function or number that is reached.
+    Raises TypeError if the function refers to an object without a digest.
     """
     parts: list[bytes] = [_text(sorted((options or {}).items(), key=str))]
     _add_function(function, parts, set())
@@ -123,6 +126,7 @@ def digest_of(function: Callable, options: dict[str, object] | None = None) -> s
 
 
 def _text(value: Any) -> bytes:
+    """Return a deterministic representation of a value."""
     if isinstance(value, set | frozenset):
         value = sorted(value, key=repr)
     if isinstance(value, list | tuple):
@@ -131,7 +135,9 @@ def _text(value: Any) -> bytes:
 
 
 def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
-    """Add what `function` is made of, once each: its code, then the globals and closed-over values that it names."""
+    """Append the code of `function` to `parts`, then the globals and closed-over values that it names; each function
+    once.
+    """
     if function in seen:
         return
     seen.add(function)
@@ -147,6 +153,7 @@ def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those nested in it."""
     yield code
     for value in code.co_consts:
         if isinstance(value, CodeType):
@@ -154,6 +161,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
+    """Append a value that compiled code refers to; `place` describes it for the TypeError."""
     if isinstance(value, Dispatcher):
         parts.append(_text(sorted(value.targetoptions.items(), key=str)))
         _add_function(value.py_func, parts, seen)
@@ -181,6 +189,7 @@ def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
 
 
 def _is_ours(module: str) -> bool:
+    """Return whether a module belongs to this package or its tests."""
     return module.partition(".")[0] in ("kernels", "tests")
 
 
@@ -189,7 +198,7 @@ _IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.M)
 
 @functools.cache
 def files_of(module: str) -> frozenset[str]:
-    """A module of this project and all that it imports of it, those that these import, and so on."""
+    """Return a module of this package and all modules of it that it imports, recursively."""
     modules: set[str] = set()
     waiting = [module]
     while waiting:
@@ -211,13 +220,13 @@ def _source_of(module: str) -> Path:
 
 
 def digest_of_files(module: str) -> str:
-    """A digest of the texts of `files_of` a module."""
+    """Return a digest of the source of `files_of` a module."""
     return hashlib.sha256(b"".join(map(_module, sorted(files_of(module))))).hexdigest()
 
 
 @functools.cache
 def _module(name: str) -> bytes:
-    """A file of this project by its text; a library by its name and version."""
+    """Return the digest of a module's source, or name and version of another library."""
     if _is_ours(name) and getattr(sys.modules.get(name), "__file__", None):
         return hashlib.sha256(_source_of(name).read_bytes()).digest()
     library = sys.modules.get(name.split(".")[0])

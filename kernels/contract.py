@@ -1,4 +1,4 @@
-"""The Kernel record, and the checks made when one is registered and when one is called.
+"""The Kernel record, and the validation of kernels when they are registered and of their operands when they are called.
 
 How to add a kernel. Write one file in the folder of its kind (`products`, `gradients`, `updates`, `rows`, `convert`,
 `losses`, `rivals`); `products/csr_dense.py` is the one to copy. In this order:
@@ -10,7 +10,8 @@ How to add a kernel. Write one file in the folder of its kind (`products`, `grad
 5. `cost`: flops and bytes as a formula of `Sizes`;
 6. `register(Kernel(...))`.
 
-The tests find it in the registry and run every twin on the same hostile inputs, built by its `arguments` from a `Case`.
+The tests find it in the registry and run every implementation on the same adversarial inputs, built by its `arguments`
+from a `Case`.
 """
 
 import functools
@@ -46,9 +47,10 @@ NO_LIMIT = 2**63 - 1
 
 @dataclass(frozen=True)
 class Content:
-    """Declared content of the operand at `place`, of that name: a `sign`, and where the limit is found.
+    """Declared contents of the operand at position `place`: a `sign` (see `SIGN`) and where its limit is found.
 
-    The limit is the length of `axis` of the operand `source`, or that operand itself where `axis` is None, and `more`.
+    The limit is the length of `axis` of the operand `source` (or the scalar `source` itself if `axis` is None) plus
+    `more`.
     """
 
     place: int
@@ -59,14 +61,14 @@ class Content:
     more: int
 
     def limit(self, args: Sequence[Any]) -> int:
-        """The limit in a call."""
+        """Return the limit for the operands of a call."""
         if self.source is None:
             return NO_LIMIT
         operand = args[self.source]
         return self.more + int(operand if self.axis is None else operand.shape[self.axis])
 
     def fault(self, args: Sequence[Any]) -> str:
-        """Describe what is wrong in a call; None where all is right."""
+        """Return what is wrong with the contents of the operand in a call; "" if they are valid."""
         array, limit = args[self.place], self.limit(args)
         if self.sign == "^":
             anywhere = self.source is None and array.size
@@ -82,7 +84,9 @@ class Content:
 
 
 def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, ...]:
-    """Declared contents of the operands (name, kind, axes, the end of its declaration), of those that have one."""
+    """Return the declared contents of operands given as (name, kind, axes, end of the declaration); those without
+    are skipped.
+    """
     names = [name for name, _, _, _ in operands]
     letters: dict[str, tuple[int, int, int]] = {}
     for place, (_, _, axes, _) in enumerate(operands):
@@ -103,9 +107,9 @@ def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, 
 
 
 def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
-    """A function that tells of a call what is wrong with what its operands hold.
+    """Return a function that validates the contents of the operands of a call and returns a message, "" if valid.
 
-    Row starts and the indices that they divide, where the first of each is declared so, are looked at by one call.
+    Row pointers and the indices that they divide are validated in one compiled call.
     """
     first = {content.sign: content for content in reversed(declared)}
     starts, indices = first.get("^"), first.get("<")
@@ -122,6 +126,7 @@ def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
 
 
 def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
+    """Return the first message of the declared contents; "" if all are valid."""
     for content in declared:
         if wrong := content.fault(args):
             return wrong
@@ -129,7 +134,7 @@ def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
 
 
 def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
-    """The first index out of range, in words."""
+    """Return the message for the first index outside [0, limit)."""
     at = int(np.argmax((indices < 0) | (indices >= limit)))
     allowed = "0 and more" if limit == NO_LIMIT else f"0 to {limit - 1}" if limit > 0 else "none, as there is no row"
     advice = "Count from 0, not from the end" if indices[at] < 0 else "Correct it, or give the other arrays more rows"
@@ -137,14 +142,14 @@ def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
 
 
 def order_fault(name: str, indices: np.ndarray) -> str:
-    """The first index that does not rise, in words."""
+    """Return the message for the first index that does not ascend."""
     at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
     pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
     return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
 
 
 def repeated_fault(name: str, indices: np.ndarray) -> str:
-    """An index that is there twice, in words; nothing where each is there once, in any order."""
+    """Return the message for an index that occurs twice; "" if there is none."""
     unique, counts = np.unique(indices, return_counts=True)
     if unique.size == indices.size:
         return ""
@@ -152,7 +157,7 @@ def repeated_fault(name: str, indices: np.ndarray) -> str:
 
 
 def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
-    """Describe what is wrong with row starts."""
+    """Return the message for invalid row pointers of a matrix with `entries` stored entries."""
     advice = "Build the matrix again from its parts"
     if not starts.size or starts[0] != 0 or starts[-1] != entries:
         ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"
@@ -171,10 +176,11 @@ def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
 def guarded(
     parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]], right: Callable[..., Any], otherwise: Callable[[tuple], Any]
 ) -> Callable[..., Any]:
-    """A function that calls `right(*args)` where arguments are all right and plain: C-contiguous, aligned and writable;
-    else `otherwise(args)`.
+    """Return a function that calls `right(*args)` if operands are valid and plain (C-contiguous, aligned, writable),
+    else
+    `otherwise(args)`.
 
-    `parsed` and `kinds` are as in `contract`.
+    `parsed` are the operands (name, kind, axes) and `kinds` the dtypes of each kind, as in `kernels.operands.KINDS`.
     """
     names: dict[str, Any] = {_type(kind, n): dtype for kind, types in kinds.items() for n, dtype in enumerate(types)}
     names |= {"ndarray": np.ndarray, "right": right, "otherwise": otherwise}
@@ -186,10 +192,12 @@ def guarded(
 
 
 def _type(kind: str, number: int) -> str:
+    """Return the name of an allowed dtype in the generated source."""
     return f"{kind}_type_{number}"
 
 
 def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
+    """Return the Python source of the validation, specialised for these operands."""
     arrays = [(place, kind, axes) for place, (_, kind, axes) in enumerate(parsed) if kind != "s"]
     plain = [f"type(array_{place}) is ndarray and array_{place}.flags.carray" for place, _, _ in arrays]
     first = {axes: place for place, _, axes in reversed(arrays)}
@@ -216,19 +224,22 @@ def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
 
 
 def _length(place: int, axis: int) -> str:
+    """Return the name of the length of an axis in the generated source."""
     return f"length_{place}_{axis}"
 
 
 def _lengths_of(place: int, axes: tuple) -> str:
+    """Return the tuple of the names of all lengths of an array."""
     return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
 
 
 def _all(tests: Iterable[str]) -> str:
+    """Join conditions by `and`."""
     return " and ".join(tests) or "True"
 
 
 def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[str]:
-    """The first array of a kind has an allowed type, the others have the same."""
+    """Return the conditions that the first array of each kind has an allowed dtype and the others have the same."""
     first: set[str] = set()
     tests = []
     for place, kind, _ in arrays:
@@ -242,9 +253,9 @@ def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[
 
 
 def _lengths(arrays: dict[tuple, int]) -> list[str]:
-    """Axes of a letter are of one length, after what is added to it; the first is at least what is added.
+    """Return the conditions that axes with the same letter have equal lengths, offsets considered.
 
-    `arrays` are the places of the first array of each shape.
+    `arrays` maps each distinct shape to the position of the first array that has it.
     """
     seen: dict[str, tuple[str, int]] = {}
     tests = []
@@ -266,7 +277,7 @@ HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Sou
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes in the formula of a cost: R rows, z stored entries, D features, N dense width, U touched columns."""
+    """Sizes in cost formulas: R rows, z stored entries, D features, N dense width, U active columns."""
 
     R: int
     z: int
@@ -280,17 +291,19 @@ class Sizes:
 
     @property
     def lines(self) -> int:
-        """Vectors of 64 bytes of a row of N values."""
+        """Number of 64-byte vectors in a row of N values."""
         return -(-self.N * self.value // 64)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Work of one call: floating-point operations, and bytes when every distinct dense row moves once.
+    """Work of one call: floating-point operations, and bytes if every distinct dense row is moved once.
 
-    `bytes_gather` counts the dense rows once for every stored entry: what the cache must serve. `work` is pairs (kind,
-    how much) of what keeps a core busy with all data at hand, by the words of `workbench.measure.bandwidth`: numbers
-    through exp and log, numbers passed over, entries of a sum and rows begun, entries placed by a counter.
+    `bytes_gather` counts a dense row once per stored entry: what the cache must deliver. `work` are pairs (kind,
+    amount) of
+    work that keeps a core busy with all data in cache: values through exp and log, values passed over, entries of a sum
+    and
+    rows begun, entries placed by a counter (names as in `workbench.measure.bandwidth`).
     """
 
     flops: int
@@ -299,7 +312,7 @@ class Cost:
     work: tuple[tuple[str, int], ...] = ()
 
     def __add__(self, other: "Cost") -> "Cost":
-        """The cost of two calls."""
+        """Return the cost of two calls."""
         work = Counter(dict(self.work)) + Counter(dict(other.work))
         return Cost(
             self.flops + other.flops,
@@ -309,14 +322,14 @@ class Cost:
         )
 
     def over(self, count: int) -> "Cost":
-        """The cost of one of so many calls that together have this."""
+        """Return the cost of one of `count` equal calls that together have this cost."""
         work = tuple((kind, amount // count) for kind, amount in self.work)
         return Cost(self.flops // count, self.bytes_compulsory // count, self.bytes_gather // count, work)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A CSR matrix A [R, D] and a width N, from which each kernel makes its own arguments (tests and benchmarks)."""
+    """A CSR matrix A [R, D] and a width N, from which each kernel builds its operands in tests and benchmarks."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -327,39 +340,40 @@ class Case:
 
     @property
     def R(self) -> int:  # noqa: N802
-        """Rows of A."""
+        """Number of rows of A."""
         return len(self.indptr) - 1
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values."""
+        """dtype of the values."""
         return self.data.dtype
 
     def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
-        """A dense array of normal values, the same for the same seed and salt."""
+        """Return a dense array of normal values; the same for the same seed and salt."""
         return aligned.copy(np.random.default_rng((self.seed, salt)).standard_normal(shape), self.dtype)
 
     def garbage(self, *shape: int) -> np.ndarray:
-        """An array to be overwritten, filled with a value that shows where it was not."""
+        """Return an array to be overwritten, filled with a value that reveals elements that were not."""
         return aligned.copy(np.broadcast_to(7.25, shape), self.dtype)
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One operation: its definition, its twins, its cost and how to make its arguments.
+    """One operation: its definition, its implementations, its cost and how to build its operands.
 
     `operands` names every parameter in order with its kind and shape, for example
     `"indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is
     int32 or int64, the same for all; d is float64; l is int64; b is uint8; h is uint16; s a scalar;
-    `indices:i[z]<D` says what indices hold (the signs are those of `kernels.contents`). A call of `cpu` is checked
-    against all of it; a call of `trusted`, the same twin, for types and shapes alone: it is for arrays whose contents
-    were checked where they came in, or that kernels made.
-    `writes` names the parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
-    `prepare`, of rivals with data structures of their own, takes the operands and returns a call without arguments,
-    which a benchmark times: its result is what was computed, or None where `out` holds it.
-    `bound` takes the arrays of a call and returns the cpu twin on them, as `bind` gives it, where there is more to it
-    than filling them in.
-    `why_below` says what keeps calls from the bound that follows from `cost`, where it is known, for a page of results.
+    `indices:i[z]<D` declares the contents (signs as in `SIGN`). `cpu` validates all of it; `trusted`, the same
+    implementation, validates dtypes and shapes only: it is for arrays whose contents were validated before.
+    `writes` names the parameters that a call may change. `rival_of` names the kernel that this one competes with.
+    `prepare`, of competitors with data structures of their own, takes the operands and returns a call without
+    arguments, which
+    a benchmark times: it returns the result, or None if `out` has it. `bound` takes the arrays of a call and returns
+    the CPU
+    implementation on them (see `bind`) if more is needed than filling them in. `why_below` explains, for the results
+    page,
+    what keeps calls from the bound that follows from `cost`.
     """
 
     name: str
@@ -408,9 +422,10 @@ class Kernel:
         return _behind_checks(self, raw)
 
     def bind(self, *arrays: np.ndarray) -> Callable[..., Any] | None:
-        """The trusted twin on these very arrays, checked once: a function of the numbers that follow them in a call.
+        """Return the CPU implementation on these arrays, validated once: a function of the scalars that follow them in
+        a call.
 
-        None for arrays that a call would copy, or refuse.
+        Returns None for arrays that a call would copy or refuse.
         """
         raw, _ = self._raw
         numbers = (0.0,) * (len(self.parsed) - len(arrays))
@@ -421,12 +436,12 @@ class Kernel:
 
     @functools.cached_property
     def _are_plain(self) -> Callable[..., bool]:
-        """Whether operands are all right and plain."""
+        """Function that returns whether operands are valid and plain."""
         return guarded(self.parsed, KINDS, lambda *_: True, lambda _: False)
 
     @functools.cached_property
     def _checked(self) -> Callable:
-        """The cpu twin with all checks."""
+        """CPU implementation that validates everything."""
         raw, fault = self._raw
         if raw is None:
             raise KernelError(f"{self.name} has no CPU implementation.")
@@ -440,7 +455,7 @@ class Kernel:
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
-    """`"indptr:i[R+1]^z"` -> `("indptr", "i", (("R", 1),), "^z")`."""
+    """Split `"indptr:i[R+1]^z"` into `("indptr", "i", (("R", 1),), "^z")`. Raises KernelError."""
     match = re.fullmatch(rf"(\w+):([bdfhils])(?:\[([^\]]*)\])?((?:{SIGN})?)", text)
     if match is None:
         raise KernelError(f"{kernel}: operand {text!r} is not of the form name:kind[shape], as in 'indptr:i[R+1]'.")
@@ -450,7 +465,7 @@ def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...
 
 
 def check_declaration(kernel: Kernel) -> None:
-    """Refuse a kernel whose twins differ in their parameters or whose header is incomplete (`KernelError`)."""
+    """Raise KernelError if implementations differ in their parameters or the header of the module is incomplete."""
     names = [name for name, _, _ in kernel.parsed]
     for twin in ("reference", "cpu", "gpu"):
         function = getattr(kernel, twin)
@@ -466,10 +481,11 @@ def check_declaration(kernel: Kernel) -> None:
 
 
 def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
-    """`raw` behind a check of the operands of the kernel; compiled code then sees only writable C-contiguous arrays.
+    """Wrap `raw` by a validation of its operands; compiled code then receives only writable C-contiguous arrays.
 
-    Read-only inputs are seen through an alias and non-contiguous ones through a copy, so that each kernel compiles once
-    for each pair of value and index type. A non-contiguous output is written through a copy.
+    Read-only inputs are passed as an alias and non-contiguous ones as a copy, so that each kernel compiles once for
+    each pair
+    of value and index dtype. A non-contiguous output is written through a copy.
     """
     parsed = kernel.parsed
     written = tuple(name in kernel.writes for name, _, _ in parsed)
@@ -490,7 +506,7 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
 
 
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
-    """The preparation of a rival behind the same checks, where its arrays are NumPy's."""
+    """Wrap the preparation of a competitor by the same validation, for NumPy arrays."""
     raw = kernel.prepare
     if raw is None:
         raise KernelError(f"{kernel.name} has no preparation.")
@@ -508,7 +524,9 @@ def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
 
 
 def _plain(arg: Any, written: bool) -> Any:
-    """`arg` as a writable C-contiguous array: itself, a copy, or for a read-only input an alias that is only read."""
+    """Return `arg` as a writable C-contiguous array: itself, a copy, or for a read-only input an alias that is only
+    read.
+    """
     if not isinstance(arg, np.ndarray):
         return arg
     if written and not arg.flags.writeable:

@@ -1,6 +1,6 @@
-"""Devices: the only importer of CuPy. Everything else asks here whether there is a GPU, and gets a reason when not.
+"""Devices: the only module that imports CuPy. It says whether there is a GPU, and the reason if not.
 
-Probing starts the CUDA driver, which a process that later forks must not have done: `probe` therefore asks a child.
+Probing starts the CUDA driver, which a process that forks later must not have done; `probe` therefore runs a child.
 """
 
 import functools
@@ -73,12 +73,13 @@ class Gpu:
 
 
 def _version(number: int) -> str:
+    """Return a CUDA version number such as 12080 as text, 12.8."""
     return f"{number // 1000}.{number % 1000 // 10}" if number else ""
 
 
 @functools.cache
 def probe(seconds_timeout: float = 60) -> Gpu:
-    """Look for a CUDA device in a child process, so that this process stays free of the driver. Never raises."""
+    """Look for a CUDA device in a child process, so that this process does not load the driver. Never raises."""
     if importlib.util.find_spec("cupy") is None:
         return Gpu(reason=f"CuPy is not installed; on a machine with an NVIDIA GPU: {INSTALL}")
     try:
@@ -94,112 +95,113 @@ def probe(seconds_timeout: float = 60) -> Gpu:
 
 
 def cupy() -> ModuleType:
-    """The CuPy module; `ImportError` with the install line where there is none."""
+    """Return the CuPy module. Raises ImportError with the install command if it is missing."""
     if importlib.util.find_spec("cupy") is None:
         raise ImportError(f"This needs CuPy: {INSTALL}")
     return __import__("cupy")
 
 
 class Device(ABC):
-    """Device on which a launcher puts its arrays and runs its kernels: a GPU through CuPy, or a stand-in in tests."""
+    """Interface of a device that launchers allocate arrays and run kernels on: a GPU through CuPy, or an emulator in
+    tests.
+    """
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """A new array with any content."""
+        """Return a new uninitialised array."""
 
     @abstractmethod
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """A new array of zeros."""
+        """Return a new array of zeros."""
 
     @abstractmethod
     def put(self, array: np.ndarray) -> Any:
-        """A copy of `array` on the device."""
+        """Return a copy of a host array on the device."""
 
     @abstractmethod
     def clear(self, array: Any) -> None:
-        """array[...] = 0."""
+        """Set all elements to zero."""
 
     @abstractmethod
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """`work`, which launches kernels and does nothing else, as a function that launches them all at once.
+        """Return `work`, which only launches kernels, as a function that launches them all at once.
 
-        Each of the kernels must have been launched before, for a kernel is compiled then.
+        Each kernel must have been launched before, since its first launch compiles it.
         """
 
     @abstractmethod
     def read(self, array: Any) -> np.ndarray:
-        """A copy of `array` on the host; waits for the device."""
+        """Return a copy of `array` on the host; waits for the device."""
 
     @abstractmethod
     def contiguous(self, array: Any) -> Any:
-        """`array` itself where its elements lie side by side in C order, else a copy where they do."""
+        """Return `array` itself if it is C-contiguous, else a copy."""
 
     @abstractmethod
     def assign(self, target: Any, source: Any) -> None:
-        """target[...] = source."""
+        """Copy `source` into `target`."""
 
     @abstractmethod
     def is_aligned(self, array: Any) -> bool:
-        """Whether `array` starts at a multiple of 16 bytes."""
+        """Return whether `array` starts at a multiple of 16 bytes."""
 
     @abstractmethod
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
-        """Run a kernel of `source` in so many blocks of `THREADS` threads.
+        """Launch a kernel of `source` with `blocks` blocks of `THREADS` threads.
 
-        `args` are arrays of this device, numbers of NumPy types, an int, which the kernel takes as int64, or a bool,
-        which it takes as int.
+        `args` are arrays of this device, NumPy scalars, int (passed as int64) or bool (passed as int).
         """
 
 
 class CupyDevice(Device):
-    """The current CUDA device, through CuPy. Work is put into CuPy's current stream."""
+    """The current CUDA device, through CuPy. Work is queued in CuPy's current stream."""
 
     def __init__(self) -> None:
         self.cupy = cupy()
 
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """An array from CuPy's pool, with whatever values."""
+        """Return an uninitialised array from CuPy's pool."""
         return self.cupy.empty(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """An array of zeros from CuPy's pool."""
+        """Return an array of zeros from CuPy's pool."""
         return self.cupy.zeros(shape, dtype)
 
     def put(self, array: np.ndarray) -> Any:
-        """A copy on the device."""
+        """Return a copy on the device."""
         return self.cupy.asarray(array)
 
     def clear(self, array: Any) -> None:
-        """Fill `array` with zeros, in the current stream."""
+        """Fill `array` with zeros in the current stream."""
         array.fill(0)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """A CUDA graph, captured in the first call."""
+        """Return a CUDA graph that is captured in its first call."""
         return _Graph(self.cupy, work).run
 
     def read(self, array: Any) -> np.ndarray:
-        """A copy on the host."""
+        """Return a copy on the host."""
         return self.cupy.asnumpy(array)  # synchronize!
 
     def contiguous(self, array: Any) -> Any:
-        """`array` in C order, a copy where it is not."""
+        """Return `array` in C order; a copy if it is not."""
         return array if array.flags.c_contiguous else self.cupy.ascontiguousarray(array)
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy `source` into `target` by CuPy's own kernel."""
+        """Copy `source` into `target` with CuPy's kernel."""
         target[...] = source
 
     def is_aligned(self, array: Any) -> bool:
-        """CuPy's own arrays are; views may not be."""
+        """Return whether the pointer is a multiple of 16; true for arrays of CuPy's pool, not for all views."""
         return array.data.ptr % 16 == 0
 
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
-        """Compile the kernel where that was not done before, and launch it."""
+        """Launch the kernel, compiled on first use."""
         compiled(source, name)((blocks,), (THREADS,), tuple(map(as_argument, args)))
 
 
 class _Graph:
-    """Work as a CUDA graph, captured in the first call: nothing of it runs then, and none of it may be compiled."""
+    """Work as a CUDA graph, captured in the first call; no kernel runs or is compiled during the capture."""
 
     def __init__(self, module: ModuleType, work: Callable[[], None]) -> None:
         self.cuda, self.work = module.cuda, work
@@ -212,7 +214,7 @@ class _Graph:
         self.graph.launch(self.cuda.get_current_stream())
 
     def _capture(self) -> Any:
-        """Capture in a stream of its own, then gone: there may be hundreds of graphs, and work may raise an error."""
+        """Capture the work in a temporary stream: there may be hundreds of graphs, and the work may raise."""
         stream = self.cuda.Stream(non_blocking=True)
         with stream:
             stream.begin_capture()
@@ -224,7 +226,7 @@ _BOOLS = np.int32(0), np.int32(1)
 
 
 def as_argument(arg: Any) -> Any:
-    """`arg` of a launch with its C type told: bool as int, int as int64; a float must be of a NumPy type."""
+    """Convert a launch argument to its C type: bool to int32, int to int64; floats must be NumPy scalars."""
     kind = type(arg)  # `isinstance` of an array takes longer, and a launch has twenty arguments
     if kind is int:
         return np.int64(arg)
@@ -239,7 +241,7 @@ def as_argument(arg: Any) -> Any:
 
 @functools.cache
 def compiled(source: Source, name: str) -> Any:
-    """The kernel `name` of a source, compiled on first use; CuPy from 14.2 on keeps it on disk, by text and options."""
+    """Return the kernel `name` of a source, compiled on first use; CuPy 14.2 and later cache it on disk."""
     source.check(name)
     module = cupy().RawModule(code=source.text, options=OPTIONS, name_expressions=(name,))
     return module.get_function(name)
@@ -249,12 +251,12 @@ _devices: dict[type, Device] = {}
 
 
 def register_device(array_type: type, device: Device) -> None:
-    """Let launchers take arrays of `array_type`, which live on `device`."""
+    """Declare that arrays of `array_type` live on `device`."""
     _devices[array_type] = device
 
 
 def of(array: Any) -> Device:
-    """The device that `array` lives on; `TypeError` for arrays of the host."""
+    """Return the device of an array. Raises TypeError for host arrays."""
     kind = type(array)
     if kind not in _devices:
         if kind.__module__.split(".")[0] != "cupy":

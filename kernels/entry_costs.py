@@ -1,8 +1,8 @@
-"""The costs of a parallel region on this machine: measured once, and kept beside the compiled code.
+"""Costs of entering a parallel region on this machine, measured once and stored beside the compiled code.
 
-Measured on 2 cores of an EPYC 9004, guests of a shared host: a region is entered in 1.7 us while its threads are awake,
-which they are for 45 us; 0.1, 1 and 5 ms later it takes 40, 70 and 160 us. What is kept is found by the processor, its
-cores, the layer, the threads and whatever in the environment tells OpenMP how to wait.
+Measured on 2 cores of an EPYC 9004, guests of a shared host: entering takes 1.7 us while threads are awake, which they
+are for 45 us; 0.1, 1 and 5 ms later it takes 40, 70 and 160 us. The stored file is keyed by processor, cores, threading
+layer, threads and the environment variables that tell OpenMP how to wait.
 """
 
 import contextlib
@@ -74,40 +74,43 @@ def _entries(indices, data, x, out):
 
 @functools.cache
 def _enter(threads: int) -> Callable[[], object]:
-    """An empty region with parts for so many threads."""
+    """Return a call of an empty region with parts for `threads` threads."""
     return functools.partial(_region, np.zeros(4 * threads * SPACE, np.int64), 0)
 
 
 def wake(threads: int) -> None:
-    """Wake so many threads, and wait awake until they are.
+    """Wake `threads` threads and busy-wait until they are awake.
 
-    Waking a thread takes longer than one waits awake for the others at the end of a region. Whoever wakes threads by
-    his work so falls asleep there himself, and they while he is woken: call after call then pays for both.
+    Waking a thread takes longer than a thread spins at the end of a region. Waking threads by useful work would let the
+    caller fall asleep there, and the others while it is woken: every call would pay for both.
     """
     _region(np.zeros(threads * SPACE, np.int64), TURNS)
 
 
 def seconds_awake(threads: int) -> float:
-    """Seconds to enter a region of so many threads now, once they are woken."""
+    """Return the seconds to enter a region of `threads` threads once they are awake."""
     wake(threads)
     return _seconds(_enter(threads))
 
 
 def _seconds(call: Callable[[], object]) -> float:
+    """Return the seconds of one call."""
     start = perf_counter()
     call()
     return perf_counter() - start
 
 
 def _wait(seconds: float) -> None:
-    """Wait awake."""
+    """Busy-wait for this time."""
     start = perf_counter()
     while perf_counter() - start < seconds:
         pass
 
 
 def measure(threads: int) -> Costs:
-    """The costs with so many threads, the number of those in use. Takes about 60 ms, and the code of two loops."""
+    """Measure the costs for `threads` threads, the count in use. Takes about 60 ms plus the compilation of two
+    loops.
+    """
     enter, waking = _enter(threads), functools.partial(wake, threads)
     enter()
     awake, asleep = [], []
@@ -120,7 +123,7 @@ def measure(threads: int) -> Costs:
 
 
 def _seconds_stay(threads: int, most: float) -> float:
-    """The longest of `GAPS` up to which a region of so many threads is entered in `most` seconds."""
+    """Return the longest of `GAPS` after which a region of `threads` threads is entered within `most` seconds."""
     enter, stay = _enter(threads), GAPS[0] / 2
     for gap in GAPS:
         taken = []
@@ -135,13 +138,12 @@ def _seconds_stay(threads: int, most: float) -> float:
 
 
 def is_undisturbed(found: Costs) -> bool:
-    """Whether the costs are worth keeping: beside a program that holds the other cores, threads seem never awake, or
-    asleep at once."""
+    """Return whether costs are worth storing: beside a busy program threads seem never awake, or asleep at once."""
     return found.seconds_awake < DISTURBED * found.seconds_asleep and found.seconds_stay >= GAPS[0]
 
 
 def _seconds_work() -> float:
-    """Seconds of a multiply-add in the measure of `threads.is_serial`."""
+    """Return the seconds of one multiply-add, as `threads.is_serial` counts them."""
     random = np.random.default_rng(0)
     indices, x = random.integers(0, ENTRIES, ENTRIES, np.int32), np.ones(ENTRIES, np.float32)
     call = functools.partial(_entries, indices, x, x, np.empty_like(x))
@@ -151,8 +153,9 @@ def _seconds_work() -> float:
 
 @functools.cache
 def costs(threads: int) -> Costs:
-    """The costs with so many threads, from what is kept or measured now; kept where nothing disturbed them and the
-    folder can be written."""
+    """Return the costs for `threads` threads, stored or measured; undisturbed ones are stored if the folder is
+    writable.
+    """
     file = folder_of(_region) / f"region-{_digest(threads)}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):  # not there, or not as it was written: measured again
         return checked(json.loads(file.read_text(encoding="utf-8")))
@@ -167,7 +170,7 @@ def costs(threads: int) -> Costs:
 
 
 def checked(kept: dict[str, float]) -> Costs:
-    """The costs of a file; `ValueError` or `TypeError` where it holds anything but four positive numbers."""
+    """Validate stored costs. Raises ValueError or TypeError unless there are four positive numbers."""
     found = Costs(**kept)
     if not all(isinstance(value, float) and 0 < value < 1 for value in dataclasses.astuple(found)):
         raise ValueError(f"Costs are positive numbers of seconds, not {kept}.")
@@ -175,6 +178,7 @@ def checked(kept: dict[str, float]) -> Costs:
 
 
 def _digest(threads: int) -> str:
+    """Return the key of the stored file for this machine and environment."""
     of_numba.layer()
     info = Path("/proc/cpuinfo")
     models = sorted(set(re.findall(r"^(?:model.*|cpu family.*)$", info.read_text(), re.M))) if info.exists() else []

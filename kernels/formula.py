@@ -1,8 +1,8 @@
-"""Numbers and functions that formulas are written with: they take Python's operators.
+"""Numbers and functions of formulas, which support Python's operators.
 
 A formula is a Python function, written once. Called with plain floats it computes: that is the reference. Called with
-`Float`s it writes down what it does, in whatever their `Backend` writes: vector code for the CPU, which is that of
-`kernels.vector.values`, or CUDA, which is that of `kernels.rules.cuda`. The functions below take both.
+`Float`s it emits code for their `Backend`: vector code for the CPU (`kernels.vector.values`) or CUDA
+(`kernels.rules.cuda`). The functions below accept both.
 
 >>> def formula(w, g):
 ...     return w - 0.5 * clipped(g, 1.0)
@@ -18,29 +18,29 @@ import numpy as np
 
 
 class Backend(ABC):
-    """Writer of the arithmetic of formulas. Numbers that it is given are `Float`s of its own, or plain ones."""
+    """Emitter of the arithmetic of formulas. Operands are its own `Float`s or plain floats."""
 
     @abstractmethod
     def arithmetic(self, sign: str, one: "Float | float", other: "Float | float") -> "Float":
-        """One of + - * / of two numbers."""
+        """Emit one of + - * / of two numbers."""
 
     @abstractmethod
     def compared(self, sign: str, one: "Float | float", other: "Float | float") -> "Truth":
-        """One of < <= > of two numbers; false where either is NaN."""
+        """Emit one of < <= > of two numbers; false if either is NaN."""
 
     @abstractmethod
     def chosen(self, condition: "Truth", one: "Float | float", other: "Float | float") -> "Float":
-        """The one number where the condition holds, else the other."""
+        """Emit the selection of `one` if the condition holds, else `other`."""
 
     @abstractmethod
     def called(self, function: str, *arguments: "Float | float") -> "Float":
-        """One of sqrt, fabs, copysign, and fma, which may round once or twice."""
+        """Emit one of sqrt, fabs, copysign, and fma (which may round once or twice)."""
 
 
 @final
 @dataclass(frozen=True)
 class Truth:
-    """Whether a comparison holds, as a backend has it."""
+    """Result of a comparison, as emitted by a backend."""
 
     backend: Backend
     value: Any
@@ -49,7 +49,7 @@ class Truth:
 @final
 @dataclass(frozen=True)
 class Float:
-    """A number that a backend writes down: one value, or one for each lane of a vector."""
+    """A number emitted by a backend: one value, or one per lane of a vector."""
 
     backend: Backend
     value: Any
@@ -84,38 +84,38 @@ class Float:
         return self.backend.compared(">", self, other)
 
     def times_plus(self, factor: "Float", term: "Float") -> "Float":
-        """self * factor + term, rounded once where the processor does that in one step."""
+        """Return self * factor + term, rounded once if the processor has a fused multiply-add."""
         return self.backend.called("fma", self, factor, term)
 
 
 def sqrt(x):
-    """The square root; NaN of a negative."""
+    """Return the square root; NaN for a negative number."""
     return x.backend.called("sqrt", x) if isinstance(x, Float) else np.sqrt(x)
 
 
 def magnitude(x):
-    """The absolute value."""
+    """Return the absolute value."""
     return x.backend.called("fabs", x) if isinstance(x, Float) else np.abs(x)
 
 
 def with_sign(x, sign):
-    """|x| with the sign of `sign`."""
+    """Return |x| with the sign of `sign`."""
     return sign.backend.called("copysign", x, sign) if isinstance(sign, Float) else np.copysign(x, sign)
 
 
 def choose(condition, a, b):
-    """`a` where the condition holds, else `b`; either may be a plain number."""
+    """Return `a` if the condition holds, else `b`; either may be a plain number."""
     if isinstance(condition, Truth):
         return condition.backend.chosen(condition, a, b)
     return a if condition else b
 
 
 def clipped(x, limit):
-    """`x`, or where that is larger than `limit`, not negative, `limit` with its sign; NaN stays NaN."""
+    """Return `x` limited to [-limit, limit], with limit >= 0; NaN stays NaN."""
     x = choose(limit < x, limit, x)
     return choose(x < 0.0 - limit, 0.0 - limit, x)
 
 
 def sign(x):
-    """1.0 or -1.0, and x where that is zero or NaN."""
+    """Return 1.0 or -1.0; x itself if it is zero or NaN."""
     return choose(magnitude(x) > 0.0, with_sign(1.0, x), x)

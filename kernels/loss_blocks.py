@@ -1,8 +1,10 @@
-"""Losses of some rows as compiled functions, by the name of their kernel: whole epochs are made of these as well.
+"""Compiled loss functions of a block of rows, by the name of their kernel; also used by whole-epoch kernels.
 
-`block(scores [r, N], targets, gradient [r, N], scale)` overwrites `gradient` with the derivative of each row's loss by
-its scores, times `scale`, and returns the sum of the losses, float64, and the first row whose target is out of range or
--1. Targets are as the kernel takes them; where they are [r, N] and N is 1 they may also come as [r].
+`block(scores [r, N], targets, gradient [r, N], scale)` overwrites `gradient` with the derivative of each row's loss
+with
+respect to its scores, times `scale`, and returns the sum of the losses (float64) and the first row whose target is out
+of
+range, or -1. Targets are as the kernel takes them; [r, N] with N = 1 may also be [r].
 """
 
 from collections.abc import Callable
@@ -17,6 +19,8 @@ from kernels.threads import BLOCK
 
 
 class _Loss(NamedTuple):
+    """Compiled functions of one loss and the bound of its curvature."""
+
     block: Callable
     curvature: float
     element: Callable | None
@@ -26,16 +30,20 @@ _blocks: dict[str, _Loss] = {}
 
 
 def register_block(name: str, block: Callable, curvature: float, element: Callable | None = None) -> None:
-    """Give the loss of that kernel as a compiled function.
+    """Register the compiled block function of a loss.
 
-    `curvature` bounds the second derivative of a row's loss by its scores, in any direction. Of a loss that is a sum
-    over scores `element(score, target, one)` gives what one of them adds and its derivative; `one` is of their type.
+    `curvature` bounds the second derivative of a row's loss with respect to its scores, in any direction. For a loss
+    that is
+    a sum over scores, `element(score, target, one)` returns the term of one score and its derivative; `one` has their
+    dtype.
     """
     _blocks[name] = _Loss(block, curvature, element)
 
 
 def bound_of(block: Callable, cpu: Callable, *arrays: np.ndarray) -> Callable[[], float]:
-    """The mean loss of scores, targets and gradient, a sum over scores that knows no wrong target, on these arrays."""
+    """Return a call that computes the mean loss on these arrays (scores, targets, gradient); for losses without
+    invalid targets.
+    """
     scores = arrays[0]
     if scores.size > BLOCK:
         return partial(cpu, *arrays)
@@ -45,34 +53,35 @@ def bound_of(block: Callable, cpu: Callable, *arrays: np.ndarray) -> Callable[[]
 
 
 def losses() -> list[str]:
-    """Names of the losses that have one."""
+    """Return the names of the losses with a block function."""
     names()  # imports the files of all losses where that was not done
     return sorted(_blocks)
 
 
 def _get(name: str) -> _Loss:
+    """Return the record of a loss. Raises KernelError that lists the known ones."""
     if name not in _blocks and name not in losses():
         raise KernelError(f"There is no loss {name!r} of some rows; there is: {', '.join(losses())}.")
     return _blocks[name]
 
 
 def block_of(name: str) -> Callable:
-    """The compiled function of that loss; an unknown one is a `KernelError` that lists those there are."""
+    """Return the compiled block function of a loss. Raises KernelError that lists the known ones."""
     return _get(name).block
 
 
 def element_of(name: str) -> Callable | None:
-    """The compiled function of one score of that loss; None where a row's scores have a loss together."""
+    """Return the compiled function of one score of a loss; None if the loss couples the scores of a row."""
     return _get(name).element
 
 
 def curvature_of(name: str) -> float:
-    """The largest second derivative of a row's loss by its scores, in any direction."""
+    """Return the bound of the second derivative of a row's loss."""
     return _get(name).curvature
 
 
 def wrong_label(row: int, label: int, width: int) -> KernelError:
-    """Error for a label of the softmax that is out of range."""
+    """Build the error of a class label outside [0, width)."""
     return KernelError(
         f"softmax: labels[{row}] is {label}; scores have {width} columns, so labels are 0 to {width - 1}. "
         "Number the classes from 0, or give the model more outputs."

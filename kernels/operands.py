@@ -1,4 +1,4 @@
-"""Operands of a call: the types that they may have, and the check of types and shapes that says what is wrong."""
+"""Operands of a kernel call: allowed dtypes, and the validation of dtypes and shapes with messages."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ KINDS = {"f": FLOATS, "d": FLOATS[1:], "i": INTEGERS, "l": INTEGERS[1:], "b": NA
 
 
 class KernelError(ValueError):
-    """A kernel was declared or called wrongly; the message says what came, what is allowed and what to do."""
+    """A kernel was declared or called incorrectly; the message says what was given, what is allowed and what to do."""
 
 
 def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] = np.ndarray) -> bool:
-    """Check kinds and shapes of a call with arrays of `array_type`; whether NumPy arrays are writable and C-contiguous.
+    """Validate dtypes and shapes of a call with arrays of `array_type`. Raises KernelError.
 
-    Raises `KernelError`.
+    Returns whether all arrays are NumPy arrays that are writable and C-contiguous.
     """
     sizes: dict[str, int] = {}
     kinds: dict[str, np.dtype] = {}
@@ -50,6 +50,7 @@ def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] 
 
 
 def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first: np.dtype) -> None:
+    """Raise KernelError for the dtype of operand `name`."""
     allowed = " or ".join(map(str, KINDS[kind]))
     raise KernelError(
         f"{kernel.name}: {name} is {dtype}; operands of its kind are {allowed}, all the same (the first is {first}). "
@@ -58,6 +59,7 @@ def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first
 
 
 def _refuse_shape(kernel: "Kernel", name: str, shape: tuple, letter: str, expected: int) -> None:
+    """Raise KernelError for the shape of operand `name`."""
     raise KernelError(
         f"{kernel.name}: {name} has shape {list(shape)}, but {letter} is {expected} by the operands before it "
         f"({kernel.operands})."

@@ -1,4 +1,4 @@
-"""Partitions of rows and of things into parts of equal cost, for the threads of a call."""
+"""Partition of rows or items into parts of equal cost for the threads of a call."""
 
 import numpy as np
 
@@ -25,9 +25,9 @@ def _equal_cost(starts, count, per_row, bounds):
 
 
 def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.ndarray:
-    """Cut the rows that `starts` [rows + 1] describes into `count` parts of equal cost: int64 [count + 1] row numbers.
+    """Cut rows with row pointers `starts` [rows + 1] into `count` parts of equal cost; return bounds int64 [count + 1].
 
-    A row costs its entries and `per_row`. Two binary searches a part; a row is never cut.
+    A row costs its entries plus `per_row`. Rows are never cut. Two binary searches per part.
     """
     bounds = np.empty(count + 1, np.int64)
     _equal_cost(starts, count, per_row, bounds)
@@ -41,7 +41,7 @@ def _equal_count(size, bounds):
 
 
 def equal_count(size: int, count: int) -> np.ndarray:
-    """Cut `size` things of one cost into `count` parts: int64 [count + 1]."""
+    """Cut `size` items of equal cost into `count` parts; return bounds int64 [count + 1]."""
     bounds = np.empty(count + 1, np.int64)
     _equal_count(size, bounds)
     return bounds

@@ -1,7 +1,7 @@
-"""The batch plan: everything about a batch that stays the same from step to step, computed once for all the kernels.
+"""Column index of a batch ("batch plan"): everything that depends on its sparsity pattern alone, computed once.
 
-A plan costs time and memory that grow with the stored entries of the batch and never with the number of features. The
-loader builds it, one batch ahead or once for batches that repeat; forward, gradient and update read it and never sort.
+Time and memory grow with the stored entries of the batch, not with the number of features. The loader builds the plan,
+one batch ahead, or once for batches that repeat; forward pass, gradient and update read it and never sort.
 """
 
 from dataclasses import dataclass, field
@@ -25,11 +25,10 @@ ORDER_WORK = 4
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """Index work of a batch A [R, D] in CSR form with z stored entries in U touched columns.
+    """Column index of a batch A [R, D] in CSR form with z stored entries in U active columns.
 
-    The entries are put in column order, rows ascending inside a column: entry `k` of that order stands at
-    `permutation[k]` of the batch's own arrays, in row `rows[k]`; column `columns[u]` owns the entries from
-    `segments[u]` to `segments[u + 1]`.
+    Entries are ordered by column, then row: entry `k` in this order is entry `permutation[k]` of the batch, in row
+    `rows[k]`; the entries of column `columns[u]` are `segments[u]` to `segments[u + 1]` - 1.
     """
 
     shape: tuple[int, int]
@@ -56,21 +55,19 @@ class BatchPlan:
 
     @property
     def touched(self) -> int:
-        """U, the number of touched columns."""
+        """U, the number of active columns."""
         return len(self.columns)
 
     @property
     def nbytes(self) -> int:
-        """Bytes the plan's arrays hold."""
+        """Bytes of the plan's arrays."""
         arrays = self.columns, self.segments, self.rows, self.permutation, self.row_order, self.column_order
         return sum(array.nbytes for array in (*arrays, *self.kept[1:]) if array is not None)
 
     def in_order(self, data: np.ndarray) -> np.ndarray:
-        """The batch's values `data` [z] in column order; kept, so that a batch that repeats pays once. O(z).
+        """Return the batch's values `data` [z] in column order; cached, so that a repeated batch pays once. O(z).
 
-        A plan belongs to a batch: once asked for its values, it takes them not to change. Read through the permutation
-        in every step they cost the gradient of N = 1 half its time (rows in results/, csr_t_dense against its twin for
-        ones, which reads none).
+        Values must not change after the first call. Raises KernelError for values of another batch.
         """
         if not self.kept or self.kept[0] is not data:
             if self.permutation is None:
@@ -95,7 +92,7 @@ def _gather(source, places, out):
 
 
 def _in_order(data: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The values at these places."""
+    """Return `data[places]`."""
     if data.size <= small_sort.ENTRIES:  # half of the time of a compiled call
         return data.take(places)
     out, source = reused.empty(data.size, data.dtype), _plain(data)
@@ -122,23 +119,24 @@ def _extremes(starts):
 
 
 def row_length(rows: int, entries: int, longest: int) -> int:
-    """Entries of every row, or -1 where rows differ or there are none: rows are alike if all are the longest."""
+    """Return the entries of every row if all rows have the same number, else -1; `longest` is the largest row."""
     return longest if rows and rows * longest == entries else -1
 
 
 def index_type(largest: int, least: DTypeLike = np.int32) -> np.dtype:
-    """The type of positions up to `largest`: `least`, or int64 where that is too narrow."""
+    """Return the dtype of indices up to `largest`: `least`, or int64 if that is too narrow."""
     return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
 
 
 def _checked(name: str, array: np.ndarray) -> np.ndarray:
+    """Return a one-dimensional int32 or int64 array. Raises KernelError for others."""
     if array.ndim != 1 or array.dtype not in (np.int32, np.int64):
         raise KernelError(f"{name} is {array.dtype} {list(array.shape)}; it is int32 or int64, of one dimension.")
     return array
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """`array`, or a copy where the sort would be compiled once more for its layout."""
+    """Return `array`, copied unless C-contiguous and writable, so that compiled code needs one version only."""
     flags = array.flags
     return array if flags.c_contiguous and flags.writeable else np.array(array, order="C")
 
@@ -146,7 +144,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
 def sort_segments(
     indices: np.ndarray, n_columns: int, kind: np.dtype | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Group entries by column: (distinct columns int64 [U], where each starts [U + 1], permutation [z])."""
+    """Group entries by column: return active columns int64 [U], first entry of each [U + 1] and the permutation [z]."""
     starts = np.array([0, indices.size], index_type(indices.size, indices.dtype))
     ordered = radix.sort(starts, _plain(indices), n_columns, kind or index_type(indices.size))
     if ordered.permutation is None:  # with values alone
@@ -155,12 +153,12 @@ def sort_segments(
 
 
 def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.ndarray | None = None) -> BatchPlan:
-    """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
+    """Compute the plan of a CSR batch: `indptr` [R + 1], `indices` [z] (int32 or int64), `n_columns` features. O(z).
 
-    Columns of a row may be unsorted and repeated. `indptr` may start above zero, as a slice of rows does: positions
-    count from its first entry. With the batch's `values` [z], of which then `in_order` may be asked and of no others, a
-    large batch takes less time. O(z). Raises `KernelError` for an index outside `0..n_columns - 1`, and where the row
-    starts speak of another number of entries.
+    Indices of a row may be unsorted and repeated. `indptr` may start above zero, as in a slice of rows. If `values` [z]
+    are
+    given, they are sorted along, which is faster for large batches; `in_order` then accepts these values only. Raises
+    KernelError for an index outside [0, n_columns) or inconsistent row pointers.
     """
     starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
     if not starts.size:
@@ -186,7 +184,7 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.nd
 
 
 def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
-    """The plan of a batch of few entries, by one compiled call."""
+    """Compute the plan of a small batch in one compiled call."""
     kind = index_type(max(indices.size, starts.size))
     found, *arrays = small_sort.sort(starts, indices, n_columns, kind)
     if found.fault == small_sort.WRONG_COLUMN:
@@ -197,15 +195,15 @@ def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> Bat
 
 
 def _small(shape: tuple[int, int], found: small_sort.Found, columns, segments, rows, permutation) -> BatchPlan:
-    """A plan from what `small_sort` gives."""
+    """Build a plan from the result of `small_sort`."""
     length = row_length(shape[0], rows.size, found.longest_row)
     return BatchPlan(shape, columns, segments, rows, permutation, found.longest_run, length, found.longest_row)
 
 
 def build_each(indptr: np.ndarray, indices: np.ndarray, n_columns: int, batch_rows: int) -> list[BatchPlan] | None:
-    """The plans that `build` makes of every `batch_rows` rows of a CSR matrix, in one compiled call for all of them.
+    """Compute the plans of every `batch_rows` rows of a CSR matrix in one compiled call.
 
-    Where that does not suit, as for batches that are not small, None: `build` makes their plans, or says what is wrong.
+    Returns None if batches are not small or the input is invalid; `build` then computes the plans or raises.
     """
     starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
     if starts.size < 2 or starts[-1] - starts[0] != indices.size or not 0 < n_columns <= small_sort.COLUMNS:
@@ -221,6 +219,7 @@ def build_each(indptr: np.ndarray, indices: np.ndarray, n_columns: int, batch_ro
 
 
 def _wrong_length(starts: np.ndarray, indices: np.ndarray) -> KernelError:
+    """Build the error for row pointers that do not match the number of indices."""
     return KernelError(
         f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
         "indices[indptr[0]:indptr[-1]]."
@@ -228,11 +227,12 @@ def _wrong_length(starts: np.ndarray, indices: np.ndarray) -> KernelError:
 
 
 def _falling() -> KernelError:
+    """Build the error for decreasing row pointers."""
     return KernelError("indptr falls; starts of rows never do. Build the batch again from its parts.")
 
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
-    """The plan of a COO batch, entries in any order; as `build`, but rows inside a column keep the order given."""
+    """Compute the plan of a COO batch, entries in any order, as `build`; rows within a column keep the given order."""
     row, col = _plain(_checked("row", row)), _checked("col", col)
     if row.size != col.size:
         raise KernelError(f"row has {row.size} entries and col {col.size}; each entry needs both.")

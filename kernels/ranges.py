@@ -1,4 +1,4 @@
-"""Entries of a CSR matrix by range of columns, for threads that each write to columns of their own."""
+"""Entries of a CSR matrix grouped by range of columns, for threads that each write to different columns."""
 
 import numpy as np
 from numba import prange
@@ -14,7 +14,7 @@ SAMPLE = 1024
 
 
 def edges_of(indices: np.ndarray, ranges: int) -> np.ndarray:
-    """Columns at which each range but the first begins, so that all have about as many entries: [ranges - 1]."""
+    """Return the first columns of all ranges but the first [ranges - 1], so that ranges have about equal entries."""
     sample = np.sort(indices[:: indices.size // SAMPLE + 1])
     return sample[np.arange(1, ranges) * sample.size // ranges]
 
@@ -38,10 +38,10 @@ def _split(starts, indices, edges, places, falls, bounds):
 
 
 def split(starts: np.ndarray, indices: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Find where each row's entries of each range begin, and whether there are any: places [ranges + 1, R], of the type
-    of `starts` [R + 1]; the last are the ends of rows.
+    """Return the first entry of each range in each row, [ranges + 1, R] (the last are row ends), and whether indices
+    ascend.
 
-    Entries stand in the order of ranges where columns of a row ascend; else `group` brings them into it.
+    If indices of a row are not ascending, `group` must reorder the entries.
     """
     rows = starts.size - 1
     places, bounds = np.empty((edges.size + 2, rows), starts.dtype), equal_count(rows, parts())
@@ -69,7 +69,7 @@ def _group(places, indices, values, edges, indices_out, values_out, bounds):
 def group(
     places: np.ndarray, indices: np.ndarray, values: np.ndarray, edges: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Entries (indices, values) of each row in the order of ranges, at `places`; stable."""
+    """Return indices and values of each row reordered by range, at `places`; stable."""
     grouped = np.empty_like(indices), np.empty_like(values)
     _group(places, indices, values, edges, *grouped, equal_count(places.shape[1], parts()))
     return grouped

@@ -1,4 +1,4 @@
-"""Reasons why calls stay below the bound of their cost, in words for a page of results, which kernels share."""
+"""Explanations why kernels stay below the bound of their cost, shared by kernels, for the results page."""
 
 NEW_MEMORY = (
     "the result is new memory, whose pages the system clears first; what places entries runs on one thread where there "

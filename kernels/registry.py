@@ -1,8 +1,8 @@
-"""Entries by name. Folders are scanned on first use: a file that registers an entry is all it takes to add one.
+"""Registries of entries by name. Packages are imported on first use: adding a file that registers an entry is enough.
 
-This is the registry of kernels, formats, operators, data sets, models, optimizers and charts. A scan takes no lock of
-its own: Python's import locks let each file run once, however many threads ask, and a scan that did not come to its end
-is made again by whoever asks next. A file whose import fails is left out, and told by `unavailable`.
+Used for kernels, formats, operators, data sets, models, optimizers and charts. Scanning takes no lock: Python's import
+locks execute each file once, and an interrupted scan is repeated by the next caller. A file whose import fails is left
+out and listed by `unavailable`.
 """
 
 import importlib
@@ -36,10 +36,10 @@ registries: list["Registry"] = []
 
 
 class Registry(Generic[Entry]):
-    """Entries with a `.name`, registered by the modules of some packages, which are imported on first look-up.
+    """Entries with a `name`, registered by the modules of `packages`, which are imported on first look-up.
 
-    `kind` is the word for an entry in messages; `error` the type of what is raised for a taken or unknown name; names
-    in `order` come first in lists, the others follow sorted.
+    `kind` is the word for an entry in messages; `error` the exception for taken or unknown names; names in `order` come
+    first in lists, the others are sorted.
     """
 
     def __init__(self, kind: str, packages: tuple[str, ...], error: type[Exception], order: Sequence[str] = ()) -> None:
@@ -52,9 +52,9 @@ class Registry(Generic[Entry]):
         registries.append(self)
 
     def register(self, entry: Entry) -> Entry:
-        """Add an entry and return it; a name that is taken is refused.
+        """Add an entry and return it. Raises `error` if the name is taken.
 
-        A file that is imported again, after its import was interrupted, takes its own names once more.
+        A file that is imported again after an interrupted import may register its names again.
         """
         if entry.name in self.entries and _is_live(self._origins[entry.name]):
             names = ", ".join(sorted(self.entries))
@@ -66,13 +66,13 @@ class Registry(Generic[Entry]):
         return entry
 
     def names(self) -> list[str]:
-        """All names, those of `order` first, the others sorted."""
+        """Return all names: those of `order` first, the others sorted."""
         self.scan()
         known = list(self.entries)
         return [name for name in self.order if name in known] + sorted(set(known).difference(self.order))
 
     def get(self, name: str) -> Entry:
-        """The entry of that name; an unknown one is an error that lists the known ones and what is unavailable."""
+        """Return the entry called `name`. Raises `error`, which lists the known names and unavailable files."""
         entry = self.entries.get(name)
         if entry is None:
             self.scan()
@@ -82,16 +82,17 @@ class Registry(Generic[Entry]):
         return entry
 
     def unavailable(self) -> dict[str, str]:
-        """Reasons why files of entries could not be imported, by the names of the files."""
+        """Return the reasons why files could not be imported, by file name without extension."""
         self.scan()
         return {module.rpartition(".")[2]: reason for module, reason in self._reasons.items()}
 
     def origin(self, name: str) -> str:
-        """Name of the module that registered the entry; empty for one that no module did."""
+        """Return the name of the module that registered the entry; "" if no module did."""
         self.get(name)
         return (self._origins[name] or {}).get("__name__", "")
 
     def _refusal(self, name: str) -> str:
+        """Return the message for an unknown or unavailable name."""
         missing = self.unavailable()
         if name in missing:
             return f"The {self.kind} {name!r} is unavailable: {missing[name]}"
@@ -100,7 +101,7 @@ class Registry(Generic[Entry]):
         return text + (f" Unavailable is what these files have: {reasons}" if reasons else "")
 
     def scan(self) -> None:
-        """Import the files of the packages, once; those which this thread is importing already are not waited for."""
+        """Import all modules of the packages once; modules that this thread is importing already are not waited for."""
         thread = threading.get_ident()
         if self._scanned or thread in self._scanning:  # the modules import the package that asks
             return
@@ -117,6 +118,7 @@ class Registry(Generic[Entry]):
             self._scanning.discard(thread)
 
     def _import(self, module: str) -> None:
+        """Import one module; record the reason if that fails."""
         try:
             importlib.import_module(module)
         except Exception as error:  # whatever a file does wrong, the others are there
@@ -127,7 +129,9 @@ class Registry(Generic[Entry]):
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C until the end, about a second: a library whose import was cut short (Numba) never imports again."""
+    """Defer Ctrl-C to the end of the block, about a second: Numba cannot be imported again after an interrupted
+    import.
+    """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
@@ -143,6 +147,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _reason(module: str, error: Exception) -> str:
+    """Return the reason of a failed import: module, exception and line."""
     frames = traceback.extract_tb(error.__traceback__)
     frame = next((frame for frame in frames if frame.name == "<module>"), frames[-1])
     place = f"{PurePath(frame.filename).name}, line {frame.lineno}"
@@ -150,7 +155,7 @@ def _reason(module: str, error: Exception) -> str:
 
 
 def _namespace_on_its_way_in() -> dict | None:
-    """The names of the module that is being run, from which a call comes; None for a call that none makes."""
+    """Return the globals of the module whose top-level code is calling; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -158,7 +163,9 @@ def _namespace_on_its_way_in() -> dict | None:
 
 
 def _is_live(namespace: dict | None) -> bool:
-    """Whether the import of the module with these names went well, or is on its way: Python forgets a failed one."""
+    """Return whether the module with this namespace is imported or being imported; failed imports are removed by
+    Python.
+    """
     if namespace is None:
         return True
     module = sys.modules.get(namespace.get("__name__", ""))
@@ -166,7 +173,7 @@ def _is_live(namespace: dict | None) -> bool:
 
 
 def origin(kind: str, name: str) -> str:
-    """Name of the module that registered the entry of that name in the registry of that kind."""
+    """Return the name of the module that registered entry `name` in the registry for `kind`."""
     return next(registry for registry in registries if registry.kind == kind).origin(name)
 
 
@@ -176,6 +183,6 @@ register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.
 
 
 def rivals_of(name: str) -> list[Kernel]:
-    """The kernels that compute what `name` computes and are not ours, available or not."""
+    """Return the competitors of the kernel `name` (implementations of other libraries), available or not."""
     get(name)
     return [kernel for kernel in map(get, names()) if kernel.rival_of == name]

@@ -1,8 +1,7 @@
-"""Memory for arrays that every batch makes anew: blocks of earlier ones, as soon as nobody holds a part of them.
+"""Memory for arrays that every batch creates: blocks of earlier arrays are reused once nothing refers to them.
 
-The system hands out new memory page by page, at the first touch of each. On a virtual machine that takes 2 us a page:
-the 3 MB of a batch of 130,000 entries, with its plan, take longer than its sort. Whether NumPy's own memory comes from
-new pages depends on what was given back before, in which order; here it never does from the second batch on.
+The system provides new memory page by page at first access. On a virtual machine that takes 2 us a page: the 3 MB of a
+batch of 130,000 entries with its plan take longer than its sort. Here no new pages are needed from the second batch on.
 
 >>> _kept.blocks.clear()  # as in a thread that is new
 >>> one = empty(100_000, np.float32)
@@ -34,6 +33,8 @@ WASTE = 2
 
 
 class _Kept(threading.local):
+    """Blocks of this thread."""
+
     def __init__(self) -> None:
         self.blocks: list[tuple[np.ndarray, int]] = []  # memory, and its first byte at the start of a cache line
 
@@ -42,7 +43,9 @@ _kept = _Kept()
 
 
 def _references_unused() -> int:
-    """Number that `sys.getrefcount` gives for memory that only the list of blocks holds, in a loop over that list."""
+    """Return the value of `sys.getrefcount` for a block that only the list of blocks refers to, in a loop over that
+    list.
+    """
     return next(sys.getrefcount(room) for room, _ in [(np.empty(0), 0)])
 
 
@@ -50,7 +53,7 @@ UNUSED = _references_unused()
 
 
 def empty(size: int, dtype: DTypeLike) -> np.ndarray:
-    """An array of `size` elements with any content, over memory that no other array has."""
+    """Return an uninitialised array of `size` elements over memory that no other array uses."""
     dtype = np.dtype(dtype)
     nbytes = size * dtype.itemsize
     if not SMALL <= nbytes <= MOST_BYTES:
@@ -60,7 +63,9 @@ def empty(size: int, dtype: DTypeLike) -> np.ndarray:
 
 
 def _block(nbytes: int) -> tuple[np.ndarray, int]:
-    """A block of so many bytes or some more: of those that are free the last one, which caches may still hold."""
+    """Return a free block of at least `nbytes` bytes (the most recently used one, which may be in the cache), and
+    its index.
+    """
     blocks = _kept.blocks
     for place in range(len(blocks) - 1, -1, -1):
         room, first = blocks[place]

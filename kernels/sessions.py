@@ -1,9 +1,8 @@
-"""Sessions: what a program needs of a device beside kernels. Copies on a second stream, times, dense products, memory.
+"""Sessions: what training needs of a device besides kernels: copies on a second stream, timing, dense products, memory.
 
-Work is queued in the order in which it is asked for. What is done inside `beside()` is queued on a second stream, and
-may run at the same time as the rest. Either stream waits for a place in the other by `wait_for`, the host by `until`.
-Arrays that were made beside must live until `finish` was called after their last use: their memory is taken again by
-the second stream, which does not wait.
+Work is queued in the order of the calls. Work inside `beside()` is queued on a second stream and may run concurrently.
+A stream waits for a mark in the other by `wait_for`, the host by `until`. Arrays created inside `beside()` must live
+until `finish` was called after their last use: their memory is reused by the second stream, which does not wait.
 """
 
 import contextlib
@@ -25,14 +24,16 @@ Mark = Any
 
 @dataclass
 class Beside:
-    """Work on the second stream: marks by name, the last of them its end; host memory that copies still read."""
+    """Work on the second stream: its marks by name (the last one is its end), and host memory that copies still
+    read.
+    """
 
     marks: dict[str, Mark] = field(default_factory=dict)
     host: list[np.ndarray] = field(default_factory=list)
 
 
 class Session(ABC):
-    """One device in use. All but `finish`, `until`, and what a launcher itself reads, returns before it is done."""
+    """A device in use. All methods but `finish` and `until` return before the work is done."""
 
     device: devices.Device
     bytes_most: int = 0
@@ -40,58 +41,58 @@ class Session(ABC):
 
     @abstractmethod
     def beside(self) -> contextlib.AbstractContextManager[Beside]:
-        """Queue what follows on the second stream; marks its `start` and its `end`."""
+        """Queue the work of the block on the second stream; adds the marks `start` and `end`."""
 
     @abstractmethod
     def wait_for(self, mark: Mark) -> None:
-        """Let what follows on the current stream wait until `mark` is passed."""
+        """Make the current stream wait until `mark` is passed."""
 
     @abstractmethod
     def until(self, mark: Mark) -> None:
-        """Wait, on the host, until `mark` is passed."""
+        """Block the host until `mark` is passed."""
 
     @abstractmethod
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Host memory with any content that `fill` can copy from."""
+        """Return uninitialised page-locked host memory that `fill` can copy from."""
 
     @abstractmethod
     def fill(self, target: Any, pinned: np.ndarray) -> None:
-        """Queue a copy of pinned memory, or a part of it, into the first elements of a device's array of its type.
+        """Queue a copy of pinned memory into the first elements of a device array of the same dtype.
 
-        The host must not change what is copied before it has seen that a mark made after this is passed.
+        The host must not change the memory before a later mark is passed.
         """
 
     @abstractmethod
     def copy(self, array: np.ndarray, work: Beside) -> Any:
-        """A copy of `array` on the device, queued; `work` keeps what it reads."""
+        """Queue a copy of `array` to the device and return the device array; `work` keeps the source alive."""
 
     @abstractmethod
     def mark(self) -> Mark:
-        """The place where the current stream is."""
+        """Return a mark at the current position of the current stream."""
 
     @abstractmethod
     def seconds(self, start: Mark, end: Mark) -> float:
-        """Seconds from one mark to another, both passed."""
+        """Return the seconds between two marks, both passed."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Wait for what was queued on this stream, and so for what it joined."""
+        """Block the host until all work queued on this stream, and what it waits for, is done."""
 
     @abstractmethod
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """out = x @ y or x.T @ y by the device's BLAS, in full float32 where that is the type.
+        """Compute out = x @ y or x.T @ y with the device's BLAS, in full float32 precision (no TF32).
 
-        All are in C order. A graph may hold it, if it was done with the same shapes before.
+        All arrays are in C order. A CUDA graph may include it if it ran with the same shapes before.
         """
 
     @abstractmethod
     def watching(self) -> contextlib.AbstractContextManager[None]:
-        """Keep `bytes_most` up to date. It costs time with every new array: do not time what is done meanwhile."""
+        """Update `bytes_most` within the block. Every allocation becomes slower: do not time work in it."""
 
 
 @final
 class CudaSession(Session):
-    """The current CUDA device, through CuPy's pools of device memory and of pinned host memory."""
+    """The current CUDA device, with CuPy's pools of device memory and pinned host memory."""
 
     def __init__(self) -> None:
         self.cupy = devices.cupy()
@@ -101,7 +102,7 @@ class CudaSession(Session):
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[Beside]:
-        """Queue work on a stream of its own, also from another thread."""
+        """Queue work on a separate stream, also from another thread."""
         work = Beside()
         with self.second:
             work.marks["start"] = self.mark()
@@ -113,11 +114,11 @@ class CudaSession(Session):
         self.cupy.cuda.get_current_stream().wait_event(mark)
 
     def until(self, mark: Mark) -> None:
-        """Wait for an event as the driver does."""
+        """Synchronize with the event."""
         mark.synchronize()  # synchronize!
 
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """An array from CuPy's pool of page-locked memory, which takes it back with the array."""
+        """Return an array from CuPy's pool of pinned memory, which takes it back with the array."""
         size, kind = int(np.prod(shape)), np.dtype(dtype)
         if not size:
             return np.empty(shape, kind)
@@ -130,7 +131,7 @@ class CudaSession(Session):
             target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
 
     def copy(self, array: np.ndarray, work: Beside) -> Any:
-        """Copy through pinned memory, without which the driver would wait for the copy."""
+        """Copy through pinned memory; the driver would wait for a copy from other memory."""
         copied, pinned = self.cupy.empty(array.shape, array.dtype), self.pinned(array.shape, array.dtype)
         pinned[...] = array
         work.host.append(pinned)
@@ -138,41 +139,44 @@ class CudaSession(Session):
         return copied
 
     def mark(self) -> Mark:
-        """An event of the current stream."""
+        """Return an event of the current stream."""
         event = self.cupy.cuda.Event()
         event.record()
         return event
 
     def seconds(self, start: Mark, end: Mark) -> float:
-        """Seconds by the device's clock, which counts in half microseconds."""
+        """Return seconds by the device's clock, which has a resolution of half a microsecond."""
         return self.cupy.cuda.get_elapsed_time(start, end) / 1e3
 
     def finish(self) -> None:
-        """Wait for the current stream; the second one goes on with what nobody has joined yet."""
+        """Synchronize the current stream; work on the second stream that was not waited for continues."""
         self.cupy.cuda.get_current_stream().synchronize()  # synchronize!
 
     @functools.cached_property
     def products(self) -> DenseProducts:
-        """cuBLAS, which is loaded when it is first needed."""
+        """cuBLAS, loaded on first use."""
         return DenseProducts()
 
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """Multiply by cuBLAS, TF32 off whatever the environment says; a transposed operand is not copied."""
+        """Multiply with cuBLAS, TF32 off whatever the environment says; a transposed operand is not copied."""
         self.products.multiply(x, y, out, transposed)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch by a hook of CuPy's memory pool, in this thread: other threads' arrays count from the next one here."""
+        """Watch CuPy's memory pool by a hook in this thread; allocations of other threads count from the next one
+        here.
+        """
         with _hook(self.cupy, self._note):
             yield
         self._note()
 
     def _note(self) -> None:
+        """Update the largest number of bytes in use."""
         self.bytes_most = max(self.bytes_most, self.pool.used_bytes())
 
 
 def _hook(cupy: Any, note: Any) -> Any:
-    """Calls `note` after each allocation."""
+    """Return a memory hook of CuPy that calls `note` after each allocation."""
 
     class Hook(cupy.cuda.MemoryHook):
         """CuPy's hook of its memory pool."""
@@ -187,7 +191,7 @@ def _hook(cupy: Any, note: Any) -> Any:
 
 
 def bytes_asked(error: MemoryError) -> int | None:
-    """The bytes that CuPy was asked for when a device's memory ran out; None where the message does not tell.
+    """Return the bytes of the allocation that failed, from CuPy's message; None if it does not say.
 
     >>> bytes_asked(MemoryError("Out of memory allocating 4,294,967,296 bytes (allocated so far: 512 bytes)."))
     4294967296

@@ -98,8 +98,11 @@ def _parts(bounds, segments, rows, values, g, out):
 
 
 def suits(segments: np.ndarray, entries: int, width: int, head: int) -> bool:
-    """Whether sums of `width` numbers over columns of so many entries in all are sooner here than in a row loop with
-    that `head` of `kernels.vector.tiles`."""
+    """Return whether sums of `width` values over columns with `entries` entries in all are faster here than in a row
+    loop.
+
+    `head` is that of `kernels.vector.tiles`.
+    """
     if width != 1 or entries < LEAST_ENTRIES:
         return False
     share, mean = _longer(segments, head) / SAMPLE, entries / (segments.size - 1)
@@ -107,8 +110,9 @@ def suits(segments: np.ndarray, entries: int, width: int, head: int) -> bool:
 
 
 def add(segments: np.ndarray, rows: np.ndarray, values: np.ndarray | None, g: np.ndarray, out: np.ndarray) -> None:
-    """out[u, 0] = the sum over the entries of column u of values times g[rows, 0], as `csr_t_dense` has it; without
-    `values` all are one."""
+    """Write to out[u, 0] the sum over the entries of column u of values * g[rows, 0], as `csr_t_dense`; None: values
+    are 1.
+    """
     parts, choices = share(WORK * rows.size, __name__)
     bounds = np.array((0, segments.size - 1)) if parts == 1 else equal_cost(segments, parts, 0)
     layer()  # code is linked with its functions

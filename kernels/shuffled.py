@@ -1,7 +1,8 @@
-"""A random order of numbers, as NumPy's `Generator.permutation` draws it, bit for bit, in about half of its time.
+"""A random permutation as NumPy's `Generator.permutation`, bit for bit, in about half of its time.
 
-Source: Fisher and Yates, from the last place down, each exchanged with one up to it: as many bits of a number of 32 as
-the place has, drawn again where they are above it.
+Source: Fisher and Yates, from the last position down, each swapped with one up to it: as many bits of a 32-bit number
+as
+the position has, drawn again if they exceed it.
 
 >>> one, other = (np.random.default_rng(5) for _ in range(2))
 >>> bool((permutation(one, 1000) == other.permutation(1000)).all())

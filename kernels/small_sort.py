@@ -1,8 +1,9 @@
-"""Stable sort of the few entries of a small batch by column, and all else that its plan is made of, in one call.
+"""Stable sort by column of the few entries of a small batch, and the rest of its plan, in one compiled call.
 
-The calls that `radix` makes for a batch of 32 rows take ten times as long as their work. Here one compiled call checks
-the row starts and the columns, sorts by digits of 8 bits (Knuth vol. 3, 5.2.5), and finds where columns begin. Column
-and place of an entry fit one 64-bit word; rows are looked up by place afterwards, in the first-level cache.
+The calls of `radix` for a batch of 32 rows take ten times as long as their work. One compiled call here validates row
+pointers and columns, sorts by digits of 8 bits (Knuth vol. 3, 5.2.5), and finds where columns begin. Column and
+position
+of an entry fit one 64-bit word; rows are looked up by position afterwards, in the first-level cache.
 """
 
 import threading
@@ -27,7 +28,7 @@ RIGHT, WRONG_STARTS, WRONG_COLUMN = range(3)
 
 
 class Found(NamedTuple):
-    """Result of a sort: what is wrong, touched columns, entries of the fullest column, the emptiest and fullest row."""
+    """Result of a sort: error code, active columns, entries of the fullest column, shortest and longest row."""
 
     fault: int
     touched: int
@@ -37,7 +38,7 @@ class Found(NamedTuple):
 
 
 class _Kept(threading.local):
-    """Memory of a thread, for words in two turns, and the rows of entries, columns and segments in the widest types."""
+    """Memory of a thread: two buffers of words, and rows of entries, columns and segments in the widest dtypes."""
 
     def __init__(self) -> None:
         self.words = np.empty((2, ENTRIES), np.uint64)
@@ -142,7 +143,7 @@ def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segme
 
 
 def wrong_column(keys: np.ndarray, n_keys: int) -> KernelError:
-    """Error for columns out of range."""
+    """Build the error for columns out of range."""
     found = f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}"
     return KernelError(f"{found}. Check the batch with workbench.formats.check(x, full=True).")
 
@@ -150,9 +151,9 @@ def wrong_column(keys: np.ndarray, n_keys: int) -> KernelError:
 def sort(
     starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype
 ) -> tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(what was found, columns, segments, rows, permutation) of up to `ENTRIES` entries, as `radix.Sorted` has them.
+    """Sort up to `ENTRIES` entries: return (found, columns, segments, rows, permutation), as in `radix.Sorted`.
 
-    `n_keys` is at most `COLUMNS`; segments, rows and permutation are of type `kind`. O(z + R) for 8 bits of them.
+    `n_keys` is at most `COLUMNS`; segments, rows and permutation have dtype `kind`. O(z + R) per 8 bits of columns.
     """
     rows, permutation = np.empty(keys.size, kind), np.empty(keys.size, kind)
     kept = _kept
@@ -167,9 +168,9 @@ def sort(
 def sort_each(
     starts: np.ndarray, keys: np.ndarray, n_keys: int, batch_rows: int
 ) -> list[tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] | None:
-    """Sort, as `sort` does, int32, every `batch_rows` of the rows that begin at `starts`, by one compiled call.
+    """Sort every `batch_rows` rows with row pointers `starts`, as `sort` with int32, in one compiled call.
 
-    None where that does not suit one of these batches: it has more than `ENTRIES`, or something is wrong with it.
+    Returns None if a batch has more than `ENTRIES` entries or is invalid.
     """
     count, kind = -(-(starts.size - 1) // batch_rows), np.int32
     columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + count, kind)

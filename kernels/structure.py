@@ -1,9 +1,8 @@
-"""Checks of arrays of indices, in one pass where arrays come in from outside, of what kernels rely on: row starts that
-rise from 0 to the number of entries, indices in range, indices that rise.
+"""Validation of index arrays in one pass: row pointers that rise from 0 to nnz, indices in range, ascending indices.
 
-Compiled code follows an index wherever it leads, so one that is out of range ends the process or writes where something
-else lives. The checks only tell whether all is right, in a few microseconds for the batch of a step; what is wrong, and
-how to say so, is left to those who ask.
+Compiled code follows any index, so one that is out of range ends the process or overwrites other data. The functions
+only
+return whether an array is valid, in a few microseconds per batch; callers build the message.
 
 >>> starts = np.array([0, 2, 3])
 >>> is_compressed(starts, np.array([0, 4, 1]), 5), is_compressed(starts, np.array([0, 5, 1]), 5)
@@ -65,7 +64,7 @@ def _is_rising(indices, limit):
 
 
 def in_range(indices: np.ndarray, limit: int) -> bool:
-    """Whether every index, int32 or int64 [z], is 0 or more and below `limit`. O(z)."""
+    """Return whether every index, int32 or int64 [z], is in [0, limit). O(z)."""
     indices = plain(indices)
     if is_serial(indices.size // SERIAL_ENTRIES):
         return _in_range(indices, limit)
@@ -73,17 +72,17 @@ def in_range(indices: np.ndarray, limit: int) -> bool:
 
 
 def rises(starts: np.ndarray, entries: int) -> bool:
-    """Whether row starts, int32 or int64 [R + 1], begin at 0, never fall, and end at `entries`. O(R)."""
+    """Return whether row pointers, int32 or int64 [R + 1], begin at 0, never decrease, and end at `entries`. O(R)."""
     return _rises(plain(starts), entries)
 
 
 def is_compressed(starts: np.ndarray, indices: np.ndarray, limit: int) -> bool:
-    """Whether `starts` [R + 1] are row starts of `indices` [z], of their type, all in range below `limit`. O(R + z)."""
+    """Return whether `starts` [R + 1] are row pointers of `indices` [z], of its dtype, all in [0, limit). O(R + z)."""
     if indices.size < FEW and starts.flags.carray and indices.flags.carray:
         return _is_compressed(starts, indices, limit)
     return rises(starts, indices.size) and in_range(indices, limit)
 
 
 def is_rising(indices: np.ndarray, limit: int) -> bool:
-    """Whether indices, int32 or int64 [U], rise strictly from 0 or more to below `limit`. O(U)."""
+    """Return whether indices, int32 or int64 [U], ascend strictly within [0, limit). O(U)."""
     return _is_rising(plain(indices), limit)

@@ -39,11 +39,14 @@ OWN = Path("/proc/self/cgroup")
 
 
 def cores(groups: Path = GROUPS, own: Path = OWN) -> float:
-    """Cores that this process may use by its quota, infinite without one: the least of its groups and those above."""
+    """Return the cores that this process may use by its CPU quota, infinite without one: the minimum over its
+    cgroups.
+    """
     return min(_quotas(groups, own), default=float("inf"))
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
+    """Yield the quotas of the cgroups of this process, in cores."""
     for folder in _folders(groups, own):
         for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
             with contextlib.suppress(OSError):  # not there
@@ -51,13 +54,15 @@ def _quotas(groups: Path, own: Path) -> Iterator[float]:
 
 
 def _cores(text: str) -> float:
-    """Cores of a quota and its period in microseconds; infinite for the words max and -1, which stand for no quota."""
+    """Return the cores of a quota and its period in microseconds; infinite for "max" and -1."""
     numbers = [int(word) for word in text.split() if word.isdigit()]
     return numbers[0] / numbers[1] if len(numbers) == 2 and all(numbers) else float("inf")
 
 
 def _folders(groups: Path, own: Path) -> Iterator[Path]:
-    """Folders of this process's groups and of those above. A container may see its own group as the topmost."""
+    """Yield the folders of this process's cgroups and their parents. A container may see its own group as the
+    topmost.
+    """
     with contextlib.suppress(OSError):
         for line in own.read_text(encoding="utf-8").splitlines():
             _, controllers, name = line.split(":", 2)
@@ -105,11 +110,12 @@ compiled_parallel = njit(nogil=True, error_model="numpy", fastmath={"contract", 
 
 
 def available_layers() -> list[str]:
-    """The threading layers that load on this machine, best first; `workqueue` always does."""
+    """Return the threading layers that load on this machine, best first; `workqueue` always does."""
     return [layer for layer in LAYERS if layer == "workqueue" or _loads(layer)]
 
 
 def _loads(layer: str) -> bool:
+    """Return whether the threading layer can be loaded."""
     module = of_numba.layer_module(layer)
     if importlib.util.find_spec(module) is None:
         return False
@@ -121,9 +127,9 @@ def _loads(layer: str) -> bool:
 
 
 def choose_layer() -> str:
-    """Set the best threading layer unless the user chose one through NUMBA_THREADING_LAYER; returns its name.
+    """Set the best threading layer unless NUMBA_THREADING_LAYER is set; return its name.
 
-    Nor has a process more threads than cores in its CPU quota, unless the user chose by NUMBA_NUM_THREADS.
+    Also limits threads to the cores of the CPU quota unless NUMBA_NUM_THREADS is set.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, when libgomp is loaded
     if "NUMBA_THREADING_LAYER" not in os.environ:
@@ -135,7 +141,7 @@ def choose_layer() -> str:
 
 
 def set_threads(count: int) -> None:
-    """Run the following parallel calls of this process on `count` threads (`ValueError` if not 1..cores)."""
+    """Run the following parallel calls of this process on `count` threads. Raises ValueError if not 1 to cores."""
     most = 1 if _is_alone else of_numba.config.NUMBA_NUM_THREADS
     if not 1 <= count <= most:
         raise ValueError(f"threads is {count}; this process can use 1 to {most}.{_ALONE if _is_alone else ''}")
@@ -152,10 +158,9 @@ _ALONE = (
 
 
 def _after_fork() -> None:
-    """Let a forked process run all on one thread, where the layer's threads stayed behind: same bits, same code.
+    """Run a forked process on one thread, since the layer's threads do not exist there: same bits, same code.
 
-    GNU's OpenMP would wait for them, and Numba ends the process (signal 15) before it does, also where one thread is
-    enough; started anew it sees no fork.
+    GNU OpenMP would wait for them, and Numba ends the process (signal 15) before, even for one thread.
     """
     global _is_alone
     if of_numba.is_layer_loaded() and (layer := of_numba.layer()).dies_of_fork:
@@ -168,8 +173,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ThisThread(threading.local):
-    """Facts about the calling thread: whether its calls stay on it, None for what pays; its choices, whether the
-    many of its calls were given all threads."""
+    """State of the calling thread: whether its calls are forced serial or parallel (None: neither), its choices, and
+    whether
+    many of its calls were parallel.
+    """
 
     is_serial: bool | None = None
     calls_parallel = 0
@@ -186,6 +193,7 @@ _asked: list[object] = []
 
 @contextmanager
 def _kept(is_serial: bool) -> Iterator[None]:
+    """Force serial or parallel calls within the block."""
     before = this_thread.is_serial
     this_thread.is_serial = is_serial
     try:
@@ -195,18 +203,18 @@ def _kept(is_serial: bool) -> Iterator[None]:
 
 
 def serial() -> AbstractContextManager[None]:
-    """Keep the calls that this thread makes inside the `with` on this thread alone, whatever `set_threads` says.
+    """Run the calls of this thread within the block serially, whatever `set_threads` says.
 
-    For a thread that prepares data beside the one that computes: the cores are busy with the other's parallel calls.
+    For a thread that prepares data beside the computing one: the cores are busy with its parallel calls.
     """
     return _kept(is_serial=True)
 
 
 @contextmanager
 def parallel() -> Iterator[None]:
-    """Give the calls that this thread makes inside the `with` all threads, whether that pays or not.
+    """Run the calls of this thread within the block on all threads, even if that is slower.
 
-    For code that is to be loaded before it is timed, and for tests.
+    For loading code before it is timed, and for tests.
     """
     with _kept(is_serial=False):
         _asked.append(None)
@@ -217,12 +225,12 @@ def parallel() -> Iterator[None]:
 
 
 def get_threads() -> int:
-    """Threads the next parallel call of this thread runs on."""
+    """Return the threads of the next parallel call of this thread."""
     return 1 if this_thread.is_serial else of_numba.layer().count()
 
 
 def available_threads() -> int:
-    """Threads that this thread's work may be spread over by other means than parallel calls, 1 inside of `serial`.
+    """Return the threads for this thread's work by other means than parallel calls; 1 within `serial`.
 
     The threading layer is not started: a process that only reads a file may be forked afterwards.
     """
@@ -232,11 +240,12 @@ def available_threads() -> int:
 
 
 def is_serial(work: int, *, within: bool = False) -> bool:
-    """Whether a call of `work` multiply-adds, which is then made, should stay on one thread: see `kernels.choice`.
+    """Return whether a call of `work` multiply-adds that starts now should run on one thread; see `kernels.choice`.
 
-    A multiply-add is one of vector code; what else a call does counts for as many as take its time. `within` tells a
-    region that is one of many in a compiled function: its threads are awake, so the work alone decides, and what sums
-    in another order on many threads has the same bits from run to run; `call_in_pieces` lets it yield nevertheless.
+    Other work counts as the multiply-adds of vector code that take its time. `within` is for one of many regions in a
+    compiled function: its threads are awake, so the work alone decides, and the order of sums is the same from run to
+    run;
+    `call_in_pieces` lets such a function yield to other programs.
     """
     if work < LEAST_WORK and not _asked:
         return True
@@ -260,8 +269,10 @@ ALONE: tuple[int, None] = 1, None
 
 
 def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
-    """(parts to cut a call of `work` multiply-adds into, which is then made; the choices that are to be told when it
-    has `ended`, or None): one part where it stays on one thread, by what such calls of the same `maker` took."""
+    """Return the parts to cut a call of `work` multiply-adds into, and the choices to notify by `ended` (or None).
+
+    One part if the call should be serial, by the measured times of calls of the same `maker`.
+    """
     if work < LEAST_WORK and not _asked:
         return ALONE
     own = this_thread
@@ -279,12 +290,14 @@ def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
 
 
 def may_overlap() -> bool:
-    """Whether two threads may make parallel calls at the same time: the layer `workqueue` ends the process then."""
+    """Return whether two threads may make parallel calls at the same time: the layer `workqueue` would end the
+    process.
+    """
     return of_numba.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
 
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
-    """Call a `compiled_parallel` function, on one thread where `work` is little: the same machine code every time."""
+    """Call a `compiled_parallel` function, on one thread if `work` is small; the machine code is the same."""
     layer = of_numba.layer()
     parts, choices = share(work, function)
     if parts == 1 and (count := layer.count()) > 1:
@@ -296,13 +309,15 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
 
 
 def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, maker: Hashable) -> int:
-    """Run `function(first, last)` for consecutive ranges of `steps` steps, on all threads or on one, whichever did more
-    steps a second in the last pieces; its first result that is not negative, which ends the call, or -1.
+    """Run `function(first, last)` over consecutive ranges of `steps` steps, serially or in parallel, whichever was
+    faster.
 
-    For compiled loops over steps of about the same `work` multiply-adds (`maker` tells them apart), whose regions have
-    parts for all threads. The caller has cut the work into parts, by `is_serial(work, within=True)` and `get_threads`:
-    a choice only changes how many threads execute these parts, so that no sum changes its order, nor a bit the result.
-    If another program holds a core, all parts are executed by one thread: see `kernels.choosing`.
+    Returns the first non-negative result, which ends the call, or -1. For compiled loops over steps of about equal
+    `work`
+    (multiply-adds; `maker` identifies them). The caller cuts the work into parts by `is_serial(work, within=True)` and
+    `get_threads`; only the number of threads that execute the parts varies, so no sum changes its order or bits. If
+    another
+    program occupies a core, one thread executes all parts; see `kernels.choosing`.
     """
     own, layer = this_thread, of_numba.layer()
     count = get_threads()
@@ -332,17 +347,19 @@ def _alone(layer: of_numba.Layer, count: int, function: Callable[..., Any], *arg
 
 
 def sum_of(sums: np.ndarray) -> float:
-    """The sum of the blocks' sums; of one block alone without NumPy's sum, which takes as long as the block."""
+    """Return the sum of the block sums as float, without NumPy's sum (as slow as a block) for a single one."""
     return float(sums[0] if sums.size == 1 else sums.sum())
 
 
 def parts() -> int:
-    """Parts to cut a call into."""
+    """Return the parts to cut a call into."""
     return PARTS * get_threads()
 
 
 def specializations(function: Any) -> int:
-    """Number of versions of a compiled function in this process; a test asserts that a second call adds none."""
+    """Return the number of compiled versions of a function in this process; a test asserts that a second call adds
+    none.
+    """
     return len(function.signatures)
 
 

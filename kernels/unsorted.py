@@ -1,12 +1,13 @@
-"""The gradient of a weight on the touched columns of a CSR batch that has no plan: (columns, (A.T @ g)[columns]).
+"""The gradient of a weight on the active columns of a CSR batch without a plan: (columns, (A.T @ g)[columns]).
 
-A plan sorts the entries of a batch. Where a row of g is a few numbers, the sort takes several times as long as all else
-in a step, and pays only for a batch that comes again. Here each entry is added to sums that have a place for every
-column, and sets a bit for its column; the bits then tell which columns were touched, in their order. Sums and bits are
-memory that a thread keeps and that a call leaves clear; as there is a place for every column, `suits` takes batches
-with about as many entries as columns.
+A plan sorts the entries of a batch. If a row of g has few values, the sort takes several times as long as the rest of a
+step, and pays only for a batch that repeats. Here each entry is added to sums with an element for every column, and
+sets a
+bit for its column; the bits then give the active columns in order. Sums and bits are memory that a thread keeps and a
+call
+leaves zero; `suits` accepts batches with about as many entries as columns.
 
-Two halves of the rows have sums of their own, however many threads there are: a sum has one order, and so the same bits
+The two halves of the rows have separate sums, however many threads there are: a sum has one order, and so the same bits
 on every run and thread count.
 """
 
@@ -42,14 +43,16 @@ for _bit in range(64):
 
 
 class _Kept(threading.local):
-    """Sums of the two halves [2, places] by type, and the bits of their columns [2, words]: all zero between calls."""
+    """Sums of the two halves [2, elements] by dtype, and the bits of their columns [2, words]: all zero between
+    calls.
+    """
 
     def __init__(self) -> None:
         self.sums: dict[np.dtype, np.ndarray] = {}
         self.bits = np.zeros((2, 0), np.uint64)
 
     def take(self, columns: int, width: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Memory for so many columns; whoever takes it leaves it clear."""
+        """Return memory for `columns` columns of this width; the caller leaves it zero and gives it back."""
         sums = self.sums.pop(dtype, None)
         if sums is None or sums.shape[1] < columns * width:
             sums = np.zeros((2, columns * width), dtype)
@@ -58,7 +61,7 @@ class _Kept(threading.local):
         return sums, bits if bits.shape[1] >= words else np.zeros((2, words), np.uint64)
 
     def give_back(self, sums: np.ndarray, bits: np.ndarray) -> None:
-        """Keep it for the next call, once it is clear."""
+        """Keep zeroed memory for the next call."""
         self.sums[sums.dtype], self.bits = sums, bits
 
 
@@ -66,7 +69,7 @@ _kept = _Kept()
 
 
 def suits(entries: int, columns: int, width: float) -> bool:
-    """Whether the gradient of so wide a weight costs less without a plan, for a batch that comes once."""
+    """Return whether the gradient of a weight of this width is cheaper without a plan, for a batch used once."""
     return entries > small_sort.ENTRIES and width <= NUMBERS and columns * width <= PLACES * entries
 
 
@@ -137,10 +140,11 @@ def _collect_parts(sums, bits, bounds, ends, columns, values):
 def gradient(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, g: np.ndarray, columns: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(touched columns, sorted, int64 [U]; the sums of their entries' values times rows of g [U, N]).
+    """Return active columns, sorted int64 [U], and the gradient (A.T @ g)[columns] [U, N].
 
-    The batch is `indptr` [R + 1], `indices` and `data` [z] in CSR form, whose starts of rows were checked, with so many
-    features; g is [R, N]. O(z N + features / 64). A `KernelError` for a column out of range.
+    The batch is `indptr` [R + 1] (validated), `indices` and `data` [z] in CSR form with `columns` features; g is [R,
+    N].
+    O(z N + features / 64). Raises KernelError for a column out of range.
     """
     starts, indices, data, g = map(plain, (indptr, indices, data, g))
     width, work = g.shape[1], WORK * indices.size * g.shape[1]

@@ -26,7 +26,7 @@ COUNTER_COST = 4
 
 
 def reference(row, col, data, n_rows):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     order = [k for r in range(n_rows) for k in range(row.size) if row[k] == r]
     kind = index_type(row.size, row.dtype)
     indptr = np.zeros(n_rows + 1, kind)
@@ -139,22 +139,22 @@ def _move(key, other, data, n_keys: int, kind: np.dtype, threads: int) -> tuple:
 
 
 def cpu(row, col, data, n_rows):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     return group(row, col, data, n_rows, "row")
 
 
 def gpu(row, col, data, n_rows):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     return indices.group(row, col, data, n_rows, "row")
 
 
 def cost(s: Sizes) -> Cost:
-    """The rows are read twice: to count and to place."""
+    """Return the cost: the rows are read twice: to count and to place."""
     return Cost(0, s.z * (4 * s.index + 2 * s.value) + (s.R + 1) * s.index, work=(("place", 2 * s.z), ("scan", s.R)))
 
 
 def arguments(case: Case) -> tuple:
-    """The entries of A in an order that no format has."""
+    """Build operands: The entries of A in an order that no format has."""
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
     order = np.random.default_rng(case.seed).permutation(row.size)
     return row[order], case.indices[order], case.data[order], case.R

@@ -21,7 +21,7 @@ from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 
 def reference(indptr):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     return np.array([r for r in range(indptr.size - 1) for _ in range(indptr[r], indptr[r + 1])], indptr.dtype)
 
 
@@ -39,7 +39,7 @@ def _parallel(indptr, row, bounds):
 
 
 def cpu(indptr):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     row = np.empty(indptr[-1], indptr.dtype)
     if is_serial(row.size // 8):  # eight entries are written in the time of a multiply-add
         _rows(indptr, row, 0, indptr.size - 1)
@@ -49,18 +49,18 @@ def cpu(indptr):
 
 
 def gpu(indptr):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     size = int(devices.of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
     return indices.rows_of(indptr, size, indptr.dtype)
 
 
 def cost(s: Sizes) -> Cost:
-    """Starts in, rows out."""
+    """Return the cost: starts in, rows out."""
     return Cost(0, (s.R + 1 + s.z) * s.index, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:
-    """The row starts of A."""
+    """Build operands: The row starts of A."""
     return (case.indptr,)
 
 

@@ -21,7 +21,7 @@ from kernels.registry import register
 
 
 def reference(indptr, indices, data, n_columns):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     out_indptr, out_indices, out_data = np.zeros(n_columns + 1, kind), np.empty(indices.size, kind), data.copy()
     count = 0
@@ -36,27 +36,27 @@ def reference(indptr, indices, data, n_columns):
 
 
 def cpu(indptr, indices, data, n_columns):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     row = csr_to_coo_rows.cpu(indptr.astype(kind, copy=False))
     return group(indices.astype(kind, copy=False), row, data, n_columns, "column")
 
 
 def gpu(indptr, indices, data, n_columns):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     row = on_device.rows_of(indptr, indices.size, kind)
     return on_device.group(on_device.as_kind(indices, kind), row, data, n_columns, "column")
 
 
 def cost(s: Sizes) -> Cost:
-    """Row numbers are written out and read back; the columns are read twice: to count and to place."""
+    """Return the cost: row numbers are written out and read back; the columns are read twice: to count and to place."""
     work = ("row", s.R), ("pass", s.z), ("place", 2 * s.z), ("scan", s.D)
     return Cost(0, s.z * (6 * s.index + 2 * s.value) + (s.R + s.D + 2) * s.index, work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """A and its number of columns."""
+    """Build operands: A and its number of columns."""
     return case.indptr, case.indices, case.data, case.D
 
 

@@ -21,7 +21,7 @@ from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 
 def reference(indptr, indices, data, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(indptr[r], indptr[r + 1]):
@@ -44,7 +44,7 @@ def _parallel(indptr, indices, data, out, bounds):
 
 
 def cpu(indptr, indices, data, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     if is_serial(data.size + out.size):
         _rows(indptr, indices, data, out, 0, out.shape[0])
     else:
@@ -55,19 +55,19 @@ _CUDA = source(__file__, [f"csr_to_dense<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, data, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     rows, columns = out.shape
     name, wide = f"csr_to_dense<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8
     devices.of(out).launch(_CUDA, name, blocks(32 * rows), indptr, indices, wide, data, out, rows, columns)
 
 
 def cost(s: Sizes) -> Cost:
-    """The result is filled once and added to in the cache."""
+    """Return the cost: the result is filled once and added to in the cache."""
     return Cost(s.z, s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.D * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """A and a result to overwrite."""
+    """Build operands: A and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.garbage(case.R, case.D)
 
 

@@ -26,7 +26,7 @@ BLOCK = 64
 
 
 def reference(dense):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     entries = [(r, c) for r in range(dense.shape[0]) for c in range(dense.shape[1]) if dense[r, c] != 0]
     kind = index_type(max(len(entries), dense.shape[1]))
     indptr = np.zeros(dense.shape[0] + 1, kind)
@@ -93,7 +93,7 @@ def _fill_parts(dense, indptr, indices, data, bounds):
 
 
 def cpu(dense):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, columns = dense.shape
     serial, bounds = is_serial(dense.size), equal_count(rows, parts())
     counts = np.zeros(rows + 1, np.int64)
@@ -115,7 +115,7 @@ _CUDA = source(__file__, [f"{name}<{value}>" for name in ("count_stored", "fill_
 
 
 def gpu(dense):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     device, value, (rows, columns) = devices.of(dense), c_name(dense.dtype), dense.shape
     counts = device.empty(rows, np.int64)  # [R]
     grid = blocks(32 * rows)
@@ -131,12 +131,12 @@ def gpu(dense):
 
 
 def cost(s: Sizes) -> Cost:
-    """The dense matrix is read twice."""
+    """Return the cost: the dense matrix is read twice."""
     return Cost(0, 2 * s.R * s.D * s.value + s.z * (s.index + s.value) + (s.R + 1) * s.index)
 
 
 def arguments(case: Case) -> tuple:
-    """A in dense form, a negative zero included."""
+    """Build operands: A in dense form, a negative zero included."""
     dense = np.zeros((case.R, case.D), case.dtype)
     dense[...] = -0.0
     row = np.repeat(np.arange(case.R), np.diff(case.indptr))

@@ -37,7 +37,7 @@ CLEARED = 16
 
 
 def reference(indptr, indices, data, rows, held, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for i, r in enumerate(rows):
         for k in range(indptr[r], indptr[r + 1]):
@@ -84,7 +84,7 @@ def _parallel(indptr, indices, data, rows, held, out, bounds):
 
 
 def cpu(indptr, indices, data, rows, held, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     starts = np.empty(rows.size + 1, np.int64)
     stored = row_starts(indptr, rows, indices.size, starts)
     if stored < 0:
@@ -102,7 +102,7 @@ _CUDA = source(__file__, [f"rows_to_dense<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, data, rows, held, out):
-    """On a CUDA device, where all of a row is cleared."""
+    """Run on a CUDA device, where all of a row is cleared."""
     device, (count, columns) = devices.of(out), out.shape
     name, wrong = f"rows_to_dense<{c_name(out.dtype)}>", device.zeros(1, np.int64)
     matrix = indptr, indices, on_device.is_wide(indptr), data, indptr.size - 1
@@ -113,13 +113,13 @@ def gpu(indptr, indices, data, rows, held, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """The rows taken are all R rows that the sizes speak of."""
+    """Return the cost: the rows taken are all R rows that the sizes speak of."""
     filled = s.R * s.D * s.value
     return Cost(s.z, s.z * (s.index + s.value) + s.R * (2 * s.index + 16) + filled, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:
-    """A, rows of it in no order, some of them twice, and a result that holds none of them."""
+    """Build operands: A, rows of it in no order, some of them twice, and a result that holds none of them."""
     rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
     return case.indptr, case.indices, case.data, rows, np.full(case.R, -1), case.garbage(case.R, case.D)
 

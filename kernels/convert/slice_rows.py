@@ -33,7 +33,7 @@ COPIES = 4
 
 
 def reference(indptr, indices, data, rows):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     entries = [k for r in rows for k in range(indptr[r], indptr[r + 1])]
     kind = index_type(len(entries), indptr.dtype)
     out_indptr = np.zeros(rows.size + 1, kind)
@@ -100,7 +100,7 @@ def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
 
 
 def cpu(indptr, indices, data, rows):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     starts = np.empty(rows.size + 1, indptr.dtype)
     stored = row_starts(indptr, rows, indices.size, starts)
     if stored < 0:
@@ -122,7 +122,7 @@ _CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FL
 
 
 def gpu(indptr, indices, data, rows):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     device, count, wide = devices.of(data), rows.size, on_device.is_wide(indptr)
     lengths, wrong = device.empty(count, np.int64), device.zeros(1, np.int64)  # [R]
     device.launch(_CUDA, "row_lengths", blocks(count), indptr, wide, indptr.size - 1, rows, count, lengths, wrong)
@@ -140,13 +140,13 @@ def gpu(indptr, indices, data, rows):
 
 
 def cost(s: Sizes) -> Cost:
-    """The rows taken are all R rows that the sizes speak of."""
+    """Return the cost: the rows taken are all R rows that the sizes speak of."""
     work = ("row", s.R), ("pass", 2 * s.z)
     return Cost(0, 2 * s.z * (s.index + s.value) + s.R * (3 * s.index + 8), work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """A and rows of it in no order, some of them twice."""
+    """Build operands: A and rows of it in no order, some of them twice."""
     rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
     return case.indptr, case.indices, case.data, rows
 

@@ -73,7 +73,7 @@ class Call(NamedTuple):
 
 
 def reference(loss: str, *args) -> np.ndarray:
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     (indptr, indices, data), call, losses = args[:3], Call(*args[3:]).checked(), []
     kernel, width = get_kernel(loss), call.dual.shape[1]
     for row in call.order:

@@ -42,7 +42,7 @@ from kernels.rules.rule import Rule, get_rule
 
 
 def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     call = calls.Call.of(rule, way, args)
     losses = []
     for step, first in enumerate(range(0, call.order.size, call.batch_rows)):
@@ -109,7 +109,7 @@ def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: in
 
 
 def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     return calls.run(loss, rule, calls.Call.of(rule, way, args))
 
 

@@ -1,4 +1,4 @@
-"""Calls of GPU twins: operands are checked as those of the CPU twin are, and launchers see contiguous arrays alone."""
+"""Validation of operands of CUDA implementations, as for the CPU; launchers receive contiguous arrays only."""
 
 import functools
 from collections.abc import Callable
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def checked(kernel: "Kernel") -> Callable:
-    """The gpu twin behind a check of its operands, which all live on one device (`KernelError`, `TypeError`).
+    """Wrap the CUDA implementation by a validation of its operands, which must be on one device (KernelError,
+    TypeError).
 
-    A non-contiguous input is seen through a copy, and a non-contiguous output written through one.
+    A non-contiguous input is copied, and a non-contiguous output written through a copy.
     """
     raw, parsed = kernel.gpu, kernel.parsed
     if raw is None:

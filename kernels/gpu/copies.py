@@ -13,17 +13,17 @@ GROUPS = (1, 4, 32)
 
 
 def names_of(kernel: str) -> list[str]:
-    """Every variant of a kernel with a word and a group for its template arguments."""
+    """Return every variant of a kernel with a word type and a group size as template arguments."""
     return [f"{kernel}<{word}, {group}>" for word in WORDS.values() for group in GROUPS]
 
 
 def group_of(words: int) -> int:
-    """Lanes for a row of so many words."""
+    """Return the lanes for a row of `words` words."""
     return next((lanes for lanes in GROUPS if lanes >= words), GROUPS[-1])
 
 
 def copy_rows(code: Source, kernel: str, source, index, out, count: int) -> None:
-    """Copy `count` rows of `source` to `out` as `kernel` does with `index`; both have rows of the same length."""
+    """Copy `count` rows of `source` to `out` with `kernel` and `index`; both have rows of the same length."""
     width = out.shape[1]
     if not count or not width:
         return

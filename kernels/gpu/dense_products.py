@@ -1,6 +1,6 @@
-"""Dense products by cuBLAS, called past CuPy, which refuses every call of cuBLAS while a CUDA graph is captured.
+"""Dense products by cuBLAS, called directly: CuPy refuses cuBLAS calls while a CUDA graph is captured.
 
-This may go once it does not: https://github.com/cupy/cupy/issues/6290
+This can be removed when https://github.com/cupy/cupy/issues/6290 is fixed.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ _FUNCTIONS = {
 
 
 def bytes_workspace(capability: str) -> int:
-    """Bytes that NVIDIA recommends for `cublasSetWorkspace`, on a device of this compute capability.
+    """Return the bytes that NVIDIA recommends for `cublasSetWorkspace` on a device of this compute capability.
 
     >>> bytes_workspace("90") // 2**20, bytes_workspace("86") // 2**20
     (32, 4)
@@ -39,14 +39,14 @@ def bytes_workspace(capability: str) -> int:
 
 
 def load_library(version: int) -> ctypes.CDLL:
-    """The cuBLAS that CuPy has loaded, of a CUDA runtime of this version, such as 12090."""
+    """Return the cuBLAS library that CuPy has loaded, for a CUDA runtime version such as 12090."""
     return ctypes.CDLL(f"libcublas.so.{version // 1000}")
 
 
 class DenseProducts:
     """Products on the current CUDA device, queued in CuPy's current stream, which may be captured.
 
-    cuBLAS has the same memory to work in for each of them, so that it allocates nothing while a graph is captured.
+    cuBLAS uses one workspace for all of them, so that it allocates nothing during a capture.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,9 @@ class DenseProducts:
         self.workspace = self.cuda.Memory(self.bytes_workspace)  # not of the pool: it is the library's, not an array
 
     def multiply(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """out = x @ y or x.T @ y, of one type and in C order. To cuBLAS, whose order is Fortran's, out.T = y.T @ x."""
+        """Compute out = x @ y or x.T @ y, all of one dtype in C order (for cuBLAS, in Fortran order: out.T = y.T @
+        x).
+        """
         rows, columns = out.shape
         inner = y.shape[0]
         if not (out.size and inner):
@@ -77,8 +79,10 @@ class DenseProducts:
         self._call("cublasGemmEx", handle, *operations, *sizes, one.ctypes.data, *operands, compute, _DEFAULT_ALGORITHM)
 
     def _handle(self) -> int:
+        """Return the cuBLAS handle, set to the current stream."""
         return self.cuda.device.get_cublas_handle()
 
     def _call(self, name: str, *arguments: Any) -> None:
+        """Call a cuBLAS function. Raises RuntimeError for a status other than 0."""
         if status := self.functions[name](*arguments):
             raise KernelError(f"{name} of cuBLAS failed with status {status}; its arguments were {arguments}.")

@@ -1,7 +1,7 @@
-"""A whole training step of a linear model by dense batches: two products by BLAS, loss and update, as one CUDA graph.
+"""A training step of a linear model on dense batches: two BLAS products, loss and update, as one CUDA graph.
 
-A product's shape is part of a graph: each slot has one for every number of rows that its batches have had, which of an
-epoch are two, those of a full batch and those of the last.
+A product's shape is part of a graph: each slot has one graph for every number of rows of its batches, which are two per
+epoch: full batches and the last one.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from kernels.sessions import Session
 
 @final
 class DenseStep(InSlots[DenseSlot]):
-    """The step by dense batches of up to `rows` rows, which changes all rows of `arrays`, float32 or float64.
+    """A step on dense batches of up to `rows` rows; it updates all rows of `arrays`, float32 or float64, on the device.
 
-    It does what its kernels do one by one, with the same bits: that is how the first step runs by a batch of so many
-    rows, since a graph can hold neither a kernel that is yet to be compiled nor a BLAS that is yet to be loaded.
+    It computes the same bits as its kernels one by one. The first step with a number of rows runs so, since a graph can
+    neither compile a kernel nor load BLAS.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class DenseStep(InSlots[DenseSlot]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device beside `arrays`: slots, and what is computed on the way."""
+        """Bytes on the device besides `arrays`: slots and intermediates."""
         return self.bytes_shared + self.gradient.nbytes
 
     def launch(self, number: int) -> None:
-        """Queue the slot's graph for its number of rows, or the kernels of the first step by so many."""
+        """Queue the graph of the slot for its number of rows, or the kernels of the first such step."""
         slot, rows = self.slots[number], self.slots[number].count
         if rows not in self.known:
             self.known.add(rows)
@@ -55,6 +55,7 @@ class DenseStep(InSlots[DenseSlot]):
         self.graphs[number, rows]()
 
     def _whole(self, slot: DenseSlot, rows: int) -> None:
+        """Queue all kernels of a step."""
         self._forward(slot, rows)
         self._backward(slot, rows)
         updates.live_dense(self.rule, self.arrays, self.gradient, self.live)
@@ -64,11 +65,12 @@ class DenseStep(InSlots[DenseSlot]):
         self._forward(slot, slot.count)
 
     def backward(self, slot: int) -> Any:
-        """Queue what `run` does after `forward`: the gradient of the weights [D, N], which is given."""
+        """Queue the part of `run` after `forward` and return the gradient of the weights [D, N]."""
         self.queue(self.loaded(slot), lambda loaded: self._backward(loaded, loaded.count))
         return self.gradient
 
     def _forward(self, slot: DenseSlot, rows: int) -> None:
+        """Queue product and loss of the first `rows` rows."""
         if not rows:
             self.device.clear(self.result)
             return
@@ -76,4 +78,5 @@ class DenseStep(InSlots[DenseSlot]):
         self.launch_loss(slot.arrays["targets"][:rows])
 
     def _backward(self, slot: DenseSlot, rows: int) -> None:
+        """Queue the gradient of the first `rows` rows."""
         self.session.matmul(slot.arrays["x"][:rows], self.grad_scores[:rows], self.gradient, transposed=True)

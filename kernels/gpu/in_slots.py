@@ -1,8 +1,8 @@
-"""Training steps of a linear model on a device by batches in slots, each launched as one CUDA graph: the shared part.
+"""Shared part of training steps of a linear model on a device, on batches in slots, each launched as one CUDA graph.
 
-Everything that a step needs is made once, with room for the largest batch, and nothing is allocated or waited for in
-between. Batches are in slots: with two of them the next batch is copied while a step is under way. The settings of a
-step, such as its rate, are read on the device, so that a graph serves steps with any.
+All memory is allocated once, for the largest batch; steps neither allocate nor wait. With two slots the next batch is
+copied during a step. Settings of a step, such as its learning rate, are read on the device, so that one graph serves
+all.
 """
 
 from abc import ABC, abstractmethod
@@ -27,11 +27,11 @@ S = TypeVar("S", bound=Slot)
 
 
 class InSlots(ABC, Generic[S]):
-    """Steps that change `arrays`, weights [D, N] and states on the session's device, by a rule of `kernels.rules`.
+    """Steps that update `arrays`, weights [D, N] and states on the session's device, by a rule of `kernels.rules`.
 
-    Scores and their gradient [R, N] have room for `rows`, in `dtype`. Wait for the loads that were queued, by
-    `session.until`, before this is let go: their memory goes with it. `KernelError` for a loss that is not among
-    `LOSSES`.
+    Scores and their gradient [R, N] have room for `rows` rows, in `dtype`. Wait for queued loads by `session.until`
+    before
+    releasing this object, which owns their memory. Raises KernelError for a loss that is not among `LOSSES`.
     """
 
     slots: Sequence[S]
@@ -52,22 +52,22 @@ class InSlots(ABC, Generic[S]):
 
     @abstractmethod
     def launch(self, number: int) -> None:
-        """Queue a step by the batch in the slot of that number."""
+        """Queue a step on the batch in a slot."""
 
     @abstractmethod
     def launch_forward(self, slot: S) -> None:
-        """Queue what a step does first, kernel by kernel: scores and their gradient, and the loss."""
+        """Queue the first part of a step, kernel by kernel: scores, their gradient, and the loss."""
 
     @property
     def bytes_shared(self) -> int:
-        """Bytes on the device of slots, and of what every step computes on the way."""
+        """Bytes on the device of slots and intermediates."""
         own = self.scores, self.grad_scores, self.sums, self.parts, self.result, self.wrong, self.live
         return sum(each.nbytes for each in (*own, *self.slots))
 
     def run(self, slot: int, *numbers: float) -> None:
-        """Queue a step by the batch in the slot; `numbers` are the rule's, such as its rate.
+        """Queue a step on the batch in the slot; `numbers` are the scalars of the rule, such as its learning rate.
 
-        The host waits where it is `STEPS_QUEUED` changes of these ahead. `KernelError` where the slot has no batch.
+        The host waits if it is `STEPS_QUEUED` changes of these ahead. Raises KernelError if the slot has no batch.
         """
         loaded, settings = self.loaded(slot), tuple(self.rule.settings(*numbers))
         if settings != self.sent:
@@ -75,6 +75,7 @@ class InSlots(ABC, Generic[S]):
         self.queue(loaded, lambda _: self.launch(slot))
 
     def _send(self, settings: tuple[float, ...]) -> None:
+        """Queue a copy of the settings to the device."""
         pinned = self.settings.take()[: len(settings)]
         pinned[:] = settings
         self.session.fill(self.live, pinned)
@@ -82,11 +83,11 @@ class InSlots(ABC, Generic[S]):
         self.sent = settings
 
     def forward(self, slot: int) -> None:
-        """Queue what `run` does first, kernel by kernel: scores and their gradient, and the loss."""
+        """Queue the first part of `run`, kernel by kernel: scores, their gradient, and the loss."""
         self.queue(self.loaded(slot), self.launch_forward)
 
     def loaded(self, slot: int) -> S:
-        """The slot, when what follows on this stream waits for its batch."""
+        """Return the slot after making the current stream wait for its batch. Raises KernelError if it has none."""
         chosen = self.slots[slot]
         if chosen.arrived is None:
             raise KernelError(f"Slot {slot} has no batch; load one.")
@@ -94,16 +95,16 @@ class InSlots(ABC, Generic[S]):
         return chosen
 
     def queue(self, slot: S, work: Callable[[S], None]) -> None:
-        """Queue work that reads the slot, which is not filled anew before it is done."""
+        """Queue work that reads the slot; the slot is not overwritten before it is done."""
         work(slot)
         slot.used, self.count = self.session.mark(), slot.count
 
     def _sums_of(self, rows: int) -> int:
-        """Number of sums that the loss of so many rows is added up from."""
+        """Return the number of partial sums of the loss of `rows` rows."""
         return rows if self.loss_name == "softmax" else -(-rows * self.arrays[0].shape[1] // losses.ELEMENTS)
 
     def launch_loss(self, targets: Any, counted: Any = None) -> None:
-        """Queue the loss of as many rows as `targets` has, or as `counted` says, and the gradient of their scores."""
+        """Queue the loss of the rows of `targets`, or of the first `counted` ones, and the gradient of their scores."""
         rows = targets.shape[0]
         sums = self.sums[: self._sums_of(rows)]
         arguments = self.scores[:rows], targets, self.grad_scores[:rows], sums
@@ -115,9 +116,9 @@ class InSlots(ABC, Generic[S]):
         losses.add_up(sums, self.parts, self.result)
 
     def loss(self) -> float:
-        """The mean loss of the last batch that was queued, before its step; 0 where it has no rows. Waits."""
+        """Return the mean loss of the last queued batch before its step; 0 without rows. Waits for the device."""
         return float(self.device.read(self.result)[0]) / max(self.count, 1)  # synchronize!
 
     def read(self) -> list[np.ndarray]:
-        """Weights and states as they are now; waits."""
+        """Return copies of weights and states on the host; waits for the device."""
         return [self.device.read(array) for array in self.arrays]  # synchronize!

@@ -1,4 +1,4 @@
-"""Launches of `scan.cu`, `sort.cu` and `indices.cu`: the index work that conversions and the batch plan consist of."""
+"""Launches of `scan.cu`, `sort.cu` and `indices.cu`: index computations of conversions and of the batch plan."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ DIGIT_BITS = 8
 
 
 def is_wide(array: Any) -> bool:
-    """Whether it is int64 and not int32."""
+    """Return whether the array is int64 (else int32)."""
     return array.dtype.itemsize == 8
 
 
 def scan(counts: Any, dtype: DTypeLike) -> Any:
-    """starts [n + 1] of `dtype`: the running sum of counts int64 [n], 0 first and the total last."""
+    """Return the exclusive prefix sum [n + 1] of counts int64 [n], total last, as `dtype`."""
     device, size = devices.of(counts), counts.size
     tiles = max(-(-size // TILE), 1)
     sums = device.empty(tiles, np.int64)  # [tiles]
@@ -40,7 +40,9 @@ def scan(counts: Any, dtype: DTypeLike) -> Any:
 
 
 def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
-    """(keys ascending, the place that each had, of type `kind`), stable; keys are in 0..limit-1."""
+    """Return keys in ascending order (stable) and the position that each had, of dtype `kind`; keys are in [0,
+    limit).
+    """
     device, size = devices.of(keys), keys.size
     bits = max(int(limit - 1).bit_length(), 1)
     passes = -(-bits // DIGIT_BITS)
@@ -60,7 +62,9 @@ def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
 
 
 def survey(keys: Any, limit: int) -> tuple[int, int, int]:
-    """(the first place whose key is not in 0..limit-1 or -1, the least key if below 0 else 0, the largest or 0)."""
+    """Return (position of the first key outside [0, limit) or -1, the least key if negative else 0, the largest key
+    or 0).
+    """
     device, size = devices.of(keys), keys.size
     numbers = device.zeros(3, np.int64)
     device.launch(_CODE, "survey", blocks(size), keys, is_wide(keys), size, limit, numbers)
@@ -69,7 +73,7 @@ def survey(keys: Any, limit: int) -> tuple[int, int, int]:
 
 
 def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
-    """(distinct keys int64 [U], where each starts, of type `kind` [U + 1]) of ascending keys."""
+    """Return distinct keys int64 [U] of ascending keys, and the start of each run, of dtype `kind` [U + 1]."""
     device, size = devices.of(keys), keys.size
     flags = device.empty(size, np.int64)
     device.launch(_CODE, "mark_heads", blocks(size), keys, is_wide(keys), size, flags)
@@ -82,7 +86,7 @@ def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
 
 
 def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
-    """Row starts [rows + 1] of type `kind` of ascending keys."""
+    """Return row pointers [rows + 1] of dtype `kind` from ascending keys."""
     device = devices.of(keys)
     starts = device.empty(rows + 1, kind)
     device.launch(_CODE, "find_starts", blocks(rows + 1), keys, is_wide(keys), keys.size, starts, is_wide(starts), rows)
@@ -90,7 +94,7 @@ def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
 
 
 def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
-    """The row of each of `size` entries, of type `kind`, from row starts [R + 1] that begin with 0."""
+    """Return the row of each of `size` entries, of dtype `kind`, from row pointers [R + 1]."""
     device = devices.of(starts)
     out = device.empty(size, kind)
     device.launch(_CODE, "find_rows", blocks(size), starts, is_wide(starts), starts.size - 1, out, is_wide(out), size)
@@ -98,7 +102,7 @@ def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
 
 
 def gathered(source_array: Any, places: Any, dtype: np.dtype | None = None) -> Any:
-    """source_array[places], indices as `dtype`."""
+    """Return `source_array[places]`, converted to `dtype` if given."""
     device = devices.of(places)
     out = device.empty(places.size, dtype or source_array.dtype)
     if out.dtype.kind == "f":
@@ -111,14 +115,13 @@ def gathered(source_array: Any, places: Any, dtype: np.dtype | None = None) -> A
 
 
 def as_kind(array: Any, kind: np.dtype) -> Any:
-    """Indices as type `kind`: the array itself where it has it."""
+    """Return indices as dtype `kind`; the array itself if it has it."""
     return array if array.dtype == kind else array.astype(kind)
 
 
 def group(key: Any, other: Any, data: Any, n_keys: int, word: str) -> tuple[Any, Any, Any]:
-    """Entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other, data).
-
-    `word` says in the message what a key is.
+    """Return entries (starts, other, data) grouped by key, stable. Raises KernelError; `word` names a key in the
+    message.
     """
     kind = index_type(key.size, key.dtype)
     wrong, _, _ = survey(key, n_keys)

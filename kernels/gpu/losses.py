@@ -1,4 +1,4 @@
-"""Launches of losses: the kernel of a loss by element, and the sum over its blocks."""
+"""Launches of losses: the elementwise kernel, and the sum of its blocks."""
 
 from typing import Any
 
@@ -17,12 +17,14 @@ _SUM = source(__file__, ["sum_all", "sum_parts"], "sums.cu")
 
 
 def names_of(kernel: str) -> list[str]:
-    """Every variant of a loss."""
+    """Return every variant of a loss kernel."""
     return [f"{kernel}<{value}>" for value in FLOATS]
 
 
 def add_up(sums: Any, parts: Any, result: Any) -> None:
-    """result [1] = the sum of float64 values, in one order; `parts` float64 has room for one in `ELEMENTS` of them."""
+    """Write the sum of float64 values to `result` [1], added in a fixed order; `parts` float64 has one element per
+    `ELEMENTS`.
+    """
     device, size, count = devices.of(sums), sums.size, -(-sums.size // ELEMENTS)
     if count > 1:
         device.launch(_SUM, "sum_parts", grid(count), sums, size, parts, count)
@@ -31,13 +33,13 @@ def add_up(sums: Any, parts: Any, result: Any) -> None:
 
 
 def room_for(device: devices.Device, size: int) -> tuple[Any, Any, Any]:
-    """Arrays for `add_up` of `size` values: themselves, parts, result."""
+    """Return the arrays for `add_up` of `size` values: values, parts, result."""
     sizes = size, -(-size // ELEMENTS), 1
     return tuple(device.empty(size, np.float64) for size in sizes)
 
 
 def total(sums: Any) -> float:
-    """The sum of float64 values."""
+    """Return the sum of float64 values; waits for the device."""
     device = devices.of(sums)
     _, parts, result = room_for(device, sums.size)
     add_up(sums, parts, result)
@@ -45,9 +47,9 @@ def total(sums: Any) -> float:
 
 
 def rows_of(counted: Any, instead: Any) -> tuple[Any, bool]:
-    """Argument of loss kernels for `counted` int64 [1], the number of rows where the arrays have room for more.
+    """Return the argument of loss kernels for `counted` int64 [1] (the number of valid rows), and whether it is used.
 
-    Where it is None all rows count, and the kernel is given the array `instead`, which it does not read.
+    If it is None all rows count, and the kernel gets the array `instead`, which it does not read.
     """
     return (instead if counted is None else counted), counted is not None
 
@@ -55,9 +57,9 @@ def rows_of(counted: Any, instead: Any) -> tuple[Any, bool]:
 def each_element(
     code: Source, kernel: str, scores: Any, targets: Any, gradient: Any, sums: Any, counted: Any = None
 ) -> None:
-    """Fill `gradient`, and `sums` float64 with the losses of blocks of `ELEMENTS`, to be divided by the rows.
+    """Write the gradient to `gradient` and the sum of the losses of each block of `ELEMENTS` to `sums` float64.
 
-    Rows from `counted` on, int64 [1] on the device, have no part in either; by default all have.
+    Rows from `counted` (int64 [1] on the device) on are excluded; by default none.
     """
     name, count = f"{kernel}<{c_name(gradient.dtype)}>", sums.size
     arguments = scores, targets, gradient, *scores.shape, *rows_of(counted, sums), sums, count
@@ -65,7 +67,7 @@ def each_element(
 
 
 def mean_loss(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any) -> float:
-    """The loss of a kernel by element, divided by the number of rows; fills `gradient`."""
+    """Write the gradient and return the mean loss over the rows; waits for the device."""
     if not scores.size:
         return 0.0
     sums = devices.of(gradient).empty(-(-scores.size // ELEMENTS), np.float64)  # [blocks]

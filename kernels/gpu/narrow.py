@@ -1,9 +1,10 @@
-"""Products, gradients and rows with tables of two bytes a value, which halve the memory and the traffic of a table.
+"""Products, gradients and row copies with tables of two bytes per value, which halve memory and traffic.
 
-A table is float16, or bfloat16 held as uint16, which NumPy and CuPy do not know. Everything is added in float32. Index
-arrays are int32 or int64, all of a call the same. Arrays live on a device; what is not contiguous is seen, and written,
-through a copy. Raises `KernelError` for what does not fit, and `TypeError` for arrays of the host. Updates are in
-`narrow_updates`; a table is made from float32 by `rounding.rounded`, and read back by `take_rows`.
+A table is float16, or bfloat16 stored as uint16, which NumPy and CuPy lack. Sums are computed in float32. Index arrays
+are int32 or int64, all of a call the same. Arrays are on a device; non-contiguous ones are copied. Raises KernelError
+for
+invalid operands, and TypeError for host arrays. Updates are in `narrow_updates`; `rounding.rounded` converts a table
+from float32, and `take_rows` reads it back.
 """
 
 from typing import Any
@@ -22,71 +23,73 @@ _CSR = "indptr:i[R+1] indices:i[z]"
 
 @checked(f"{_CSR} data:f[z] x:h[D,N] out:f[R,N]")
 def csr_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """out [R, N] float32 = A @ x, A in CSR form with `data` [z] float32, x [D, N] a table.
+    """Compute out [R, N] float32 = A @ x, A in CSR form with `data` [z] float32, x [D, N] a table.
 
-    `lengths` is what is known of the rows of A.
+    `lengths` is what is known of the row lengths of A.
     """
     csr_dense_of.on_device(indptr, indices, data, x, out, lengths)
 
 
 @checked(f"{_CSR} x:h[D,N] out:f[R,N]")
 def csr_dense_ones(indptr: Any, indices: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """out [R, N] float32 = A @ x, where every stored value of A is one."""
+    """Compute out [R, N] float32 = A @ x, where every stored value of A is one."""
     csr_dense_ones_of.on_device(indptr, indices, x, out, lengths)
 
 
 @checked("indptr:i[D+1] indices:i[z] data:f[z] x:h[D,N] out:f[R,N]")
 def csc_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:
-    """out [R, N] float32 = A @ x, A in CSC form with `data` [z] float32, x [D, N] a table."""
+    """Compute out [R, N] float32 = A @ x, A in CSC form with `data` [z] float32, x [D, N] a table."""
     csc_dense_of.gpu(indptr, indices, data, x, out)
 
 
 @checked("row:i[z] col:i[z] data:f[z] x:h[D,N] out:f[R,N]")
 def coo_dense(row: Any, col: Any, data: Any, x: Any, out: Any) -> None:
-    """out [R, N] float32 = A @ x, A in COO form with `data` [z] float32, x [D, N] a table."""
+    """Compute out [R, N] float32 = A @ x, A in COO form with `data` [z] float32, x [D, N] a table."""
     coo_dense_of.gpu(row, col, data, x, out)
 
 
 @checked("segments:i[U+1] rows:i[z] values:f[z] g:h[R,N] out:f[U,N]")
 def csr_t_dense(segments: Any, rows: Any, values: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """out [U, N] float32 = (A.T @ g)[columns], A in column order as its batch plan has it, g [R, N] a table.
+    """Compute out [U, N] float32 = (A.T @ g)[columns], A in the column order of its batch plan, g [R, N] a table.
 
-    `lengths` is what is known of the columns.
+    `lengths` is what is known of the column lengths.
     """
     csr_dense_of.on_device(segments, rows, values, g, out, lengths)
 
 
 @checked("segments:i[U+1] rows:i[z] g:h[R,N] out:f[U,N]")
 def csr_t_dense_ones(segments: Any, rows: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """out [U, N] float32 = (A.T @ g)[columns], where every stored value of A is one."""
+    """Compute out [U, N] float32 = (A.T @ g)[columns], where every stored value of A is one."""
     csr_dense_ones_of.on_device(segments, rows, g, out, lengths)
 
 
 @checked(f"{_CSR} data:f[z] g:h[R,N] out:f[D,N]")
 def csr_t_dense_full(indptr: Any, indices: Any, data: Any, g: Any, out: Any) -> None:
-    """out [D, N] float32 = A.T @ g, A in CSR form with `data` [z] float32, g [R, N] a table."""
+    """Compute out [D, N] float32 = A.T @ g, A in CSR form with `data` [z] float32, g [R, N] a table."""
     csc_dense_of.gpu(indptr, indices, data, g, out)
 
 
 @checked(f"{_CSR} a:m[R,N] b:h[D,N] out:f[z]")
 def sddmm(indptr: Any, indices: Any, a: Any, b: Any, out: Any) -> None:
-    """out[k] float32 = a[row of k] . b[indices[k]], b [D, N] a table, a [R, N] of its type or float32."""
+    """Compute out[k] float32 = a[row of k] . b[indices[k]], b [D, N] a table, a [R, N] of its dtype or float32."""
     sddmm_of.gpu(indptr, indices, a, b, out)
 
 
 @checked("source:h[D,N] index:i[z] out:m[z,N]")
 def take_rows(source: Any, index: Any, out: Any) -> None:
-    """out[i] = source[index[i]], whole rows: a copy where `out` is of the table's type, widened where it is float32."""
+    """Copy rows: out[i] = source[index[i]], widened if `out` is float32."""
     take.gpu(source, index, out)
 
 
 @checked("values:h[U,N] index:i[U] out:h[D,N]")
 def scatter_rows(values: Any, index: Any, out: Any) -> None:
-    """out[index[i]] = values[i], whole rows of one type, none named twice; the other rows stay as they are."""
+    """Write rows: out[index[i]] = values[i], of one dtype, indices unique; other rows are not changed."""
     scatter.gpu(values, index, out)
 
 
 @checked("indices:i[U] values:h[U,N] wanted:i[V]", writes=())
 def retain_rows(indices: Any, values: Any, wanted: Any) -> tuple[Any, Any]:
-    """The indices among `wanted`, and their rows of `values`, in the order of `indices`; waits for the device."""
+    """Return the indices that are among `wanted` and their rows of `values`, in the order of `indices`; waits for
+    the device.
+    """
     return retain.gpu(indices, values, wanted)

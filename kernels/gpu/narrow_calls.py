@@ -1,8 +1,9 @@
-"""Checks of calls with tables of two bytes a value: as those of every kernel, with kinds of their own.
+"""Validation of calls with tables of two bytes per value.
 
-Operands are named as in `kernels.contract`, for example `"indptr:i[R+1] indices:i[z] x:h[D,N] out:f[R,N]"`: i is int32
-or int64, l is int64, f is float32, h a table of two bytes a value, m what may be either of f and h, each the same for
-all operands of its kind.
+Operands are declared as in `kernels.contract`, for example `"indptr:i[R+1] indices:i[z] x:h[D,N] out:f[R,N]"`: i is
+int32
+or int64, l is int64, f is float32, h a table of two bytes per value, m either f or h; each the same for all operands of
+its kind.
 """
 
 import functools
@@ -28,9 +29,9 @@ _OPERAND = re.compile(r"(\w+):([ilfhm])\[([^\]]*)\](?:[<^]\S*)?")  # what an ope
 
 
 def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
-    """A decorator: what the function is called with is checked, and it sees contiguous arrays alone.
+    """Decorate a function so that its arrays are validated and made contiguous.
 
-    Arguments by name are handed on as they are. Raises `KernelError` and `TypeError`.
+    Keyword arguments are passed on as they are. Raises KernelError and TypeError.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -53,7 +54,7 @@ def _parse(operand: str) -> tuple[str, str, str]:
 
 
 def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, function: Callable) -> Any:
-    """Call `function` with the arrays `args` as `operands` describe them, through copies where they have gaps."""
+    """Call `function` with the validated arrays `args`, copied if they are not contiguous."""
     parsed = [_parse(text) for text in operands.split()]
     if len(args) != len(parsed):
         raise KernelError(f"{name} takes {len(parsed)} arrays ({operands}), not {len(args)}.")
@@ -74,7 +75,9 @@ def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, funct
 
 
 def _check_type(name: str, operand: str, kind: str, dtype: str, kinds: dict[str, str]) -> None:
-    """Refuse a type that the kind has not, or that differs from that of the kind's first; `kinds` keeps those."""
+    """Raise KernelError for a dtype that the kind does not allow or that differs from the first of its kind in
+    `kinds`.
+    """
     allowed, words = _ALLOWED[kind]
     of_table = "h" if kind == "m" and dtype != "float32" else kind
     if dtype not in allowed or kinds.setdefault(of_table, dtype) != dtype:
@@ -83,7 +86,9 @@ def _check_type(name: str, operand: str, kind: str, dtype: str, kinds: dict[str,
 
 
 def _check_shape(name: str, operand: str, axes: list[str], shape: tuple, sizes: dict[str, int], operands: str) -> None:
-    """Refuse a shape that does not fit those of the operands before it; `sizes` keeps the lengths by their letters."""
+    """Raise KernelError for a shape that does not fit those of earlier operands, whose lengths `sizes` has by
+    letter.
+    """
     if len(shape) != len(axes):
         raise KernelError(f"{name}: {operand} has {len(shape)} axes; it needs {len(axes)} ({operands}).")
     for length, (letter, _, more) in zip(shape, [axis.partition("+") for axis in axes], strict=True):

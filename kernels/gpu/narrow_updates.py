@@ -1,8 +1,9 @@
-"""Updates of weights of two bytes a value: computed in float32 from states and gradients of float32, rounded once.
+"""Updates of weights of two bytes per value: computed in float32 from float32 states and gradients, rounded once.
 
-The arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and `<rule>_replay`, with weights
-that are float16, or bfloat16 as uint16. Arrays live on a device; what is not contiguous is seen, and written, through a
-copy. Raises `KernelError` for what does not fit, and `TypeError` for arrays of the host.
+Arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and `<rule>_replay`, with weights that
+are float16, or bfloat16 as uint16. Arrays are on a device; non-contiguous ones are copied. Raises KernelError for
+invalid
+operands, and TypeError for host arrays.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from kernels.rules.rule import BATCH, Rule, get_rule
 
 
 def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
-    """Step every row: weights [D, N], states, gradient [D, N], then the rule's numbers."""
+    """Update every row: weights [D, N], states, gradient [D, N], then the rule's scalars."""
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
         (gradients,) = gradient
@@ -27,7 +28,7 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
-    """Step the rows named: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's numbers."""
+    """Update the rows given: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's scalars."""
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
         rows, gradients = gradient
@@ -37,9 +38,9 @@ def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths = UNKNOWN) -> None:
-    """Step the rows that a batch touches: weights [D, N], states, the batch in column order, then the rule's numbers.
+    """Update the active rows of a batch: weights [D, N], states, the batch in column order, then the rule's scalars.
 
-    Each of these rows is read and written once. `lengths` is what is known of the columns.
+    Each row is read and written once. `lengths` is what is known of the column lengths.
     """
 
     def step(update_rule: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
@@ -49,9 +50,9 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
 
 
 def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
-    """Step rows by gradients of zero: weights [D, N], states, rows int64 [U], since int64 [U], table [S, numbers].
+    """Repeat steps without gradient: weights [D, N], states, rows int64 [U], since int64 [U], table [S, numbers].
 
-    The weights are rounded once, after the last step. `KernelError` for a rule that does not replay.
+    Weights are rounded once, after the last step. Raises KernelError for a rule without replay.
     """
 
     def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
@@ -63,7 +64,7 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> None:
-    """Check a call and hand weights and states, what gives the gradient, and settings on to `step`."""
+    """Validate a call and pass weights and states, the arrays of the gradient, and the settings to `step`."""
     update_rule = get_rule(rule)
     numbers = update_rule.numbers if kind != "replay" else ()
     operands = [text for text in update_rule.operands(gradient).split() if "[" in text]

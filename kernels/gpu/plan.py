@@ -1,4 +1,4 @@
-"""The batch plan on a CUDA device: `kernels.plan` for arrays that live there, with the same result."""
+"""The batch plan on a CUDA device: as `kernels.plan`, for arrays on the device, with the same result."""
 
 from typing import Any
 
@@ -18,12 +18,13 @@ not measured on a GPU."""
 
 
 def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = False) -> BatchPlan:
-    """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
+    """Compute the plan of a CSR batch: `indptr` [R + 1], `indices` [z] (int32 or int64), `n_columns` features.
 
-    Its arrays live where the batch does; the sort takes as many digits as `n_columns` has. `indptr` must start at 0.
-    Asked for, `row_order` and `column_order` are made where some are much longer than most: one more sort each, of one
-    digit, which is for batches that repeat. Five values are read back: waits for the device. Raises `ValueError` for an
-    index outside `0..n_columns - 1`, and where the row starts speak of another number of entries.
+    Its arrays are on the device. `indptr` must start at 0. With `in_order_of_length`, `row_order` and `column_order`
+    are
+    computed if lengths vary much: one more sort each, for batches that repeat. Waits for the device (five values are
+    read).
+    Raises ValueError for an index outside [0, n_columns) or inconsistent row pointers.
     """
     device, size, rows = devices.of(indices), indices.size, indptr.size - 1
     ends = int(device.read(indptr[:1])[0]), int(device.read(indptr[rows:])[0])  # synchronize!
@@ -47,12 +48,12 @@ def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = 
 
 
 def in_order(plan: BatchPlan, data: Any) -> Any:
-    """The batch's values `data` [z] in column order."""
+    """Return the batch's values `data` [z] in column order."""
     return on_device.gathered(data, plan.permutation)
 
 
 def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
-    """Lengths of results whose entries start at `starts`, for launches that come again. Waits."""
+    """Return the Lengths of results whose entries start at `starts`, for repeated launches. Waits for the device."""
     rows = starts.size - 1
     size, (longest,) = int(devices.of(starts).read(starts[rows:])[0]), _longest(starts)  # synchronize!
     order = _order(starts, size, longest) if in_order_of_length else None
@@ -60,7 +61,7 @@ def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
 
 
 def _longest(*each: Any) -> list[int]:
-    """The most entries between neighbouring starts, of each of some arrays."""
+    """Return the largest difference of consecutive starts, of each array."""
     device = devices.of(each[0])
     most = device.zeros(len(each), np.int64)
     for place, starts in enumerate(each):
@@ -71,7 +72,7 @@ def _longest(*each: Any) -> list[int]:
 
 
 def _order(starts: Any, entries: int, longest: int) -> Any:
-    """Results in descending order of entries, int32; None where they are much alike, or too many for int32."""
+    """Return results in descending order of entries, int32; None if lengths are similar or int32 is too narrow."""
     device, count, limit = devices.of(starts), starts.size - 1, PIECE + 1
     if longest * count < LONG_TAIL * entries or longest < LONG_TAIL or index_type(count) != np.int32:
         return None

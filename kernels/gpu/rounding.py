@@ -1,4 +1,4 @@
-"""Launches of `rounding.cu`, and how launches of other sources say how they round to two bytes a value."""
+"""Launches of `rounding.cu`, and the rounding arguments of other kernels with two bytes per value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +18,12 @@ _CUDA = source(__file__, [*_ROUND, "next_step"])
 
 @dataclass(frozen=True)
 class Rounding:
-    """Rounding of float32 values to two bytes; `KernelError` for a seed or a step that is not taken.
+    """Rounding of float32 to two bytes per value. Raises KernelError for an invalid seed or step.
 
-    Without a seed to the nearest, of two to the even one. With one, up or down at random, so that the mean is right:
-    steps that are too small to change a weight by rounding to the nearest then do so now and then. The random number of
-    an element depends on the seed, the step and the element's place in the array alone, so that a repeated call gives
-    the same bits.
+    Without a seed to nearest, ties to even. With a seed stochastically, so that the mean is exact: steps too small to
+    change
+    a weight then do so occasionally. The random number of an element depends on seed, step and position only, so that a
+    repeated call gives the same bits.
     """
 
     seed: int | None = None
@@ -39,7 +39,7 @@ class Rounding:
             _check("step", self.step, "and int64 [1] on the device")
 
     def arguments(self, array: Any) -> tuple:
-        """Arguments that `ROUNDING` in rounding.cuh names; `array` is any of the device's."""
+        """Return the kernel arguments named by `ROUNDING` in rounding.cuh; `array` is any array of the device."""
         if self.seed is None:
             return np.int32(0), 0, 0, array
         if hasattr(self.step, "shape"):
@@ -48,6 +48,7 @@ class Rounding:
 
 
 def _check(name: str, number: Any, or_else: str) -> None:
+    """Raise KernelError unless `number` is a valid seed or step."""
     if type(number) is not int or not 0 <= number < 2**63:
         raise KernelError(f"{name} is {number!r}; allowed are int from 0 to 2**63 - 1, {or_else}.")
 
@@ -56,9 +57,9 @@ NEAREST = Rounding()
 
 
 def rounded(values: Any, out: Any, rounding: Rounding = NEAREST) -> None:
-    """out = `values` float32, both of one shape; `out` float16, or bfloat16 as uint16.
+    """Round `values` float32 into `out`, float16 or bfloat16 as uint16, of the same shape.
 
-    Raises `KernelError` for other types and shapes, and `TypeError` for arrays of the host.
+    Raises KernelError for other dtypes and shapes, and TypeError for host arrays.
     """
     device = devices.of(values) and devices.of(out)
     kinds = values.dtype.name, out.dtype.name
@@ -80,5 +81,5 @@ def rounded(values: Any, out: Any, rounding: Rounding = NEAREST) -> None:
 
 
 def next_step(counter: Any) -> None:
-    """Add one to `counter` int64 [1], the step of a `Rounding` on the device: for work that is repeated as it is."""
+    """Add one to `counter` int64 [1], the step of a `Rounding` on the device, for work that is repeated as a graph."""
     devices.of(counter).launch(_CUDA, "next_step", 1, counter)

@@ -1,4 +1,4 @@
-"""Launches of `row_sums.cuh`: weighted sums of table rows, in pieces where many entries have one result."""
+"""Launches of `row_sums.cuh`: weighted sums of table rows, split into pieces if one result has many entries."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ KEPT_BYTES = 30 * 2**20
 
 @dataclass(frozen=True)
 class Tile:
-    """Lanes that share a result; the fields of `Sum` in `row_sums.cuh`."""
+    """Lanes that compute one result; the fields of `Sum` in `row_sums.cuh`."""
 
     pack: int
     lanes: int
@@ -32,7 +32,7 @@ class Tile:
         return self.lanes * self.sets
 
     def name(self, value: str) -> str:
-        """The C++ type for sums of type `value`."""
+        """Return the C++ type for sums of type `value`."""
         return f"Sum<{value}, {self.pack}, {self.lanes}, {self.sets}, {self.packs}>"
 
 
@@ -44,12 +44,12 @@ PACK = {"float": 4, "double": 2}
 
 
 def tiles(value: str) -> list[Tile]:
-    """Every tile for sums of type `value`: one value or 16 bytes a pack."""
+    """Return every tile for sums of type `value`: packs of one value or of 16 bytes."""
     return [Tile(pack, *shape) for pack in (1, PACK[value]) for shape in SHAPES]
 
 
 def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
-    """The first tile that covers `width` columns, else the widest, which then goes over the columns in blocks."""
+    """Return the first tile that covers `width` columns, else the widest, which loops over blocks of columns."""
     pack = PACK[value]
     if not is_aligned or width % pack:
         pack = 1
@@ -58,7 +58,9 @@ def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
 
 
 def names_of(kernel: str, is_of_table: bool = False) -> list[str]:
-    """Every variant of a kernel with a `Sum` for its template argument, and asked for, with those of narrow tables."""
+    """Return every variant of a kernel with a `Sum` template argument; with `is_of_table` also those of two-byte
+    tables.
+    """
     names = [f"{kernel}<{tile.name(value)}>" for value in FLOATS for tile in tiles(value)]
     kinds = NARROW.values() if is_of_table else ()
     return names + [f"{kernel}<{tile.name('float')}, {kind}>" for kind in kinds for tile in tiles("float")]
@@ -68,15 +70,15 @@ _SECOND = source(__file__, names_of("add_pieces"))
 
 
 def pieces_of(entries: int) -> int:
-    """Pieces that so many entries are cut into; none where there is but one."""
+    """Return the pieces that `entries` entries are split into; 0 for a single piece."""
     return -(-entries // PIECE) if entries > PIECE else 0
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Known numbers of entries of results: the more is known, the less a launch has to do.
+    """Known lengths of results (row or column lengths): the more is known, the less a launch has to do.
 
-    The results are the same bits in any case. What it gains on a GPU is not measured.
+    Results have the same bits in any case. The gain on a GPU is not measured.
     """
 
     constant: int = -1
@@ -89,16 +91,16 @@ class Lengths:
 
     @classmethod
     def of_rows(cls, plan: BatchPlan) -> "Lengths":
-        """Lengths of the rows of a batch, for products."""
+        """Return the row lengths of a batch, for products."""
         return cls(plan.row_length, plan.longest_row, plan.row_order)
 
     @classmethod
     def of_columns(cls, plan: BatchPlan) -> "Lengths":
-        """Lengths of the touched columns of a batch, for gradients."""
+        """Return the lengths of the active columns of a batch, for gradients."""
         return cls(-1, plan.longest_run, plan.column_order)
 
     def pieces(self, entries: int) -> int:
-        """Pieces to cut so many entries into."""
+        """Return the pieces to split `entries` entries into."""
         return 0 if 0 <= self.longest <= PIECE else pieces_of(entries)
 
 
@@ -106,9 +108,9 @@ UNKNOWN = Lengths()
 
 
 def results_of(starts: Any, rows: int, entries: int, lengths: Lengths, counted: Any = None) -> tuple:
-    """Arguments for `rows` results, as `RESULTS` in `row_sums.cuh` names them.
+    """Return the kernel arguments for `rows` results, as named by `RESULTS` in `row_sums.cuh`.
 
-    `counted` int64 [1], where it is given, says how many results there are if that is less.
+    `counted` int64 [1] on the device, if given, is the number of valid results.
     """
     order = starts if lengths.order is None else lengths.order
     known = lengths.pieces(entries), PIECE, int(lengths.constant), order, lengths.order is not None
@@ -127,11 +129,14 @@ def row_sums(
     lengths: Lengths = UNKNOWN,
     counted: Any = None,
 ) -> None:
-    """out[r] = the sum over the entries k of row `r` of weight(k) * table[row(k)], by `kernel` of the source `code`.
+    """Compute out[r] = sum over the entries k of row r of weight(k) * table[row(k)], with `kernel` of the source
+    `code`.
 
-    `entries` are the arrays that the kernel takes after the results, with room for what the last of `starts` says, or
-    more. Sums of pieces go to `partial` [2 * pieces_of(room), N], or to a new array. The table may be of two
-    bytes a value where `out` is of float32. `counted` is as in `results_of`: rows of `out` behind are left alone.
+    `entries` are the arrays that the kernel takes after the results. Sums of pieces go to `partial` [2 *
+    pieces_of(room), N]
+    or to a new array. The table may have two bytes per value if `out` is float32. `counted` is as in `results_of`:
+    later rows
+    of `out` are not changed.
     """
     rows, width = out.shape
     if rows == 0 or width == 0:

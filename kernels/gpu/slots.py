@@ -1,8 +1,10 @@
-"""Batches on their way to a step on a device: slots of arrays there, filled from pinned memory on the second stream.
+"""Batches on a device for training steps: slots of arrays, filled from pinned memory on the second stream.
 
-A slot may be filled anew while a step that reads it is still queued, and a step may be queued while its slot is still
-being filled: the streams wait for each other, the host does not. It waits for pinned memory alone, which is used in
-turns: until the copies of the batch before the last one are done.
+A slot may be refilled while a step that reads it is queued, and a step may be queued while its slot is being filled:
+the
+streams wait for each other. The host waits for pinned memory only, which is used in turns: until the copies of the
+batch
+before the last one are done.
 """
 
 from collections.abc import Callable
@@ -21,7 +23,7 @@ from kernels.sessions import Beside, Mark, Session
 
 @dataclass(frozen=True)
 class Room:
-    """Sizes of the largest batch: rows R, entries z and touched columns U; and what is known of the rows of all."""
+    """Sizes of the largest batch: rows R, entries z, active columns U, and known lengths of rows."""
 
     rows: int
     entries: int
@@ -30,20 +32,20 @@ class Room:
 
 
 class Turns:
-    """Pieces of pinned memory that are used in turns, each again once the copies from it are done."""
+    """Pieces of pinned memory used in turns, each again once its copies are done."""
 
     def __init__(self, session: Session, pieces: list[Any]) -> None:
         self.session, self.pieces, self.turn = session, pieces, 0
         self.marks: list[Mark] = [None] * len(pieces)
 
     def take(self) -> Any:
-        """The next piece, which may be overwritten: waits where copies from it may still be under way."""
+        """Return the next piece, which may be overwritten; waits while copies from it are running."""
         if (mark := self.marks[self.turn]) is not None:
             self.session.until(mark)  # synchronize!
         return self.pieces[self.turn]
 
     def copied_by(self, mark: Mark) -> None:
-        """Note that what was taken is copied when `mark` is passed; the turn is the next one's."""
+        """Record that copies from the current piece are done when `mark` is passed, and move to the next piece."""
         self.marks[self.turn] = mark
         self.turn = (self.turn + 1) % len(self.pieces)
 
@@ -54,18 +56,18 @@ Kinds = dict[str, tuple[tuple[int, ...], np.dtype]]
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of batches: one label a row, int64 [R], or numbers [R, N] of the type of the weights."""
+    """Targets of batches: class labels int64 [R], or values [R, N] of the dtype of the weights."""
 
     width: int
     dtype: np.dtype
     has_labels: bool
 
     def kind(self, rows: int) -> tuple[tuple[int, ...], np.dtype]:
-        """Shape and type for a batch of so many rows."""
+        """Return shape and dtype of the targets of `rows` rows."""
         return ((rows,), np.dtype(np.int64)) if self.has_labels else ((rows, self.width), self.dtype)
 
     def refuse(self, rows: int, targets: np.ndarray) -> None:
-        """`KernelError` for targets that do not belong to so many rows, and for wrong labels."""
+        """Raise KernelError for targets of the wrong shape for `rows` rows or with labels out of range."""
         shape, _ = self.kind(rows)
         if targets.shape != shape:
             raise KernelError(f"Targets of shape {list(targets.shape)} came; this batch takes {list(shape)}.")
@@ -76,14 +78,14 @@ class Targets:
 
 @dataclass(frozen=True)
 class Layout:
-    """Arrays of a slot for CSR batches, of their targets, and of their plan."""
+    """Arrays of a slot for CSR batches, their targets and their plan."""
 
     room: Room
     features: int
     targets: Targets
 
     def arrays(self) -> Kinds:
-        """Arrays by name. `counted` has the touched columns and the rows of the batch in the slot."""
+        """Return shape and dtype of each array by name. `counted` has the numbers of active columns and rows."""
         rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
         value = self.targets.dtype
@@ -95,7 +97,9 @@ class Layout:
         return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in kinds.items()}
 
     def refuse(self, batch: tuple[int, int, int], targets: np.ndarray) -> None:
-        """`KernelError` for a batch of so many rows, entries and touched columns without room, and for wrong labels."""
+        """Raise KernelError for a batch (rows, entries, active columns) that is too large, or with labels out of
+        range.
+        """
         room = self.room.rows, self.room.entries, self.room.touched
         if any(size > most for size, most in zip(batch, room, strict=True)):
             raise KernelError(
@@ -107,18 +111,18 @@ class Layout:
 
 @dataclass(frozen=True)
 class DenseLayout:
-    """Arrays of a slot for dense batches: their values `x` [R, D], and their targets."""
+    """Arrays of a slot for dense batches: values `x` [R, D] and targets."""
 
     rows: int
     features: int
     targets: Targets
 
     def arrays(self) -> Kinds:
-        """Arrays by name."""
+        """Return shape and dtype of each array by name."""
         return {"x": ((self.rows, self.features), self.targets.dtype), "targets": self.targets.kind(self.rows)}
 
     def refuse(self, x: np.ndarray, targets: np.ndarray) -> None:
-        """`KernelError` for a batch without room or of other columns, and for wrong labels."""
+        """Raise KernelError for a batch that is too large or has other columns, or with labels out of range."""
         if x.ndim != 2 or x.shape[0] > self.rows or x.shape[1] != self.features:
             raise KernelError(
                 f"A dense batch of shape {list(x.shape)} came; there is room for {self.rows} rows of {self.features} "
@@ -128,7 +132,7 @@ class DenseLayout:
 
 
 class Slot:
-    """The arrays of a batch on a device, as a layout names them; at first of one without rows."""
+    """Arrays of one batch on a device, as a layout declares them; initially without rows."""
 
     def __init__(self, session: Session, layout: Any, buffers: Turns) -> None:
         self.session, self.layout, self.buffers = session, layout, buffers
@@ -146,10 +150,12 @@ class Slot:
         return sum(array.nbytes for array in self.arrays.values())
 
     def copy(self, count: int, make: Callable[[], dict[str, np.ndarray]]) -> Beside:
-        """Queue copies of the arrays of a batch of `count` rows that `make` gives by name; they may be changed at once.
+        """Queue copies of the arrays that `make` returns by name, of a batch of `count` rows; the host may change them
+        at once.
 
-        Steps that were queued before still see the batch before. Marks `start` and `copied` are around the copies, and
-        what `make` takes. Raises `TypeError` for values of another kind.
+        Steps queued before still read the previous batch. The marks `start` and `copied` enclose the copies and `make`.
+        Raises
+        TypeError for values of another dtype.
         """
         host = self.buffers.take()
         with self.session.beside() as work:
@@ -168,11 +174,11 @@ class Slot:
 
 @final
 class CsrSlot(Slot):
-    """A slot for CSR batches, by a `Layout`."""
+    """A slot for CSR batches, with a `Layout`."""
 
     @property
     def touched(self) -> Any:
-        """The number of touched columns, int64 [1] on the device."""
+        """The number of active columns, int64 [1] on the device."""
         return self.arrays["counted"][:1]
 
     @property
@@ -183,10 +189,11 @@ class CsrSlot(Slot):
     def load(
         self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, targets: np.ndarray, plan: BatchPlan
     ) -> Beside:
-        """Queue the copies of a CSR batch of the host, as `Slot.copy` does, and of its plan.
+        """Queue the copies of a CSR batch of the host and of its plan, as `Slot.copy`.
 
-        `indptr` may start above zero, as a slice of rows does; other types are converted to those of the step. Raises
-        `KernelError` where there is no room for the batch and for wrong labels, `TypeError` for values of another kind.
+        `indptr` may start above zero, as in a slice of rows; indices are converted to the dtypes of the slot. Raises
+        KernelError
+        for a batch that is too large and for labels out of range, TypeError for values of another dtype.
         """
         count = indptr.size - 1
         self.layout.refuse((count, indices.size, plan.touched), targets)
@@ -202,18 +209,18 @@ class CsrSlot(Slot):
 
 @final
 class DenseSlot(Slot):
-    """A slot for dense batches, by a `DenseLayout`."""
+    """A slot for dense batches, with a `DenseLayout`."""
 
     def load(self, x: np.ndarray, targets: np.ndarray) -> Beside:
-        """Queue the copies of a dense batch of the host, as `Slot.copy` does: its rows are one copy.
+        """Queue the copies of a dense batch of the host, as `Slot.copy`: its rows are one copy.
 
-        Raises `KernelError` where there is no room for the batch, and for other columns and wrong labels.
+        Raises KernelError for a batch that is too large or has other columns, and for labels out of range.
         """
         self.layout.refuse(x, targets)
         return self.copy(len(x), lambda: {"x": x, "targets": targets})
 
 
 def make_buffers(session: Session, layout: Layout | DenseLayout) -> Turns:
-    """Two sets of pinned arrays, from which all slots of this layout are filled."""
+    """Return two sets of pinned arrays, from which all slots of this layout are filled."""
     kinds = layout.arrays()
     return Turns(session, [{name: session.pinned(*kind) for name, kind in kinds.items()} for _ in range(2)])

@@ -1,4 +1,4 @@
-"""CUDA sources: their text with all includes in it, and the names of the kernels that launchers take from them."""
+"""CUDA sources: their text with all includes, and the names of the kernels that launchers use."""
 
 import functools
 import re
@@ -28,7 +28,7 @@ _INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.M)
 
 @dataclass(frozen=True)
 class Source:
-    """A `.cu` file and the names, template arguments included, of the kernels that are launched from it."""
+    """A `.cu` file and the names, template arguments included, of the kernels launched from it."""
 
     file: Path
     names: tuple[str, ...]
@@ -42,16 +42,17 @@ class Source:
 
     @functools.cached_property
     def text(self) -> str:
-        """The file with the headers of this project in place of their includes, each once."""
+        """The file with this package's headers inserted for their includes, each once."""
         return (self.before and f'#line 1 "{self.title}"\n{self.before}') + _with_includes(self.file.resolve(), set())
 
     def check(self, name: str) -> None:
-        """Refuse a kernel that the source does not name (`KernelError`)."""
+        """Raise KernelError for a kernel that the source does not name."""
         if name not in self.names:
             raise KernelError(f"{self.title} has no kernel {name!r}; it has {', '.join(self.names)}.")
 
 
 def _with_includes(file: Path, seen: set[Path]) -> str:
+    """Return the text of a file with its includes inserted, except those in `seen`."""
     if file in seen:
         return ""
     seen.add(file)
@@ -71,7 +72,9 @@ sources: dict[str, Source] = {}
 
 
 def source(python_file: str, names: list[str], file: str = "", title: str = "", before: str = "") -> Source:
-    """The `.cu` file beside a `.py` file that launches the kernels `names` from it, or the one called `file` there."""
+    """Return the Source of the `.cu` file beside `python_file` (or of the file called `file` there), with kernels
+    `names`.
+    """
     path = Path(python_file).with_name(file) if file else Path(python_file).with_suffix(".cu")
     entry = Source(path, tuple(names), title, before)
     if sources.setdefault(entry.title, entry) != entry:
@@ -80,16 +83,16 @@ def source(python_file: str, names: list[str], file: str = "", title: str = "", 
 
 
 def c_name(dtype: np.dtype) -> str:
-    """Name of `dtype` in CUDA sources, that of a table of two bytes a value included."""
+    """Return the CUDA name of a dtype, uint16 standing for bfloat16."""
     name = np.dtype(dtype).name
     return NARROW[name] if name in NARROW else TYPES[name]
 
 
 def grid(blocks_wanted: int) -> int:
-    """Blocks of a launch that has work for so many, at least one."""
+    """Return the blocks of a launch for `blocks_wanted` blocks of work, at least one and at most the limit."""
     return min(max(blocks_wanted, 1), MOST_BLOCKS)
 
 
 def blocks(threads: int) -> int:
-    """Blocks for so many threads, at least one."""
+    """Return the blocks for `threads` threads, at least one."""
     return grid(-(-threads // THREADS))

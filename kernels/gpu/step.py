@@ -1,7 +1,6 @@
-"""A whole training step of a linear model on a device: product, loss and fused update, launched as one CUDA graph.
+"""A training step of a linear model on a device: product, loss and fused update, launched as one CUDA graph.
 
-How many rows a batch has and how many columns it touches is read on the device, too, so that one graph serves all
-batches of a slot.
+Numbers of rows and of active columns are read on the device, so that one graph serves all batches of a slot.
 """
 
 import functools
@@ -21,10 +20,11 @@ from kernels.sessions import Session
 
 @final
 class Step(InSlots[CsrSlot]):
-    """The step by CSR batches, which changes the rows of `arrays` that they touch.
+    """A step on CSR batches; it updates the active rows of `arrays`.
 
-    Weights may be float16, or bfloat16 as uint16: states and all that is computed are float32 then, and new weights are
-    rounded to the nearest, or with a `seed` stochastically.
+    Weights may be float16, or bfloat16 as uint16: states and computation are float32 then, and new weights are rounded
+    to
+    nearest, or stochastically with a `seed`.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Step(InSlots[CsrSlot]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device beside `arrays`: slots, and what is computed on the way."""
+        """Bytes on the device besides `arrays`: slots and intermediates."""
         return self.bytes_shared + self.partial.nbytes
 
     def launch(self, number: int) -> None:
@@ -58,6 +58,7 @@ class Step(InSlots[CsrSlot]):
         self.graphs[number]()
 
     def _whole(self, slot: CsrSlot) -> None:
+        """Queue all kernels of a step."""
         self.launch_forward(slot)
         of = slot.arrays
         batch = of["columns"], of["segments"], of["rows"], of["values"], self.grad_scores

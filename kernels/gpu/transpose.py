@@ -12,7 +12,7 @@ _CUDA = source(__file__, [f"transpose<{value}>" for value in FLOATS])
 
 
 def transpose(x: Any, out: Any = None) -> Any:
-    """x.T [N, R] of `x` [R, N], in C order; written to `out` where it is given."""
+    """Return x.T [N, R] of `x` [R, N], in C order; written to `out` if given."""
     device, (rows, columns) = devices.of(x), x.shape
     if out is None:
         out = device.empty((columns, rows), x.dtype)

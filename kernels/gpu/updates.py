@@ -1,4 +1,4 @@
-"""Launches of `update.cu`: the GPU twins of every update rule, with the rule as first parameter."""
+"""Launches of `update.cu`: the CUDA implementations of every update rule, with the rule as first parameter."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ _sources: dict[str, Source] = {}
 
 
 def register_source(rule: "Rule") -> None:
-    """Make the source of a rule's kernels (`KernelError` where it has more states or settings than they take)."""
+    """Create the source of a rule's kernels. Raises KernelError if it has more states or settings than they support."""
     if len(rule.states) > MOST_STATES or len(rule.settings(*rule.example)) > MOST_SETTINGS:
         raise KernelError(
             f"{rule.name} has {len(rule.states)} states and {len(rule.settings(*rule.example))} settings; CUDA kernels "
@@ -52,35 +52,37 @@ def register_source(rule: "Rule") -> None:
 
 
 def _tiles(value: str, pack: int) -> list[Tile]:
+    """Return the tiles of fused updates for packs of `pack` values."""
     return [Tile(*fields) for fields in TILES[value] if fields[0] == pack]
 
 
 def _widest(value: str, pack: int) -> Tile:
-    """The tile that sums of pieces use, of which there are few."""
+    """Return the tile for sums of pieces."""
     return _tiles(value, pack)[-1]
 
 
 def _arrays(arrays: tuple) -> tuple:
-    """Weights and states, filled up with arrays that are not read."""
+    """Return weights and states, padded with arrays that are not read."""
     return (*arrays, *[arrays[0]] * (1 + MOST_STATES - len(arrays)))
 
 
 def _settings(settings: tuple, dtype: np.dtype) -> tuple:
+    """Return the settings as scalars of `dtype`, padded."""
     return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
 
 
 def _held(weights: Any) -> str:
-    """The last template argument of kernels, for weights that are of another type than what is computed."""
+    """Return the last template argument of kernels for weights of another type than the computation."""
     return f", {c_name(weights.dtype)}" if weights.dtype.name in NARROW else ""
 
 
 def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
-    """Values that a lane moves at once."""
+    """Return the number of values that a lane moves at once."""
     return PACK[value] if width % PACK[value] == 0 and all(map(device.is_aligned, arrays)) else 1
 
 
 def gpu_dense(rule: "Rule", *args: Any) -> None:
-    """Every row."""
+    """Update every row."""
     arrays, (gradient,), settings = rule.split(args)
     if rule.average:
         lazy(rule, arrays, None, gradient, settings)
@@ -92,9 +94,9 @@ def gpu_dense(rule: "Rule", *args: Any) -> None:
 
 
 def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
-    """Step every row by a gradient [D, N]; settings are in `live`, on the device.
+    """Update every row by a gradient [D, N]; settings are read from `live` on the device.
 
-    So it is a launch that may be repeated with other settings.
+    The launch may so be repeated with other settings.
     """
     if not gradient.size:
         return
@@ -111,22 +113,22 @@ def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
 
 
 def _shape_of_rows(rule: "Rule", device: devices.Device, arrays: tuple, gradient: Any) -> tuple[int, int]:
-    """(values a lane moves at once, lanes of a row) of kernels that step rows."""
+    """Return (values a lane moves at once, lanes per row) of kernels that update rows."""
     value, width = c_name(gradient.dtype), gradient.shape[1]
     pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
     return pack, GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
 
 
 def gpu_lazy(rule: "Rule", *args: Any) -> None:
-    """The rows named by `rows`."""
+    """Update the rows `rows`."""
     arrays, (rows, gradient), settings = rule.split(args)
     lazy(rule, arrays, rows, gradient, settings)
 
 
 def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple, rounding: Rounding = NEAREST) -> None:
-    """Step the rows of `arrays`, weights and states, that `rows` names, or all where it is None.
+    """Update the rows `rows` (None: all) of `arrays`, weights and states, by `gradient`.
 
-    The weights may be of two bytes a value where all else is of float32; they are then rounded as `rounding` says.
+    Weights may have two bytes per value, with all else float32; they are rounded as `rounding` says.
     """
     if not gradient.size:
         return
@@ -139,12 +141,12 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple,
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
-    """The rows named by `rows`, each by the steps that it missed."""
+    """Update the rows `rows` by the steps that each missed."""
     replay(rule, args[: len(rule.written)], args[len(rule.written) :])
 
 
 def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAREST) -> None:
-    """Step the rows of `arrays`, weights and states, as `missed` says: (rows, since, table). Weights as in `lazy`."""
+    """Update the rows of `arrays` by the steps in `missed`: (rows, since, table). Weights as in `lazy`."""
     rows, since, table = missed
     width, (steps, count) = arrays[0].shape[1], table.shape
     if count != len(rule.settings(*rule.example)):
@@ -161,7 +163,7 @@ def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAR
 
 
 def gpu_fused(rule: "Rule", *args: Any) -> None:
-    """The rows named by `columns`."""
+    """Update the rows `columns`."""
     fused(rule, *rule.split(args))
 
 
@@ -176,11 +178,12 @@ def fused(
     partial: Any = None,
     rounding: Rounding = NEAREST,
 ) -> None:
-    """Step the rows of `arrays`, weights and states, that a batch (columns, segments, rows, values, g) touches.
+    """Update the active rows of a batch (columns, segments, rows, values, g) in `arrays`, weights and states.
 
-    `lengths` is what is known of the columns. For work that is repeated without a new launch being made: `counted`
-    int64 [1] is the number of columns, where the batch's arrays have room for more, `live` [settings] is read in the
-    place of `settings`, and `partial` [2 * pieces_of(z), N] is room for sums of pieces. Weights as in `lazy`.
+    `lengths` is what is known of the column lengths. For work that is repeated as a graph: `counted` int64 [1] is the
+    number
+    of columns if the arrays have room for more, `live` [settings] is read instead of `settings`, and `partial`
+    [2 * pieces_of(z), N] is room for sums of pieces. Weights as in `lazy`.
     """
     columns, segments, rows, values, g = batch
     count, width = columns.size, g.shape[1]

@@ -19,7 +19,7 @@ from kernels.vector.tiles import MANY, shape_of_gradient
 
 
 def reference(segments, rows, values, g, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for u in range(out.shape[0]):
         for k in range(segments[u], segments[u + 1]):
@@ -39,7 +39,7 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, values, g, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     columns, width = out.shape
     shape = shape_of_gradient(g.shape, g.itemsize, min(rows.size // max(columns, 1), MANY))
     if short_columns.suits(segments, rows.size, width, shape[-1]):
@@ -49,19 +49,19 @@ def cpu(segments, rows, values, g, out):
 
 
 def gpu(segments, rows, values, g, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     csr_dense.gpu(segments, rows, values, g, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row of g moves once."""
+    """Return the cost: each row of g moves once."""
     fixed = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.U * s.N * s.value
     work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
     return Cost(2 * s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:
-    """The plan of A, its values, a dense g, and a result to overwrite."""
+    """Build operands: The plan of A, its values, a dense g, and a result to overwrite."""
     batch = plan.build(case.indptr, case.indices, case.D)
     g, out = case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
     return batch.segments, batch.rows, batch.in_order(case.data), g, out

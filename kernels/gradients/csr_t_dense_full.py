@@ -17,7 +17,7 @@ from kernels.registry import register
 
 
 def reference(indptr, indices, data, g, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -26,23 +26,25 @@ def reference(indptr, indices, data, g, out):
 
 
 def cpu(indptr, indices, data, g, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     csc_dense.cpu(indptr, indices, data, g, out)
 
 
 def gpu(indptr, indices, data, g, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     csc_dense.gpu(indptr, indices, data, g, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row of g moves once; out is filled with zeros, and its touched rows are read and written again."""
+    """Return the cost: each row of g moves once; out is filled with zeros, and its touched rows are read and written
+    again.
+    """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """A, a dense g, and a result to overwrite."""
+    """Build operands: A, a dense g, and a result to overwrite."""
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

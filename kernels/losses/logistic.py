@@ -34,7 +34,7 @@ from kernels.vector.elementary import exp_of_negative, log1p_of_unit, maximum
 
 
 def reference(scores, targets, gradient):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     loss = 0.0
     for r in range(scores.shape[0]):
         for n in range(scores.shape[1]):
@@ -89,7 +89,7 @@ def _blocks(scores, targets, gradient, scale, length, sums):
 
 
 def cpu(scores, targets, gradient):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows = max(scores.shape[0], 1)
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
         return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
@@ -103,17 +103,17 @@ CUDA = source(__file__, names_of("logistic"))
 
 
 def gpu(scores, targets, gradient):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     return mean_loss(CUDA, "logistic", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:
-    """Scores and targets in, gradient out."""
+    """Return the cost: Scores and targets in, gradient out."""
     return Cost(30 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("exp", s.R * s.N), ("log", s.R * s.N)))
 
 
 def arguments(case: Case) -> tuple:
-    """Scores large enough to saturate, targets 0, 1 or between, and a gradient to overwrite."""
+    """Build operands: Scores large enough to saturate, targets 0, 1 or between, and a gradient to overwrite."""
     targets = case.dense(case.R, case.N, salt=1).clip(0, 1)
     return 20 * case.dense(case.R, case.N), targets, case.garbage(case.R, case.N)
 

@@ -28,7 +28,7 @@ ROWS_A_LOG = 32
 
 
 def reference(scores, labels, gradient):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     loss, (rows, width) = 0.0, scores.shape
     for r in range(rows):
         if not 0 <= labels[r] < width:
@@ -114,7 +114,7 @@ def _blocks(scores, labels, gradient, scale, length, sums, wrong):
 
 
 def cpu(scores, labels, gradient):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, width = scores.shape
     length = max(BLOCK // max(width, 1), 1)
     if rows <= length:
@@ -137,7 +137,7 @@ _CUDA = source(__file__, [f"softmax<{value}, {g}, {k}>" for value in FLOATS for 
 
 
 def gpu(scores, labels, gradient):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     device, (rows, width) = devices.of(gradient), scores.shape
     if rows == 0:
         return 0.0
@@ -163,13 +163,13 @@ def on_device(scores, labels, gradient, losses, wrong, counted=None):
 
 
 def cost(s: Sizes) -> Cost:
-    """Scores and labels in, gradient out."""
+    """Return the cost: Scores and labels in, gradient out."""
     work = ("exp", s.R * s.N), ("pass", 3 * s.R * s.N)
     return Cost(18 * s.R * s.N, 2 * s.R * s.N * s.value + 8 * s.R, work=work)
 
 
 def arguments(case: Case) -> tuple:
-    """Scores of which some underflow, labels, and a gradient to overwrite."""
+    """Build operands: Scores of which some underflow, labels, and a gradient to overwrite."""
     labels = np.random.default_rng(case.seed).integers(0, case.N, case.R)
     return 20 * case.dense(case.R, case.N), labels, case.garbage(case.R, case.N)
 

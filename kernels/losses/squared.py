@@ -24,7 +24,7 @@ from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, c
 
 
 def reference(scores, targets, gradient):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     loss = 0.0
     for r in range(scores.shape[0]):
         for n in range(scores.shape[1]):
@@ -74,7 +74,7 @@ def _blocks(scores, targets, gradient, scale, length, sums):
 
 
 def cpu(scores, targets, gradient):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows = max(scores.shape[0], 1)
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
         return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
@@ -88,17 +88,17 @@ CUDA = source(__file__, names_of("squared"))
 
 
 def gpu(scores, targets, gradient):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     return mean_loss(CUDA, "squared", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:
-    """Scores and targets in, gradient out."""
+    """Return the cost: Scores and targets in, gradient out."""
     return Cost(4 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("pass", 2 * s.R * s.N),))
 
 
 def arguments(case: Case) -> tuple:
-    """Scores, targets, and a gradient to overwrite."""
+    """Build operands: Scores, targets, and a gradient to overwrite."""
     return case.dense(case.R, case.N), case.dense(case.R, case.N, salt=1), case.garbage(case.R, case.N)
 
 

@@ -1,7 +1,7 @@
-"""Parts of libraries that these do not promise to keep: names of each in one file here, and nowhere else.
+"""Private parts of libraries: the names of each library in one file here, and nowhere else.
 
-A part that is missing is an `ImportError` that says which, in which version, and what to install. Versions are capped
-in `pyproject.toml` at what is known to work; `ALLOWED` repeats the caps for the messages, and a test compares them.
+A missing part raises ImportError that names the part, the version, and what to install. Versions are capped in
+`pyproject.toml` at what is known to work; `ALLOWED` repeats the caps for the messages, and a test compares them.
 """
 
 import importlib
@@ -12,7 +12,7 @@ ALLOWED = {"numba": ">=0.62,<0.69", "scipy": ">=1.15,<1.19", "cupy": ">=14.2,<15
 
 
 def part(path: str) -> Any:
-    """The module, or the name in a module, that `path` leads to; `ImportError` with what to do where it is missing.
+    """Return the module, or the name in a module, at `path`. Raises ImportError with what to install if it is missing.
 
     >>> part("numba.core.cgutils.unpack_tuple").__name__
     'unpack_tuple'
@@ -28,7 +28,7 @@ def part(path: str) -> Any:
 
 
 def missing(path: str) -> ImportError:
-    """Error where a library lacks a part."""
+    """Return the ImportError for a part that a library lacks."""
     library = path.partition(".")[0]
     allowed = ALLOWED[library]
     return ImportError(
@@ -38,6 +38,7 @@ def missing(path: str) -> ImportError:
 
 
 def _version(library: str) -> str:
+    """Return the installed version of a library."""
     module = importlib.import_module(library)
     try:
         return getattr(module, "__version__", None) or version(library)

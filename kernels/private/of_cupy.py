@@ -12,7 +12,7 @@ FLOAT32 = np.dtype(np.float32)
 
 @contextmanager
 def float32_computed_as(name: str) -> Iterator[None]:
-    """Products of float32 inside the `with` are computed as FP32 or TF32, whatever the environment says."""
+    """Compute float32 products within the block as "FP32" or "TF32", whatever the environment says."""
     routines = "cupy._core._routines_linalg"
     get, set_ = part(f"{routines}.get_compute_type"), part(f"{routines}.set_compute_type")
     before = get(FLOAT32)

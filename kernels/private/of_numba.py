@@ -1,4 +1,4 @@
-"""Parts of Numba's inside: the cache of compiled code, what writes code, and the threads of parallel calls."""
+"""Private parts of Numba: its cache of compiled code, code generation, and the threads of parallel calls."""
 
 import ctypes
 import functools
@@ -24,7 +24,7 @@ config: Any = numba.config
 
 
 class FileCache(FunctionCache):
-    """Numba's cache of a function's versions in `folder`, in files called `name`, good for code of one `digest`."""
+    """Numba's cache of a function's versions in `folder`, in files called `name`, valid for code with this `digest`."""
 
     def __init__(self, function: Callable, folder: str | None, name: str, digest: str) -> None:
         super().__init__(function)
@@ -35,49 +35,49 @@ class FileCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self._cache_path, name, digest)
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
-        """A version by its types and the processor: the rest is told apart by `digest`.
+        """Return the key of a version: its types and the processor; `digest` identifies the rest.
 
-        Numba takes what the function closes over too, pickled with all that it refers to: that may be what cannot be
-        pickled, or differ from one process to the next.
+        Numba also takes what the function closes over, pickled, which may be impossible to pickle or differ between
+        processes.
         """
         return sig, codegen.magic_tuple()
 
 
 def keep_code_in(cache: Any, dispatcher: Any) -> None:
-    """Let a compiled function look for its code in `cache`, and keep it there."""
+    """Make a compiled function load its code from `cache` and store it there."""
     if not hasattr(dispatcher, "_cache"):
         raise missing("numba.core.dispatcher.Dispatcher._cache")
     dispatcher._cache = cache
 
 
 def definition_of(intrinsic: Any) -> Any:
-    """The function that an intrinsic is made from; what is none is returned."""
+    """Return the function that an intrinsic is made from; other objects are returned as they are."""
     if isinstance(intrinsic, Intrinsic) and not hasattr(intrinsic, "_defn"):
         raise missing("numba.core.extending._Intrinsic._defn")
     return getattr(intrinsic, "_defn", intrinsic)
 
 
 def define(symbol: str, address: int | None) -> None:
-    """Let compiled code call the function at `address` by that name."""
+    """Make the function at `address` callable by compiled code as `symbol`."""
     llvmlite.binding.add_symbol(symbol, address)
 
 
 def check_accesses_by(require: Callable) -> None:
-    """Let `require(context, builder, place, length, axis)` write the check of indices, in code with `boundscheck`."""
+    """Make `require(context, builder, place, length, axis)` emit the index check of code with `boundscheck`."""
     if not hasattr(cgutils, "do_boundscheck"):
         raise missing("numba.core.cgutils.do_boundscheck")
     cgutils.do_boundscheck = require
 
 
 def note(context: Any, builder: Any, symbol: str, place: Any, length: Any, what: str) -> None:
-    """Write a call of the function `symbol` with a place, a length and a text."""
+    """Emit a call of the function `symbol` with an index, a length and a text."""
     i64, text = ir.IntType(64), ir.IntType(8).as_pointer()
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [i64, i64, text]), symbol)
     builder.call(function, [place, length, context.insert_const_string(builder.module, what)])
 
 
 def leave(context: Any, builder: Any) -> None:
-    """Write a return with an error, or of code `on_threads`, which has none, a return alone."""
+    """Emit a return with an IndexError, or a plain return in code of `on_threads`."""
     if builder.function.function_type.return_type == ir.VoidType():
         builder.ret_void()
         return
@@ -85,11 +85,13 @@ def leave(context: Any, builder: Any) -> None:
 
 
 def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any, Any, Any, Sequence], None]) -> None:
-    """Write a call of code for `count` parts, on the layer's threads, or on this thread if there is one part or thread.
+    """Emit a call of code for `count` parts on the layer's threads, or on this thread if there is one part or one
+    thread.
 
-    `write(builder, first, parts, values)` writes the code of some parts in a row, given the values that they share. It
-    is a function of its own, once for both ways. The layer calls it with the address `first`, for it adds to pointers
-    where a thread's parts begin: NULL is that of the first part, and a step is one byte.
+    `write(builder, first, parts, values)` emits the code of consecutive parts, given the shared values; it is emitted
+    once,
+    as a function. The layer passes the address `first`, since it adds to pointers: NULL is the first part, a step one
+    byte.
     """
     i64, bytes_, void = ir.IntType(64), ir.IntType(8).as_pointer(), ir.VoidType()
     shared = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, values))
@@ -120,7 +122,7 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
 
 
 def call_compiled(context: Any, builder: Any, function: Any, signature: Any, values: Sequence) -> None:
-    """Write a call of a compiled function, given the type that stands for it: it raises nothing and returns nothing."""
+    """Emit a call of a compiled function (given by its type), which must not raise and returns nothing."""
     compiled = function.dispatcher.overloads[tuple(signature.args)]
     context.active_code_library.add_linking_library(compiled.library)
     context.call_internal_no_propagate(builder, compiled.fndesc, signature, values)
@@ -131,16 +133,17 @@ LOOP, NUMBER = "numba_parallel_for", "get_num_threads"
 
 
 def layer_module(layer: str) -> str:
-    """The module of the threading layer omp, tbb or workqueue."""
+    """Return the module of the threading layer omp, tbb or workqueue."""
     return f"numba.np.ufunc.{layer if layer == 'workqueue' else f'{layer}pool'}"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The functions of the threading layer in use, which Numba itself calls behind two locks.
+    """Functions of the threading layer in use, which Numba itself calls behind two locks.
 
-    `count` and `set_count`: threads of the next parallel call of the calling thread. `start` takes the number that
-    every thread begins with. `dies_of_fork`: a parallel call in a forked process ends it.
+    `count` and `set_count`: threads of the next parallel call of the calling thread. `start` takes the initial thread
+    count.
+    `dies_of_fork`: whether a parallel call in a forked process ends it.
     """
 
     count: Callable[[], int]
@@ -151,7 +154,7 @@ class Layer:
 
 @functools.cache
 def layer() -> Layer:
-    """The layer, which is loaded where it was not yet."""
+    """Return the layer, loaded on first use."""
     numba.get_num_threads()  # loads it
     name = layer_module(numba.threading_layer())
     count = ctypes.PYFUNCTYPE(ctypes.c_int)(part(f"{name}.get_num_threads"))
@@ -161,7 +164,7 @@ def layer() -> Layer:
 
 
 def is_layer_loaded() -> bool:
-    """Whether this process has a threading layer, or one that it was forked from had."""
+    """Return whether this process, or the one that it was forked from, has loaded a threading layer."""
     if not hasattr(_parallel, "_is_initialized"):
         raise missing("numba.np.ufunc.parallel._is_initialized")
     return _parallel._is_initialized

@@ -24,7 +24,7 @@ from kernels.vector.tiles import LINE
 
 
 def reference(row, col, data, x, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for k in range(data.size):
         for n in range(out.shape[1]):
@@ -64,7 +64,7 @@ _entries = RowLoop(_entry)
 
 
 def cpu(row, col, data, x, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, width = out.shape
     if _is_sorted(row):
         starts = np.empty(rows + 1, index_type(row.size, row.dtype))
@@ -78,18 +78,18 @@ def cpu(row, col, data, x, out):
 
 
 def gpu(row, col, data, x, out):
-    """On a CUDA device, after a sort by row."""
+    """Run on a CUDA device, after a sort by row."""
     csr_dense.gpu(*coo_to_csr.gpu(row, col, data, out.shape[0]), x, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Each distinct row of x moves once; the result stays in the cache until it is written."""
+    """Return the cost: each distinct row of x moves once; the result stays in the cache until it is written."""
     fixed = s.z * (2 * s.index + s.value) + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """The entries of A, in an order that no format has where the seed is odd."""
+    """Build operands: The entries of A, in an order that no format has where the seed is odd."""
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
     order = np.random.default_rng(case.seed).permutation(row.size) if case.seed % 2 else slice(None)
     x, out = case.dense(case.D, case.N), case.garbage(case.R, case.N)

@@ -28,7 +28,7 @@ AHEAD = 8
 
 
 def reference(indptr, indices, data, x, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for c in range(indptr.size - 1):
         for k in range(indptr[c], indptr[c + 1]):
@@ -83,7 +83,7 @@ def _add_by_range(edges, places, indices, data, x, out) -> None:
 
 
 def cpu(indptr, indices, data, x, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     columns, width = x.shape
     count = min(get_threads(), indices.size // (ranges.RANGE * max(columns, 1)))
     if count > 1 and not is_serial(work_of(indices.size, width)):
@@ -97,12 +97,13 @@ def cpu(indptr, indices, data, x, out):
 
 
 def gpu(indptr, indices, data, x, out):
-    """On a CUDA device: A.T in CSR form has its columns for rows, so that its CSC form is A in CSR form."""
+    """Run on a CUDA device: A.T in CSR form has its columns for rows, so that its CSC form is A in CSR form."""
     csr_dense.gpu(*csr_to_csc.gpu(indptr, indices, data, out.shape[0]), x, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row of x moves once; out is filled with zeros, and its touched rows are read and written again.
+    """Return the cost: each row of x moves once; out is filled with zeros, and its touched rows are read and written
+    again.
 
     `arguments` takes A.T: the sizes are those of its transpose, so that R and D have changed places.
     """
@@ -111,7 +112,9 @@ def cost(s: Sizes) -> Cost:
 
 
 def arguments(case: Case) -> tuple:
-    """A.T has the columns of A for rows: the case's own arrays are taken for a matrix [D, R] in CSC form."""
+    """Build operands: A.T has the columns of A for rows: the case's own arrays are taken for a matrix [D, R] in CSC
+    form.
+    """
     return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

@@ -35,7 +35,7 @@ WORDS = 16
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     rows = []
     for r in range(a_indptr.size - 1):
         sums = {}
@@ -182,7 +182,7 @@ def _numbered(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows = a_indptr.size - 1
     columns, names, width = _numbered(b_indices)
     terms = np.empty(rows + 1, np.int64)
@@ -212,7 +212,7 @@ _CUDA = source(__file__, ["count_terms", "mark_elements", *_KERNELS])
 
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """On a CUDA device: memory grows with the products of two entries, about 50 bytes for each."""
+    """Run on a CUDA device: memory grows with the products of two entries, about 50 bytes for each."""
     device, entries, wide, rows = devices.of(a_data), a_indices.size, on_device.is_wide(a_indices), a_indptr.size - 1
     i64, value = np.dtype(np.int64), c_name(a_data.dtype)
     counts = device.empty(entries, i64)
@@ -236,14 +236,18 @@ def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 
 def cost(s: Sizes) -> Cost:
-    """Rows of B have N entries each; each distinct one moves once, and no two entries of the result meet."""
+    """Return the cost: rows of B have N entries each; each distinct one moves once, and no two entries of the result
+    meet.
+    """
     entry = s.index + s.value
     fixed = s.z * (1 + s.N) * entry + 2 * (s.R + 1) * s.index
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.index + s.N * entry), s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """A, and a B [D, 2*N+3] with N entries a row, unsorted, some twice; of odd seeds its columns are far apart."""
+    """Build operands: A, and a B [D, 2*N+3] with N entries a row, unsorted, some twice; of odd seeds its columns are
+    far apart.
+    """
     random = np.random.default_rng((case.seed, case.D))
     indices = random.integers(0, 2 * case.N + 3, case.D * case.N) * (1 + case.seed % 2 * 99_991)
     index = case.indices.dtype

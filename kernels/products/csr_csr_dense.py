@@ -26,7 +26,7 @@ TERM_COST = 4
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(a_indptr[r], a_indptr[r + 1]):
@@ -52,7 +52,7 @@ def _parallel(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bou
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, width = out.shape
     terms = np.empty(rows + 1, np.int64)
     csr_csr.count_terms(a_indptr, a_indices, b_indptr, terms)
@@ -64,19 +64,21 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """On a CUDA device: the product in CSR form, made dense."""
+    """Run on a CUDA device: the product in CSR form, made dense."""
     csr_to_dense.gpu(*csr_csr.gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data), out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Rows of B have N entries each, in 2*N+3 columns, as `arguments` makes them; each distinct one moves once."""
+    """Return the cost: rows of B have N entries each, in 2*N+3 columns, as `arguments` makes them; each distinct one
+    moves once.
+    """
     entry = s.index + s.value
     fixed = s.z * entry + (s.R + 1) * s.index + s.R * (2 * s.N + 3) * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.index + s.N * entry), s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """A, a B [D, 2*N+3] with N entries a row, unsorted, some twice, and a result to overwrite."""
+    """Build operands: A, a B [D, 2*N+3] with N entries a row, unsorted, some twice, and a result to overwrite."""
     random, width = np.random.default_rng((case.seed, case.D)), 2 * case.N + 3
     indices, index = random.integers(0, width, case.D * case.N), case.indices.dtype
     b = (np.arange(case.D + 1) * case.N).astype(index), indices.astype(index), case.dense(case.D * case.N)

@@ -19,7 +19,7 @@ from kernels.vector.tiles import shape_of
 
 
 def reference(indptr, indices, x, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(indptr[r], indptr[r + 1]):
@@ -38,7 +38,7 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, x, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
     _rows.run(shape, rows, work_of(indices.size, shape[0], rows), indptr, indices, x, out)
@@ -48,7 +48,7 @@ _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))
 
 
 def gpu(indptr, indices, x, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     on_device(indptr, indices, x, out)
 
 
@@ -58,14 +58,14 @@ def on_device(indptr, indices, x, out, lengths=UNKNOWN):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each distinct row of x moves once."""
+    """Return the cost: each distinct row of x moves once."""
     fixed = s.z * s.index + (s.R + 1) * s.index + s.R * s.N * s.value
     work = ("entry", s.z * s.lines), ("row", s.R * s.lines)
     return Cost(s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:
-    """The places of A, a dense x, and a result to overwrite."""
+    """Build operands: The places of A, a dense x, and a result to overwrite."""
     return case.indptr, case.indices, case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 

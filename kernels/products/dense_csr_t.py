@@ -19,7 +19,7 @@ from kernels.registry import register
 
 
 def reference(x, indptr, indices, data, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -28,27 +28,29 @@ def reference(x, indptr, indices, data, out):
 
 
 def cpu(x, indptr, indices, data, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     turned = np.empty(out.shape[::-1], out.dtype)  # [R, N]
     csr_dense.cpu(indptr, indices, data, np.ascontiguousarray(x.T), turned)
     out[...] = turned.T
 
 
 def gpu(x, indptr, indices, data, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     turned = devices.of(out).empty(out.shape[::-1], out.dtype)  # [R, N]
     csr_dense.gpu(indptr, indices, data, transpose(x), turned)
     transpose(turned, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """x is read, its transpose written and its distinct rows read; the result's transpose is written and read."""
+    """Return the cost: x is read, its transpose written and its distinct rows read; the result's transpose is
+    written and read.
+    """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + (2 * s.D + s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """A dense x, A, and a result to overwrite."""
+    """Build operands: A dense x, A, and a result to overwrite."""
     return case.dense(case.N, case.D), case.indptr, case.indices, case.data, case.garbage(case.N, case.R)
 
 

@@ -26,7 +26,7 @@ TERM_COST = 4
 
 
 def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -59,7 +59,7 @@ def _parallel(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds):
 
 
 def cpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     terms = np.empty(indptr.size, np.int64)
     _count_terms(indptr, a_indptr, terms)
     operands = indptr, indices, a_indptr, a_indices, a_data, b, out
@@ -73,21 +73,25 @@ _CUDA = source(__file__, [f"sampled_csr<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     name, wide, sizes = f"sampled_csr<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8, (indptr.size - 1, out.size)
     operands = indptr, indices, a_indptr, a_indices, wide, a_data, b, out
     devices.of(out).launch(_CUDA, name, blocks(out.size), *operands, *sizes, b.shape[1])
 
 
 def cost(s: Sizes) -> Cost:
-    """Rows of a have N entries each, in 2*N+3 columns, as `arguments` makes them; each distinct row of b moves once."""
+    """Return the cost: rows of a have N entries each, in 2*N+3 columns, as `arguments` makes them; each distinct row
+    of b moves once.
+    """
     entry = s.index + s.value
     fixed = s.z * (s.index + s.value) + 2 * (s.R + 1) * s.index + s.R * s.N * entry
     return Cost(2 * s.z * s.N, fixed + s.U * (2 * s.N + 3) * s.value, s.z * s.N * entry)
 
 
 def arguments(case: Case) -> tuple:
-    """The pattern of A, an a [R, 2*N+3] with N entries a row, some twice, a dense b, a result to overwrite."""
+    """Build operands: The pattern of A, an a [R, 2*N+3] with N entries a row, some twice, a dense b, a result to
+    overwrite.
+    """
     random, width = np.random.default_rng((case.seed, case.R)), 2 * case.N + 3
     indices, index = random.integers(0, width, case.R * case.N), case.indices.dtype
     a = (np.arange(case.R + 1) * case.N).astype(index), indices.astype(index), case.dense(case.R * case.N)

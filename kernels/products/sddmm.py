@@ -22,7 +22,7 @@ from kernels.vector.tiles import is_far
 
 
 def reference(indptr, indices, a, b, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -49,7 +49,7 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, a, b, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, width = a.shape
     if width == 0:
         out[...] = 0
@@ -67,7 +67,7 @@ _RUN = 16
 
 
 def gpu(indptr, indices, a, b, out):
-    """On a CUDA device; `b`, or `a` and `b`, may be of two bytes a value where `out` is of float32."""
+    """Run on a CUDA device; `b`, or `a` and `b`, may be of two bytes a value where `out` is of float32."""
     (rows, width), entries = a.shape, indices.size
     if entries == 0:
         return
@@ -81,13 +81,13 @@ def gpu(indptr, indices, a, b, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each distinct row of b moves once."""
+    """Return the cost: each distinct row of b moves once."""
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """The pattern of A, two dense matrices, and a result to overwrite."""
+    """Build operands: The pattern of A, two dense matrices, and a result to overwrite."""
     a, b = case.dense(case.R, case.N), case.dense(case.D, case.N, salt=1)
     return case.indptr, case.indices, a, b, case.garbage(case.indices.size)
 

@@ -1,1 +1,1 @@
-"""Rivals that the kernels are compared with, under the same contract."""
+"""Competitors: implementations of other libraries under the contract of the kernels that they are compared with."""

@@ -19,7 +19,7 @@ from kernels.registry import register
 
 
 def reference_dense_dense(x, w, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -28,7 +28,7 @@ def reference_dense_dense(x, w, out):
 
 
 def reference_dense_t_dense(x, g, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     out[...] = 0
     for r in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -37,27 +37,27 @@ def reference_dense_t_dense(x, g, out):
 
 
 def cpu_dense_dense(x, w, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     np.matmul(x, w, out=out)
 
 
 def cpu_dense_t_dense(x, g, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     np.matmul(x.T, g, out=out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Each operand moves once, in both products: R*D, D*N and R*N values."""
+    """Return the cost: each operand moves once, in both products: R*D, D*N and R*N values."""
     return Cost(2 * s.R * s.D * s.N, (s.R * s.D + s.D * s.N + s.R * s.N) * s.value)
 
 
 def arguments_dense_dense(case: Case) -> tuple:
-    """A in dense form, a dense w, and a result to overwrite."""
+    """Build operands: A in dense form, a dense w, and a result to overwrite."""
     return _dense(case), case.dense(case.D, case.N), case.garbage(case.R, case.N)
 
 
 def arguments_dense_t_dense(case: Case) -> tuple:
-    """A in dense form, a dense g, and a result to overwrite."""
+    """Build operands: A in dense form, a dense g, and a result to overwrite."""
     return _dense(case), case.dense(case.R, case.N), case.garbage(case.D, case.N)
 
 

@@ -24,32 +24,33 @@ from kernels.rivals.cusparse import UNAVAILABLE
 
 
 def _multiply(left, right, out, compute: str) -> None:
-    """out = left @ right with float32 computed as `compute` says, FP32 or TF32."""
+    """Compute out = left @ right with float32 computed as FP32 or TF32."""
     with float32_computed_as(compute):
         devices.cupy().matmul(left, right, out=out)
 
 
 def dense_dense(x, w, out):
-    """On a CUDA device, in float32."""
+    """Run on a CUDA device, in float32."""
     _multiply(x, w, out, "FP32")
 
 
 def dense_t_dense(x, g, out):
-    """On a CUDA device, in float32."""
+    """Run on a CUDA device, in float32."""
     _multiply(x.T, g, out, "FP32")
 
 
 def tf32_dense_dense(x, w, out):
-    """On a CUDA device, in TF32."""
+    """Run on a CUDA device, in TF32."""
     _multiply(x, w, out, "TF32")
 
 
 def tf32_dense_t_dense(x, g, out):
-    """On a CUDA device, in TF32."""
+    """Run on a CUDA device, in TF32."""
     _multiply(x.T, g, out, "TF32")
 
 
 def _register(library: str, name: str, gpu: Callable) -> None:
+    """Register a competitor of the BLAS kernel `name`."""
     rivalled = f"blas.{name}"
     ours = get(rivalled)
     register(

@@ -44,7 +44,7 @@ _CUDA_TYPES = {"float32": 0, "float64": 1}
 
 
 class _Product:
-    """Descriptors of out = op(A) @ x, and the buffer of each algorithm; destroyed with the object."""
+    """Descriptors of out = op(A) @ x, and the buffer of each algorithm; freed with the object."""
 
     def __init__(self, indptr, indices, data, x, out, operation: int) -> None:
         self.matrix, self.dense = None, []
@@ -69,7 +69,7 @@ class _Product:
             self.library.destroyDnMat(dense)
 
     def __call__(self, algorithm: int) -> None:
-        """The product, in CuPy's current stream."""
+        """Compute the product in CuPy's current stream."""
         handle = self.cupy.cuda.device.get_cusparse_handle()
         one, nought = self.one.ctypes.data, self.nought.ctypes.data
         operands = one, self.matrix, self.dense[0], nought, self.dense[1]
@@ -80,7 +80,7 @@ class _Product:
 
 
 def _best(product: _Product) -> int:
-    """The algorithm that is fastest on these operands."""
+    """Return the algorithm that is fastest on these operands, by timing each."""
     cuda, seconds = devices.cupy().cuda, {}
     left_out = ONLY_PLAIN if product.operation == _TRANSPOSE else ()
     for algorithm in (number for name, number in ALGORITHMS.items() if name not in left_out):
@@ -95,6 +95,7 @@ def _best(product: _Product) -> int:
 
 
 def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], None]:
+    """Return the product as a call without arguments, by its fastest algorithm."""
     if not (out.size and data.size):
         return lambda: out.fill(0)
     product = _Product(indptr, indices, data, x, out, operation)
@@ -103,17 +104,17 @@ def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], Non
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """The product as a call without arguments."""
+    """Return the product as a call without arguments."""
     return _prepared(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """The product as a call without arguments."""
+    """Return the product as a call without arguments."""
     return _prepared(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 def _anew(indptr, indices, data, x, out, operation: int) -> None:
-    """Multiply by the algorithm that cuSPARSE names for row-major operands."""
+    """Multiply by the algorithm that cuSPARSE recommends for row-major operands."""
     if out.size and data.size:
         _Product(indptr, indices, data, x, out, operation)(ALGORITHMS["ALG2"])
     else:
@@ -121,30 +122,32 @@ def _anew(indptr, indices, data, x, out, operation: int) -> None:
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """On a CUDA device, with descriptors and buffer made for this call."""
+    """Run on a CUDA device, with descriptors and buffer created for this call."""
     _anew(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """On a CUDA device, with descriptors and buffer made for this call."""
+    """Run on a CUDA device, with descriptors and buffer created for this call."""
     _anew(indptr, indices, data, g, out, _TRANSPOSE)
 
 
 def _matrix(indptr, indices, data, shape):
+    """Return a csr_matrix of CuPy over the arrays."""
     return importlib.import_module("cupyx.scipy.sparse").csr_matrix((data, indices, indptr), shape=shape)
 
 
 def cupyx_csr_dense(indptr, indices, data, x, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     out[...] = _matrix(indptr, indices, data, (out.shape[0], x.shape[0])) @ x
 
 
 def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
 
 
 def _register(library: str, name: str, gpu: Callable, prepare: Callable | None = None) -> None:
+    """Register a competitor of the kernel `name`."""
     ours = get(name)
     register(
         replace(

@@ -60,7 +60,7 @@ def _products(indptr, indices, data, x, out, bounds):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     work = work_of(data.size, x.shape[1], out.shape[0])
     call_parallel(_products, work, indptr, indices, data, x, out, equal_cost(indptr, parts()))
 
@@ -88,7 +88,7 @@ def _steps(weights, history, columns, segments, rows, values, g, settings, bound
 
 
 def adagrad_fused(weights, history, columns, segments, rows, values, g, learning_rate, decay, epsilon, rescale, clip):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rule, kind = get_rule("adagrad"), weights.dtype.type
     settings = tuple(map(kind, (learning_rate, decay, epsilon, rescale, clip)))
     width = g.shape[1]

@@ -27,7 +27,7 @@ from kernels.registry import get, register
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """On one core of this machine."""
+    """Run on one core."""
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -37,7 +37,7 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def csc_dense(indptr, indices, data, x, out):
-    """On one core of this machine."""
+    """Run on one core."""
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -47,7 +47,7 @@ def csc_dense(indptr, indices, data, x, out):
 
 
 def coo_dense(row, col, data, x, out):
-    """On one core of this machine."""
+    """Run on one core."""
     out[...] = 0
     if x.shape[1] == 1:
         sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
@@ -56,12 +56,12 @@ def coo_dense(row, col, data, x, out):
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """On one core of this machine."""
+    """Run on one core."""
     csc_dense(indptr, indices, data, g, out)
 
 
 def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """On one core of this machine; takes memory for every column of B, and leaves out zeros, which are put back."""
+    """Run on one core; allocates an element per column of B, and restores the zeros that SciPy omits."""
     a, b = (a_indptr, a_indices), (b_indptr, b_indices)
     rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1
     stored = sparsetools.csr_matmat_maxnnz(rows, columns, *a, *b)
@@ -79,6 +79,7 @@ def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 
 def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (indptr, indices, data) of the product with `stored` entries, by SciPy's routine."""
     kind = a[0].dtype
     indptr, indices, data = np.empty(rows + 1, kind), np.empty(stored, kind), np.empty(stored, a[2].dtype)
     sparsetools.csr_matmat(rows, columns, *a, *b, indptr, indices, data)
@@ -87,12 +88,12 @@ def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[
 
 
 def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
-    """A number for each entry, ascending with row and column."""
+    """Return an integer key per entry, ascending with row and column."""
     return np.arange(indptr.size - 1).repeat(np.diff(indptr)) * columns + indices[: indptr[-1]]
 
 
 def _register(cpu: Callable) -> None:
-    """Register a rival of the kernel of the function's name."""
+    """Register a competitor of the kernel with the function's name."""
     name = cpu.__name__
     register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, rival_of=name))
 

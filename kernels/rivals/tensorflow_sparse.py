@@ -31,7 +31,7 @@ threads: int | None = None
 
 @functools.cache
 def tensorflow():
-    """The module."""
+    """Return the module, its threads set on first use."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it announces its instruction sets at every start
     import tensorflow
 
@@ -41,7 +41,7 @@ def tensorflow():
 
 
 def matrix_of(indptr, indices, data, shape):
-    """A as a CSRSparseMatrix; entries keep their order."""
+    """Return A as a CSRSparseMatrix; entries keep their order."""
     tf = tensorflow()
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
     places = np.stack([rows, indices], axis=1).astype(np.int64)  # [z, 2]
@@ -49,7 +49,7 @@ def matrix_of(indptr, indices, data, shape):
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """The product as a call without arguments, which returns a tensor [R, N]."""
+    """Return the product as a call without arguments, which returns a tensor [R, N]."""
     tf = tensorflow()
     if not out.size or not data.size or not x.size:
         return lambda: np.zeros_like(out)
@@ -58,12 +58,12 @@ def prepare_csr_dense(indptr, indices, data, x, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     out[...] = np.asarray(prepare_csr_dense(indptr, indices, data, x, out)())
 
 
 def _register(cpu: Callable, prepare: Callable) -> None:
-    """Register a rival of the kernel of the function's name."""
+    """Register a competitor of the kernel with the function's name."""
     name = cpu.__name__
     ours = get(name)
     register(

@@ -29,11 +29,12 @@ UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
 
 
 def tensors(*arrays):
-    """Tensors over the memory of CuPy's arrays."""
+    """Return tensors over the memory of CuPy's arrays."""
     return [pytorch().from_dlpack(array) for array in arrays]
 
 
 def _csr(indptr, indices, data, shape):
+    """Return a sparse CSR tensor over the memory of CuPy's arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
         return pytorch().sparse_csr_tensor(*tensors(indptr, indices, data), size=shape)
@@ -41,8 +42,10 @@ def _csr(indptr, indices, data, shape):
 
 @contextlib.contextmanager
 def stream() -> Iterator[None]:
-    """PyTorch works in CuPy's current stream, the default one too: of that `ExternalStream` would make another
-    (https://github.com/pytorch/pytorch/issues/182960). Its error of memory that runs out becomes a `MemoryError`."""
+    """Make PyTorch use CuPy's current stream, the default one too, of which `ExternalStream` would make another.
+
+    See https://github.com/pytorch/pytorch/issues/182960. Out-of-memory errors of PyTorch become MemoryError.
+    """
     torch = pytorch()
     current = torch.cuda.get_stream_from_external(devices.cupy().cuda.get_current_stream().ptr)
     try:
@@ -53,7 +56,7 @@ def stream() -> Iterator[None]:
 
 
 def in_stream(work: Callable[[], object]) -> Callable[[], None]:
-    """`work` in the stream that is CuPy's current one when it is called."""
+    """Return a call that does `work` in the stream that is CuPy's current one at that time."""
 
     def call() -> None:
         with stream():
@@ -63,6 +66,7 @@ def in_stream(work: Callable[[], object]) -> Callable[[], None]:
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
+    """Return the product as a call without arguments."""
     torch = pytorch()
     if not out.numel() or not matrix._nnz():
         return in_stream(functools.partial(out.fill_, 0))
@@ -70,18 +74,18 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """The product as a call without arguments."""
+    """Return the product as a call without arguments."""
     return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *tensors(x, out))
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """The product as a call without arguments; A.T is made here."""
+    """Return the product as a call without arguments; A.T is converted here."""
     matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), *tensors(g, out))
 
 
 def prepare_csr_dense_ones(indptr, indices, x, out):
-    """The sum of rows as a call without arguments; EmbeddingBag makes a new result, which is copied."""
+    """Return the sum of rows as a call without arguments; EmbeddingBag creates a new result, which is copied."""
     starts, columns, table, result = tensors(indptr, indices, x, out)
     if not columns.numel() or not out.size:
         return in_stream(functools.partial(result.fill_, 0))
@@ -92,22 +96,22 @@ def prepare_csr_dense_ones(indptr, indices, x, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     prepare_csr_dense(indptr, indices, data, x, out)()
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     prepare_csr_t_dense_full(indptr, indices, data, g, out)()
 
 
 def csr_dense_ones(indptr, indices, x, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     prepare_csr_dense_ones(indptr, indices, x, out)()
 
 
 def _register(gpu: Callable, prepare: Callable) -> None:
-    """Register a rival of the kernel of the function's name."""
+    """Register a competitor of the kernel with the function's name."""
     name = gpu.__name__
     ours = get(name)
     register(

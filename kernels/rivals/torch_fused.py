@@ -38,7 +38,7 @@ WITHOUT = {"decay": 0.0, "rescale": 1.0, "clip": math.inf}
 
 
 def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
-    """The numbers by name; `KernelError` for what PyTorch cannot do."""
+    """Return the scalars by name. Raises KernelError for values that PyTorch does not support."""
     named = dict(zip(rule.numbers, numbers, strict=True))
     if refused := [f"{name} {named[name]}" for name, value in WITHOUT.items() if named[name] != value]:
         allowed = ", ".join(f"{name} {value}" for name, value in WITHOUT.items())
@@ -47,7 +47,7 @@ def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
 
 
 def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) -> Any:
-    """PyTorch's optimizer of the rule with our states, which it changes in place."""
+    """Return PyTorch's optimizer of the rule with our states, which it changes in place."""
     optim = pytorch().optim
     if rule.name == "sgd":
         return optim.SGD([weights], lr=named["learning_rate"])
@@ -62,7 +62,7 @@ def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) 
 
 
 def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
-    """The batch (column of each entry, where each of `count` rows starts, values) with its entries row after row."""
+    """Return the batch (column of each entry, row starts of `count` rows, values) with its entries sorted by row."""
     torch = pytorch()
     order = torch.argsort(rows, stable=True)
     starts = torch.zeros(count + 1, dtype=torch.int64, device=rows.device)
@@ -71,7 +71,7 @@ def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> 
 
 
 def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], None]:
-    """Backward from g and the optimizer's step, as a call; the forward pass is done here."""
+    """Return backward pass from g and optimizer step as a call; the forward pass is done here."""
     torch, count = pytorch(), len(rule.written)
     (table, *states), (columns, segments, rows, values, g) = tensors[:count], tensors[count:]
     if not rows.numel() or not g.numel():
@@ -91,14 +91,14 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
 
 
 def _prepare(rule: Rule, *args: Any) -> Callable[[], None]:
-    """A step as a call without arguments, on the CPU."""
+    """Return a step as a call without arguments, on the CPU."""
     count = len(args) - len(rule.numbers)
     named = _named(rule, args[count:])
     return _step(rule, list(map(pytorch().from_numpy, args[:count])), named)
 
 
 def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
-    """A step as a call without arguments, on a CUDA device."""
+    """Return a step as a call without arguments, on a CUDA device."""
     count = len(args) - len(rule.numbers)
     named = _named(rule, args[count:])
     with torch_cuda.stream():  # of the forward pass, which backward follows
@@ -107,7 +107,7 @@ def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
 
 
 def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
-    """A function with the parameters `names` that prepares a step and does it."""
+    """Return a function with the parameters `names` that prepares a step and does it."""
 
     def step(*args: Any) -> None:
         prepare(rule, *args)()
@@ -121,6 +121,7 @@ def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[st
 
 
 def _register(rule: Rule) -> None:
+    """Register the competitors of the fused kernel of a rule."""
     ours = get(f"{rule.name}_fused")
     numbers = dict(zip(rule.numbers, rule.example, strict=True)) | WITHOUT | NUMBERS[rule.name]
     plain = replace(rule, example=tuple(numbers[name] for name in rule.numbers))

@@ -34,7 +34,7 @@ threads: int | None = None
 
 @functools.cache
 def pytorch():
-    """The module."""
+    """Return the module, its threads set on first use."""
     import torch
 
     torch.sparse.check_sparse_tensor_invariants.disable()  # as it is anyway; said aloud, PyTorch does not warn of it
@@ -44,7 +44,7 @@ def pytorch():
 
 
 def csr_tensor(indptr, indices, data, shape):
-    """The matrix as a tensor that shares the arrays' memory."""
+    """Return the matrix as a sparse CSR tensor over the arrays' memory."""
     torch = pytorch()
     parts = map(torch.from_numpy, (indptr, indices, data))
     with warnings.catch_warnings():
@@ -53,6 +53,7 @@ def csr_tensor(indptr, indices, data, shape):
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
+    """Return the product as a call without arguments."""
     torch = pytorch()
     dense, out = torch.from_numpy(dense), torch.from_numpy(out)
     if not out.numel() or not matrix._nnz():  # MKL is not asked for nothing
@@ -61,18 +62,18 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """The product as a call without arguments."""
+    """Return the product as a call without arguments."""
     return _multiply(csr_tensor(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """The product as a call without arguments; A.T is made here."""
+    """Return the product as a call without arguments; A.T is converted here."""
     matrix = csr_tensor(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), g, out)
 
 
 def prepare_sddmm(indptr, indices, a, b, out):
-    """The product as a call without arguments, which returns a tensor [z]."""
+    """Return the product as a call without arguments, which returns a tensor [z]."""
     torch = pytorch()
     if not out.size:
         return functools.partial(torch.zeros, 0)
@@ -82,22 +83,22 @@ def prepare_sddmm(indptr, indices, a, b, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     prepare_csr_dense(indptr, indices, data, x, out)()
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     prepare_csr_t_dense_full(indptr, indices, data, g, out)()
 
 
 def sddmm(indptr, indices, a, b, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     out[...] = prepare_sddmm(indptr, indices, a, b, out)()
 
 
 def _register(cpu: Callable, prepare: Callable) -> None:
-    """Register a rival of the kernel of the function's name."""
+    """Register a competitor of the kernel with the function's name."""
     name = cpu.__name__
     ours = get(name)
     register(

@@ -23,7 +23,7 @@ from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 
 def reference(left_indices, left_values, right_indices, right_values):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     union = sorted(set(left_indices.tolist()) | set(right_indices.tolist()))
     sums = np.zeros((len(union), left_values.shape[1]), left_values.dtype)
     for indices, values in ((left_indices, left_values), (right_indices, right_values)):
@@ -77,7 +77,7 @@ def _add_parts(left, right, from_left, from_right, sums, bounds):
 
 
 def cpu(left_indices, left_values, right_indices, right_values):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     most = left_indices.size + right_indices.size
     union, from_left, from_right = (
         np.empty(most, left_indices.dtype),
@@ -97,7 +97,7 @@ _CUDA = source(__file__, ["mark_new", "unite", *[f"add_rows<{value}>" for value 
 
 
 def gpu(left_indices, left_values, right_indices, right_values):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     device, width = devices.of(left_values), left_values.shape[1]
     sides = left_indices, left_indices.size, right_indices, right_indices.size, on_device.is_wide(left_indices)
     flags = device.empty(right_indices.size, np.int64)  # [V]
@@ -114,12 +114,12 @@ def gpu(left_indices, left_values, right_indices, right_values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Cost if both sides had the same U rows."""
+    """Return the cost: Cost if both sides had the same U rows."""
     return Cost(s.U * s.N, 3 * s.U * (s.index + s.N * s.value))
 
 
 def arguments(case: Case) -> tuple:
-    """The columns of A, and their halves."""
+    """Build operands: The columns of A, and their halves."""
     left, right = np.unique(case.indices), np.unique(case.indices // 2)
     return left, case.dense(left.size, case.N), right, case.dense(right.size, case.N, salt=1)
 

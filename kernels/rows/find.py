@@ -24,7 +24,7 @@ BLOCK = 256
 
 
 def reference(indices, stored, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     for i in range(indices.size):
         out[i] = -1
         for u in range(stored.size):
@@ -55,7 +55,7 @@ def _blocks(indices, stored, out, count):
 
 
 def cpu(indices, stored, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     if not stored.size:
         out[...] = -1
         return
@@ -67,18 +67,18 @@ _CUDA = source(__file__, ["find"])
 
 
 def gpu(indices, stored, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     sought = indices, indices.dtype == np.int64, indices.size
     devices.of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
 
 
 def cost(s: Sizes) -> Cost:
-    """Stored rows are read once; what the cache must serve is a row for every step of every search."""
+    """Return the cost: Stored rows are read once; what the cache must serve is a row for every step of every search."""
     return Cost(0, s.z * (s.index + 8) + 8 * s.U, 8 * s.z * max(s.U, 1).bit_length())
 
 
 def arguments(case: Case) -> tuple:
-    """The columns of A, sought among every other one of them and some that no entry has."""
+    """Build operands: The columns of A, sought among every other one of them and some that no entry has."""
     stored = np.union1d(np.unique(case.indices)[::2], case.D + np.arange(3)).astype(np.int64)
     return case.indices, stored, np.full(case.indices.size, 7, np.int64)
 

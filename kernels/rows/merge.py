@@ -20,7 +20,7 @@ from kernels.registry import register
 
 
 def reference(indices, values):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     unique = sorted(set(indices.tolist()))
     sums = np.zeros((len(unique), values.shape[1]), values.dtype)
     for k in range(indices.size):
@@ -35,7 +35,7 @@ def wrong_index(index: int) -> KernelError:
 
 
 def cpu(indices, values):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     if indices.size and (least := indices.min()) < 0:
         raise wrong_index(least)
     unique, segments, order = sort_segments(indices, int(indices.max(initial=0)) + 1)
@@ -45,7 +45,7 @@ def cpu(indices, values):
 
 
 def gpu(indices, values):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     _, least, largest = on_device.survey(indices, 0)
     if least < 0:
         raise wrong_index(least)
@@ -58,13 +58,13 @@ def gpu(indices, values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Cost without the sort, whose passes depend on the largest index."""
+    """Return the cost: Cost without the sort, whose passes depend on the largest index."""
     moved = s.z * (s.index + s.N * s.value) + s.U * (8 + s.N * s.value)
     return Cost(s.z * s.N, moved, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """The columns of A with a row of values each, as gradients of embeddings come."""
+    """Build operands: The columns of A with a row of values each, as gradients of embeddings come."""
     return case.indices, case.dense(case.indices.size, case.N)
 
 

@@ -22,7 +22,7 @@ from kernels.threads import compiled
 
 
 def reference(indices, values, wanted):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     places = [u for u in range(indices.size) if indices[u] in wanted.tolist()]
     rows = np.empty((len(places), values.shape[1]), values.dtype)
     for k, u in enumerate(places):
@@ -57,7 +57,7 @@ def wrong_row(row: int) -> KernelError:
 
 
 def cpu(indices, values, wanted):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     if not _ascends(wanted):
         if (least := wanted.min()) < 0:
             raise wrong_row(least)
@@ -73,7 +73,7 @@ _CUDA = source(__file__, ["mark_wanted", "list_wanted"])
 
 
 def gpu(indices, values, wanted):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     device, stored, wide = devices.of(values), indices.size, on_device.is_wide(indices)
     _, least, _ = on_device.survey(wanted, 0)
     if least < 0:
@@ -90,12 +90,14 @@ def gpu(indices, values, wanted):
 
 
 def cost(s: Sizes) -> Cost:
-    """Cost if every stored row were kept and as many were wanted."""
+    """Return the cost: Cost if every stored row were kept and as many were wanted."""
     return Cost(0, 3 * s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Rows stored for the columns of A; wanted are the rows' numbers times two, backwards, some of them twice."""
+    """Build operands: Rows stored for the columns of A; wanted are the rows' numbers times two, backwards, some of
+    them twice.
+    """
     indices = np.unique(case.indices)
     wanted = (2 * np.arange(case.R) % max(case.D, 1))[::-1].astype(indices.dtype)
     return indices, case.dense(indices.size, case.N), wanted

@@ -22,7 +22,7 @@ from kernels.vector.tiles import is_far
 
 
 def reference(values, index, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     for i in range(values.shape[0]):
         for n in range(values.shape[1]):
             out[index[i], n] = values[i, n]
@@ -41,7 +41,7 @@ _rows = RowLoop(_row)
 
 
 def cpu(values, index, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, width = values.shape
     _rows.run((width, out.itemsize, is_far(out.nbytes)), rows, work_of(rows, width), values, index, out)
 
@@ -50,17 +50,17 @@ _CUDA = source(__file__, names_of("scatter"))
 
 
 def gpu(values, index, out):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     copy_rows(_CUDA, "scatter", values, index, out, values.shape[0])
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row is read and written once."""
+    """Return the cost: each row is read and written once."""
     return Cost(0, s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """Values for the columns of A, in no order, and a table that they go into."""
+    """Build operands: Values for the columns of A, in no order, and a table that they go into."""
     index = np.random.default_rng(case.seed).permutation(np.unique(case.indices))
     return case.dense(index.size, case.N), index, case.garbage(case.D, case.N)
 

@@ -24,7 +24,7 @@ from kernels.vector.tiles import is_far
 
 
 def reference(source, index, out):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     for i in range(out.shape[0]):
         for n in range(out.shape[1]):
             out[i, n] = source[index[i], n]
@@ -50,7 +50,7 @@ def bound(source, index, out):
 
 
 def cpu(source, index, out):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     rows, width = out.shape
     _rows.run((width, out.itemsize, is_far(source.nbytes)), rows, work_of(rows, width), source, index, out)
 
@@ -63,7 +63,7 @@ _CUDA = source(__file__, names_of("take") + _WIDENED)
 
 
 def gpu(source, index, out):
-    """On a CUDA device; a source of two bytes a value may be widened to an `out` of float32."""
+    """Run on a CUDA device; a source of two bytes a value may be widened to an `out` of float32."""
     if source.dtype == out.dtype:
         copy_rows(_CUDA, "take", source, index, out, out.shape[0])
     elif out.size:
@@ -77,12 +77,12 @@ def gpu(source, index, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each distinct row is read once."""
+    """Return the cost: each distinct row is read once."""
     return Cost(0, s.z * s.index + (s.U + s.z) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """A table, and an index with a row for every entry of A."""
+    """Build operands: A table, and an index with a row for every entry of A."""
     return case.dense(case.D, case.N), case.indices, case.garbage(case.indices.size, case.N)
 
 

@@ -1,1 +1,1 @@
-"""Update rules: one formula a rule, made into the reference, vector code for the CPU and CUDA code."""
+"""Update rules: one formula per rule, from which the reference, CPU vector code and CUDA code are made."""

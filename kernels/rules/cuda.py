@@ -1,4 +1,4 @@
-"""A rule's formula as CUDA code: the function that makes the CPU's vector code, with a backend that writes C++."""
+"""Generation of a rule's formula as CUDA code: a formula backend that writes C++."""
 
 from typing import TYPE_CHECKING, final
 
@@ -10,52 +10,55 @@ if TYPE_CHECKING:
 
 @final
 class Lines(Backend):
-    """Lines of C++, each of which gives a result a name; the values of numbers are names."""
+    """Backend that writes lines of C++, each assigning a result to a name; values of `Float` are names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def named(self, name: str) -> Float:
-        """The variable `name`."""
+        """Return the variable `name`."""
         return Float(self, name)
 
     def _keep(self, kind: str, expression: str) -> str:
+        """Append a line that assigns an expression to a new name, and return the name."""
         self.lines.append(f"const {kind} t{len(self.lines)} = {expression};")
         return f"t{len(self.lines) - 1}"
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """One operation."""
+        """Write one arithmetic operation."""
         return Float(self, self._keep("T", f"{word(one)} {sign} {word(other)}"))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """One comparison."""
+        """Write one comparison."""
         return Truth(self, self._keep("bool", f"{word(one)} {sign} {word(other)}"))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """The conditional operator."""
+        """Write the conditional operator."""
         return Float(self, self._keep("T", f"{condition.value} ? {word(one)} : {word(other)}"))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
-        """A function that CUDA has for both types."""
+        """Write a call of a function that CUDA has for float and double."""
         return Float(self, self._keep("T", f"{function}({', '.join(map(word, arguments))})"))
 
 
 def word(number: Float | float) -> str:
-    """A variable's name, or a constant."""
+    """Return a variable's name, or a constant, as C++."""
     return number.value if isinstance(number, Float) else f"(T){float(number)!r}"
 
 
 def _settings_of(rule: "Rule") -> int:
+    """Return the number of settings of the formula."""
     return len(rule.settings(*rule.example))
 
 
 def _function(head: str, backend: Lines, results: list[str]) -> str:
+    """Return a C++ function with the lines of the backend."""
     lines = [f"        {line}" for line in (*backend.lines, *results)]
     return "\n".join(("    template <class T>", f"    static __device__ {head} {{", *lines, "    }"))
 
 
 def cuda_of(rule: "Rule") -> str:
-    """The struct `Rule` for `updates.cuh`: the numbers of states and settings, the step and what is averaged."""
+    """Return the struct `Rule` for `updates.cuh`: counts of states and settings, the step, and what is averaged."""
     count, states = _settings_of(rule), len(rule.states)
     stepping, averaging = Lines(), Lines()
     names, places = [f"settings[{k}]" for k in range(count)], [f"state[{k}]" for k in range(states)]

@@ -1,10 +1,12 @@
-"""Steps that rows have missed, and what those come to: products of small matrices over spans of steps.
+"""Steps that rows have missed: products of small matrices over ranges of steps.
 
-A step without gradient changes a row and its state by a matrix of two by two, for some rules. A row that was left alone
-from one step to another needs the product of all matrices between, and every row another one. `Spans` keeps products
-over blocks of 2, 4, 8, ... steps, a tree: a product over n steps takes at most 2 log2 n of them. For many rows at once
-it takes the products from every step to the last, in one pass. No product is divided by another, so that steps which
-undo a row, as a decay of one, are right, and nothing underflows before its time.
+For some rules a step without gradient multiplies a row and its state by a 2 x 2 matrix. A row that was inactive needs
+the
+product of the matrices between, another one for every row. `Spans` keeps products over blocks of 2, 4, 8, ... steps in
+a
+tree: a product over n steps takes at most 2 log2 n of them. For many rows the products from every step to the last are
+computed in one pass. No product is divided by another, so that singular matrices, as with a decay of one, are handled,
+and nothing underflows early.
 """
 
 from collections.abc import Sequence
@@ -116,7 +118,7 @@ def _to_last(tree, first, count, out):
 
 
 class Spans:
-    """The matrices of up to `steps` steps, a power of two, appended one by one; float64."""
+    """The matrices of up to `steps` steps (a power of two), appended one by one; float64."""
 
     def __init__(self, steps: int = STEPS) -> None:
         self.tree = np.zeros((2 * steps, 4))  # room is taken as it is written
@@ -128,21 +130,23 @@ class Spans:
         return self.tree[len(self.tree) // 2 :][: self.count]
 
     def append(self, matrix: tuple[float, ...]) -> None:
-        """The next step's: a, b, c, d, or a alone for a number."""
+        """Append the matrix of the next step: (a, b, c, d), or (a,) for a scalar."""
         self.foresee([matrix], 1)
         self.count += 1
 
     def foresee(self, matrices: Sequence[tuple[float, ...]], steps: int) -> None:
-        """Put those of the next `steps`, or one for all of these, into `tree`; `count` says when they are done."""
+        """Put the matrices of the next `steps` steps (or one for all of these) into `tree`; add to `count` when they
+        are done.
+        """
         whole = [matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0) for matrix in matrices]
         _append(self.tree, self.count, np.ascontiguousarray(np.broadcast_to(np.array(whole), (steps, 4))))
 
     def products(self, since: np.ndarray, columns: int) -> np.ndarray:
-        """Product, for each of `since` int64 [U], of the matrices from that number on to the last, later ones on the
-        left: float64 [U, columns], 1 for a alone or 4.
+        """Return the product of the matrices from each step in `since` int64 [U] to the last, later ones on the left.
 
-        Where there are more rows than steps since the first of them, one pass over these steps, O(U + steps); else by
-        the tree, O(log STEPS) a row.
+        float64 [U, columns], with `columns` 1 (scalar a) or 4. If there are more rows than steps, one pass over the
+        steps,
+        O(U + steps); else by the tree, O(log STEPS) per row.
         """
         first = int(since.min()) if since.size else self.count
         if self.count - first <= since.size:
@@ -168,9 +172,10 @@ def _take_stale(last, rows, now, mark, stale, since):
 
 
 def take_stale(last: np.ndarray, rows: np.ndarray, now: int, mark: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows among `rows` int64 [U] whose `last` step, int64 [D], is before `now`, and that step of each. O(U).
+    """Return the rows among `rows` int64 [U] whose `last` step, int64 [D], is before `now`, and that step of each.
+    O(U).
 
-    `last` becomes `mark`, not before `now`, for all of `rows`, which are in range.
+    `last` is set to `mark` (not before `now`) for all of `rows`, which must be in range.
     """
     stale, since = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
     count = _take_stale(last, rows, now, mark, stale, since)

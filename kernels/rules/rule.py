@@ -1,15 +1,17 @@
-"""Update rules: a formula written once, made into kernels for every row, for named rows, and fused with the gradient.
+"""Update rules: a formula written once, made into kernels for all rows, for given rows, and fused with the gradient.
 
-A file of `kernels/updates` says in a `Rule` what an element's step is, as a formula that works on plain floats and on
-vectors alike, and `register_kernels` makes from it:
+A file of `kernels/updates` states in a `Rule` the step of an element, as a formula that works on plain floats and on
+vectors, and `register_kernels` makes from it:
 
-    <rule>_dense  every row of the weights, by a gradient [D, N]
-    <rule>_lazy   the rows named by `rows`, by a gradient [U, N]
-    <rule>_fused  the rows named by `columns`, by the gradient (A.T @ g)[columns] of a batch in column order: the sum
-                  over a column's entries stays in registers and is applied at once
-    <rule>_replay, where a rule asks for it: the rows named by `rows`, by gradients of zero, one step for each row of
-                  `table` [S, numbers] from row `since[u]` on; a row of the table is the settings of a step, and
-                  weights and states stay in registers from the first to the last
+    <rule>_dense  update every row of the weights by a gradient [D, N]
+    <rule>_lazy   update the rows `rows` by a gradient [U, N]
+    <rule>_fused  update the rows `columns` by the gradient (A.T @ g)[columns] of a batch in column order: the sum over
+    a
+                  column's entries stays in registers and is applied at once
+    <rule>_replay, if the rule supports it: update the rows `rows` by gradients of zero, one step for each row of
+    `table`
+                  [S, numbers] from row `since[u]` on; a row of the table has the settings of a step, and weights and
+                  states stay in registers from the first to the last
 """
 
 import functools
@@ -31,6 +33,7 @@ BATCH = "columns:l[U]<!D segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N]"
 
 
 def _as_given(*numbers: float) -> tuple[float, ...]:
+    """Return the scalars unchanged: the settings of most rules."""
     return numbers
 
 
@@ -71,7 +74,8 @@ class Rule:
         return 4 + 4 * len(self.states)
 
     def work(self, rows: int, width: int) -> int:
-        """The work of so many rows' steps, in the measure of `threads.is_serial`: their elements, and finding them.
+        """Return the work of the steps of `rows` rows of `width` elements, in multiply-adds as `threads.is_serial`
+        counts them.
 
         Measured as in `kernels.vector.gather.work_of`, 7,000 rows with AdaGrad: 19 and 36 us with N = 1 and 16.
         """
@@ -79,33 +83,34 @@ class Rule:
 
     @functools.cached_property
     def written(self) -> tuple[str, ...]:
-        """The parameters that a call changes: weights and states."""
+        """Parameters that a call changes: weights and states."""
         return ("weights", *self.states)
 
     def bytes_row(self, s: Sizes) -> int:
-        """Bytes of weights and state that a row's step reads and writes."""
+        """Return the bytes of weights and states that a row's step reads and writes."""
         return 2 * s.value * (s.N + len(self.states) * (1 if self.average else s.N))
 
     def operands(self, gradient: str) -> str:
-        """The operands of a kernel to which `gradient` gives the gradient, or a table in the place of numbers."""
+        """Return the operands of a kernel whose gradient is given by the operands `gradient`, or a table instead of
+        scalars.
+        """
         state = "f[D]" if self.average else "f[D,N]"
         arrays = [f"{name}:{state}" for name in self.states]
         numbers = [] if "table:" in gradient else [f"{name}:s" for name in self.numbers]
         return " ".join(["weights:f[D,N]", *arrays, gradient, *numbers])
 
     def split(self, args: tuple) -> tuple[tuple, tuple, tuple]:
-        """(weights and states), (what gives the gradient), (settings) of a call."""
+        """Split the operands of a call into (weights and states), (arrays of the gradient), (settings)."""
         first, last = self._places
         return args[:first], args[first:last], self.set(args[last:])
 
     def set(self, numbers: tuple) -> tuple[float, ...]:
-        """The settings that follow from the numbers of a call."""
+        """Return the settings of the formula from the scalars of a call."""
         return tuple(map(float, numbers if self.settings is _as_given else self.settings(*numbers)))
 
     @functools.cached_property
     def _places(self) -> tuple[int, int]:
-        """Ends of weights and states among the arguments of a kernel, and where numbers begin, from the end: there
-        are two at least, rescale and clip."""
+        """Number of weights and states among the operands, and where scalars begin, counted from the end."""
         return len(self.written), -len(self.numbers)
 
 
@@ -113,7 +118,7 @@ class Rule:
 
 
 def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
-    """`function` with `bound` filled in, under the parameters `names` and the module of the rule."""
+    """Return `function` with `bound` filled in, with the parameters `names` and the module of the rule."""
     twin: Any = functools.partial(function, rule, *bound)
     functools.update_wrapper(twin, function)
     twin.__module__ = rule.formula.__module__
@@ -124,6 +129,7 @@ def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable
 
 
 def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable, starts: int | None = None) -> None:
+    """Register one kernel of a rule."""
     reference, cpu, cost, arguments = (getattr(twins, f"{part}_{kind}") for part in twins.PARTS)
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
@@ -145,7 +151,7 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
 
 
 def register_kernels(rule: Rule) -> None:
-    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` where the rule has one."""
+    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` if the rule has one."""
     example = dict(zip(rule.numbers, rule.example, strict=True))
     if rule.settings(*rule.example)[-2:] != (example.get("rescale"), example.get("clip")):
         raise KernelError(f"{rule.name}: the last two settings must be rescale and clip, as given.")
@@ -162,7 +168,7 @@ _rules: dict[str, Rule] = {}
 
 
 def get_rule(name: str) -> Rule:
-    """The rule of that name; an unknown one is a `KernelError` that lists the kernels."""
+    """Return the rule called `name`. Raises KernelError that lists the kernels."""
     if name not in _rules:
         get(f"{name}_dense")
     return _rules[name]

@@ -1,4 +1,4 @@
-"""The vector code of update rules: a row's step, and the row loops of the dense, lazy and fused kernels."""
+"""Vector code of update rules: a row's step, and the row loops of the dense, lazy, fused and replay kernels."""
 
 import math
 from collections.abc import Callable
@@ -14,14 +14,14 @@ which they are known and cost nothing: in columns of one number they take a tent
 
 
 def given(settings: tuple[float, ...]) -> tuple[float, ...]:
-    """The settings that code is called with: without the last two where these are `UNCHANGED`."""
+    """Return the settings that code is called with: without the last two if these are `UNCHANGED`."""
     return settings[:-2] if settings[-2:] == UNCHANGED else settings
 
 
 def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead=None) -> None:
-    """Change `row` of `arrays`, the weights and states, by the vectors that `gradient(j)` has from column `j` on.
+    """Update `row` of `arrays`, weights and states, by the vectors that `gradient(j)` returns from column `j` on.
 
-    Where a row `ahead` is given, it is asked for from memory. Settings that are left out are `UNCHANGED`.
+    If a row `ahead` is given, it is prefetched. Settings that are omitted are `UNCHANGED`.
     """
     settings = _whole(rule, settings)
     if rule.average:
@@ -37,7 +37,7 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
 
 
 def step_elements(rule, places: list, gradient, settings: tuple) -> None:
-    """Change the vectors at these places of weights and states by the vectors `gradient`."""
+    """Update the vectors of weights and states at `places` by the vectors `gradient`."""
     old = [place.load() for place in places]
     new = [rule.formula(*values, *_whole(rule, settings)) for values in zip(*old, gradient, strict=True)]
     for place, changed in zip(places, zip(*new, strict=True), strict=True):
@@ -45,12 +45,14 @@ def step_elements(rule, places: list, gradient, settings: tuple) -> None:
 
 
 def _whole(rule, settings: tuple) -> tuple:
-    """The settings with those that were left out."""
+    """Return the settings with those that were omitted."""
     return settings if len(settings) == len(rule.settings(*rule.example)) else (*settings, *UNCHANGED)
 
 
 def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead) -> None:
-    """`step` with one state a row: a pass for the mean and one for the step. A row of one tile is read only once."""
+    """Do `step` with one state per row: a pass for the mean and one for the step. A row of one tile is read only
+    once.
+    """
     weights, *states = arrays
     kept: list = []
     for state in states if ahead is not None else ():
@@ -79,11 +81,12 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
 
 
 def _ahead(lane, u, rows):
+    """Return the row to prefetch for row `u`; None unless states are far."""
     return rows[(u + AHEAD).least(rows.last)] if lane.cut.far_state else None
 
 
 def dense(rule) -> Callable:
-    """A chunk of flat arrays; a row where the rule has a state for each."""
+    """Return the row function for a chunk of flat arrays, or a row if the rule has one state per row."""
     count = len(rule.written)
 
     def row(lane, u, *args):
@@ -101,7 +104,7 @@ def dense(rule) -> Callable:
 
 
 def lazy(rule) -> Callable:
-    """Row `rows[u]`, by the gradient's row `u`."""
+    """Return the row function for row `rows[u]`, by the gradient's row `u`."""
     count = len(rule.written)
 
     def row(lane, u, *args):
@@ -113,7 +116,7 @@ def lazy(rule) -> Callable:
 
 
 def replay(rule) -> Callable:
-    """Row `rows[u]`, by one step without gradient for each row of `table` from `since[u]` on."""
+    """Return the row function for row `rows[u]`: one step without gradient per row of `table` from `since[u]` on."""
     count = len(rule.written)
 
     def row(lane, u, *args):
@@ -124,7 +127,7 @@ def replay(rule) -> Callable:
 
 
 def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
-    """Change `row` of `arrays` by one step without gradient for each row of `table` from `start` to `stop`."""
+    """Update `row` of `arrays` by one step without gradient per row of `table` from `start` to `stop`."""
     count, numbers = len(rule.written), len(rule.settings(*rule.example))
 
     def again(k, carried: list) -> list:
@@ -146,7 +149,7 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
 
 
 def fused(rule) -> Callable:
-    """Row `columns[u]`, by the sum over the entries of that column."""
+    """Return the row function for row `columns[u]`, by the sum over the entries of that column."""
     count = len(rule.written)
 
     def row(lane, u, *args):

@@ -21,7 +21,7 @@ from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, rows, factor):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     for u in range(rows.size):
         for n in range(weights.shape[1]):
             weights[rows[u], n] *= factor[u]
@@ -41,7 +41,7 @@ _rows = RowLoop(_row, cut=cut_elements)
 
 
 def cpu(weights, rows, factor):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
     _rows.run((width, weights.itemsize, far), rows.size, work_of(rows.size, width), weights, rows, factor)
@@ -55,7 +55,7 @@ CUDA = source(__file__, [f"{name}<{value}, {g}>" for name in _KERNELS for value 
 
 
 def gpu(weights, rows, factor):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     on_rows("coast", rows, weights, rows, factor)
 
 
@@ -68,12 +68,12 @@ def on_rows(kernel, rows, weights, *others):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row is read and written once."""
+    """Return the cost: each row is read and written once."""
     return Cost(s.U * s.N, s.U * (8 + s.value + 2 * s.N * s.value))
 
 
 def arguments(case: Case) -> tuple:
-    """Weights, and a factor for each column that A touches."""
+    """Build operands: Weights, and a factor for each column that A touches."""
     rows = np.unique(case.indices).astype(np.int64)
     return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
 

@@ -22,7 +22,7 @@ from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, state, rows, matrix):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     for u in range(rows.size):
         a, b, c, d = matrix[u]
         for n in range(weights.shape[1]):
@@ -56,7 +56,7 @@ def check(matrix) -> None:
 
 
 def cpu(weights, state, rows, matrix):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     check(matrix)
     width = weights.shape[1]
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
@@ -64,18 +64,18 @@ def cpu(weights, state, rows, matrix):
 
 
 def gpu(weights, state, rows, matrix):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     check(matrix)
     coast.on_rows("coast_pair", rows, weights, state, rows, matrix)
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row of both is read and written once."""
+    """Return the cost: each row of both is read and written once."""
     return Cost(6 * s.U * s.N, s.U * (8 + 4 * s.value + 4 * s.N * s.value))
 
 
 def arguments(case: Case) -> tuple:
-    """Weights and state, and a matrix for each column that A touches."""
+    """Build operands: Weights and state, and a matrix for each column that A touches."""
     rows = np.unique(case.indices).astype(np.int64)
     tables = [case.dense(case.D, case.N, salt=number) for number in (0, 1)]
     return *tables, rows, case.dense(rows.size, 4, salt=2)

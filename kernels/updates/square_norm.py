@@ -21,7 +21,7 @@ from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_su
 
 
 def reference(values):
-    """The definition, in plain loops."""
+    """Compute the definition in plain loops."""
     total = 0.0
     for row in values:
         for value in row:
@@ -44,7 +44,7 @@ def _blocks(values, length, sums):
 
 
 def cpu(values):
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     sums = np.empty(-(-values.size // BLOCK))
     call_parallel(_blocks, values.size, values.reshape(-1), BLOCK, sums)
     return sum_of(sums)
@@ -54,7 +54,7 @@ _CUDA = source(__file__, names_of("square_norm"))
 
 
 def gpu(values):
-    """On a CUDA device."""
+    """Run the CUDA implementation."""
     device, count = devices.of(values), -(-values.size // ELEMENTS)
     if not count:
         return 0.0
@@ -65,12 +65,12 @@ def gpu(values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each element is read once."""
+    """Return the cost: each element is read once."""
     return Cost(2 * s.U * s.N, s.U * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
-    """A gradient for the columns that A touches."""
+    """Build operands: A gradient for the columns that A touches."""
     return (case.dense(np.unique(case.indices).size, case.N),)
 
 

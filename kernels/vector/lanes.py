@@ -43,9 +43,12 @@ AHEAD = 16
 
 
 class Program(NamedTuple):
-    """Source of generated code: a row's work, and how its columns are cut.
-    place among the arguments of what tells where entries of rows begin, None where rows cost the same, and `per_row`
-    what a row costs beside its entries, in entries."""
+    """Source of generated code: the row function and the cut of its columns.
+
+    `starts` is the position of the row pointers among the arguments, None if rows cost the same; `per_row` the cost of
+    a row
+    besides its entries, in entries.
+    """
 
     row: Callable
     cut: Cut
@@ -53,7 +56,7 @@ class Program(NamedTuple):
     per_row: int = 1
 
     def names(self, count: int) -> list[str]:
-        """Names for the arguments of the row's work, numbers where it has none."""
+        """Return names for `count` arguments of the row function; numbered if it names fewer."""
         _, _, *parameters = inspect.signature(self.row).parameters.values()
         known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
         return known + [f"argument {number}" for number in range(len(known), count)]
@@ -64,7 +67,7 @@ programs: dict[str, Program] = {}
 
 
 class Lane:
-    """Tools that a row's code is written with: the builder, the tile at work, and the row's width."""
+    """Code generation for a row: the builder, the current tile, and the row's width."""
 
     def __init__(self, context: Any, builder: ir.IRBuilder, program: Program, width: ir.Value) -> None:
         self.context, self.builder, self.cut = context, builder, program.cut
@@ -76,22 +79,22 @@ class Lane:
         self.use(self.cut.rest)
 
     def use(self, tile: Tile) -> None:
-        """Work with this tile from here on."""
+        """Use this tile for the following code."""
         self.tile = tile
         self.vector = self.vector_of(self.element)
         self.mask: Any = None
         self.edge: Int | None = None
 
     def vector_of(self, element: ir.Type) -> ir.Type:
-        """One element for each lane of the tile."""
+        """Return the vector type with one element per lane of the tile."""
         return ir.VectorType(element, self.tile.lanes) if self.tile.lanes > 1 else element
 
     def declare(self, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Function:
-        """LLVM's own function of that name."""
+        """Return the LLVM function `name`, declared on first use."""
         return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
 
     def spread(self, scalar: ir.Value) -> ir.Value:
-        """A scalar in every lane."""
+        """Return a vector with the scalar in every lane."""
         if self.tile.lanes == 1:
             return scalar
         undefined = ir.Constant(self.vector_of(scalar.type), ir.Undefined)
@@ -99,42 +102,44 @@ class Lane:
         return self.builder.shuffle_vector(first, undefined, self._numbers(I32, [0] * self.tile.lanes))
 
     def _numbers(self, kind: ir.Type, numbers: Iterable[int]) -> ir.Constant:
+        """Return a constant vector."""
         return ir.Constant(self.vector_of(kind), list(numbers))
 
     def integer(self, number: int) -> Int:
-        """An integer that is known while code is made."""
+        """Return an integer constant."""
         return Int(self, I64(number))
 
     def float(self, value: ir.Value) -> Float:
-        """A value as a number of formulas."""
+        """Return a value as a `Float` of formulas."""
         return Float(self.numbers, value)
 
     def number(self, number: Scalar) -> Float:
-        """A single float that is known while code is made."""
+        """Return a scalar float constant."""
         return self.float(ir.Constant(self.element, float(number)))
 
     def zeros(self) -> ir.Constant:
-        """Zero in every lane."""
+        """Return zero in every lane."""
         return ir.Constant(self.vector, 0.0 if self.tile.lanes == 1 else [0.0] * self.tile.lanes)
 
     def _edge(self, columns: Int) -> None:
-        """Make the mask of the tile's last vector, which has so many columns."""
+        """Create the mask of the tile's last vector, which has `columns` columns."""
         if self.tile.masked:
             self.edge = columns
             numbers = self._numbers(I64, range(self.tile.lanes))
             self.mask = self.builder.icmp_signed("<", numbers, self.spread(columns.value))
 
     def columns(self) -> Int:
-        """Columns that a load or store of the tile touches."""
+        """Return the number of columns that a load or store of the tile accesses."""
         tile = self.tile
         if self.edge is None:
             return self.integer(tile.width)
         return self.edge + (tile.vectors - 1) * tile.lanes
 
     def blocks(self, body: Callable[[Int, list], list | None], carried: list | None = None) -> list:
-        """`carried = body(j, carried)` for the first column `j` of each tile of the row; the last `carried`.
+        """Emit `carried = body(j, carried)` for the first column `j` of each tile of the row; return the last
+        `carried`.
 
-        `carried` holds `Float`s and may be left out.
+        `carried` is a list of `Float`s and may be omitted.
         """
         carried, start, full = carried or [], Int(self, I64(0)), self.cut.full
         if full is not None:
@@ -152,8 +157,11 @@ class Lane:
     def spans(
         self, start: Int, stop: Int, vectors: int, body: Callable[[Int, list], list | None], carried: list | None = None
     ) -> list:
-        """`carried = body(j, carried)` for columns `j` from start to stop, `vectors` whole ones at a time, a power of
-        two, then half as many and so on, at last a masked one; the last `carried`, as `blocks` has it."""
+        """Emit `carried = body(j, carried)` for columns `j` from start to stop, `vectors` (a power of two) vectors at a
+        time.
+
+        Then with half as many and so on, at last with one masked vector. Returns the last `carried`.
+        """
         carried, lanes, bits = carried or [], self.cut.rest.lanes, self.bits
         while vectors:
             self.use(Tile(bits, lanes, vectors, masked=False))
@@ -167,10 +175,11 @@ class Lane:
         return carried
 
     def sum(self, start: Int, stop: Int, term: Callable[[Int], tuple], last: Int) -> list[Float]:
-        """Sum over k from start to stop of scale * row, for each vector of the tile.
+        """Emit the sum over k from start to stop of scale * row, for each vector of the tile.
 
-        `term(k)` gives (scale, row): a `Float` or None for one, and a `Row`. Where rows are far, those of later entries
-        up to `last` are asked for. Entries are taken `unroll` at a time, in as many sums, added up at the end.
+        `term(k)` returns (scale, row): a `Float` (None: 1) and a `Row`. Rows outside the cache are prefetched, up to
+        entry `last`.
+        Entries are added to `unroll` separate sums, which are added at the end.
         """
         unroll, vectors = self.tile.unroll, self.tile.vectors
         ahead = self._ahead(stop, last) if self.cut.far_rows else None
@@ -197,9 +206,10 @@ class Lane:
         return self.loop(start, stop, 1, sums, lambda k, sums: entries(k, sums, 1))
 
     def _head(self, start: Int, stop: Int, term: Callable) -> tuple[list[Float], Int]:
-        """The sum of the first `cut.head` entries without a branch, for short rows, whose lengths no processor guesses.
+        """Emit the sum of the first `cut.head` entries without a branch, for short rows whose lengths are
+        unpredictable.
 
-        There must be one entry; what stands for those that are not there is zero times zero.
+        There must be at least one entry; missing ones are zero times zero.
         """
         zeros = [self.float(self.zeros())] * self.tile.vectors
         if not self.cut.head:
@@ -216,12 +226,13 @@ class Lane:
         return sums, (start + self.cut.head).least(stop)
 
     def _ahead(self, stop: Int, last: Int) -> Int:
-        """Number of entries ahead to ask for: none in the last rows, where there may be no such entry."""
+        """Return the number of entries to prefetch ahead: 0 in the last rows, where there may be no such entry."""
         ahead = self.integer(self.tile.ahead)
         there = self.builder.icmp_signed("<=", (stop + ahead).value, last.value)
         return Int(self, self.builder.select(there, ahead.value, I64(0)))
 
     def _add(self, scale: Float | None, vectors: list[Float], sums: list[Float]) -> list[Float]:
+        """Return the sums plus scale * vectors."""
         pairs = zip(vectors, sums, strict=True)
         if scale is None:
             return [total + vec for vec, total in pairs]
@@ -229,7 +240,7 @@ class Lane:
         return [scale.times_plus(vec, total) for vec, total in pairs]
 
     def loop(self, start: Int, stop: Int, step: int, carried: list[Float], body: Callable) -> list[Float]:
-        """`for k in range(start, stop, step): carried = body(k, carried)`; the last `carried`."""
+        """Emit `for k in range(start, stop, step): carried = body(k, carried)`; return the last `carried`."""
         builder, before = self.builder, self.builder.block
         head, inside, after = (builder.append_basic_block(f"lanes.{part}") for part in ("head", "body", "after"))
         builder.branch(head)
@@ -250,13 +261,13 @@ class Lane:
         return [self.float(phi) for phi in phis]
 
     def prefetch(self, pointer: ir.Value) -> None:
-        """Ask the cache for the line at `pointer`."""
+        """Emit a prefetch of the cache line at `pointer`."""
         function = self.declare("llvm.prefetch.p0", ir.VoidType(), I8.as_pointer(), I32, I32, I32)
         at = self.builder.bitcast(pointer, I8.as_pointer())
         self.builder.call(function, [at, I32(0), I32(3), I32(1)])
 
     def total(self, vectors: list[Float]) -> Float:
-        """Sum over all columns of the tile, halves added to halves: a scalar."""
+        """Return the sum over all columns of the tile as a scalar, by adding halves."""
         vectors = list(vectors)
         if self.mask is not None:
             kept = self.builder.select(self.mask, vectors[-1].value, self.zeros())
@@ -273,14 +284,16 @@ class Lane:
 
 
 def operands_of(lane: Lane, program: Program, kinds: Any, values: ir.Value) -> list:
-    """Stand-ins for the arguments of a row's work, which come as a tuple."""
+    """Return stand-ins for the arguments of the row function, which are passed as a tuple."""
     parts = cgutils.unpack_tuple(lane.builder, values) if len(kinds) else ()
     return [argument(lane, *each) for each in zip(kinds, parts, program.names(len(kinds)), strict=True)]
 
 
 @intrinsic(prefer_literal=True)
 def emit_row(typing_context: Any, name: Any, u: Any, width: Any, arguments: Any) -> Any:
-    """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
+    """Emit the code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other
+    arguments.
+    """
     if not isinstance(name, types.StringLiteral):
         return None
 

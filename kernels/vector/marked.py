@@ -1,4 +1,6 @@
-"""Vector code for neighbours of which only some are meant: those whose byte in an array of marks is not zero."""
+"""Vector code for adjacent elements of which only some are processed: those whose byte in an array of marks is not
+zero.
+"""
 
 from collections.abc import Callable
 
@@ -10,9 +12,10 @@ from kernels.vector.values import Int
 
 
 def where_marked(lane: Lane, marks: Array, place: Int, length: Int, body: Callable[[Int], None]) -> None:
-    """Do `body(place)` with the lanes of a masked tile whose bytes of `marks` from `place` on are not 0, where any is.
+    """Emit `body(place)` for the lanes of a masked tile whose bytes of `marks` from `place` on are not 0, if there is
+    any.
 
-    These bytes become 0. What `body` loads and stores has `length` elements, and no marked one lies beyond.
+    These bytes are set to 0. What `body` loads and stores has `length` elements, with no marks beyond.
     """
     builder, lanes = lane.builder, lane.tile.lanes
     vector, bits = ir.VectorType(I8, lanes), ir.IntType(lanes)

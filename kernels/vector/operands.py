@@ -1,4 +1,4 @@
-"""Arguments of a program that is being made: arrays, their elements and rows, floats and integers."""
+"""Stand-ins for the arguments of generated code: arrays, their elements and rows, floats and integers."""
 
 import copy
 import functools
@@ -23,7 +23,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 
 @dataclass(frozen=True)
 class Row:
-    """Place of a tile's columns of one dense row in memory."""
+    """Address of a tile's columns of one dense row."""
 
     lane: "Lane"
     pointer: ir.Value
@@ -31,17 +31,19 @@ class Row:
     """Part of the debug build: writes the check that the tile's columns are within the array."""
 
     def _parts(self) -> Iterable[tuple[ir.Value, bool]]:
+        """Yield the address of each vector of the tile, and whether it is masked."""
         lane, tile = self.lane, self.lane.tile
         for number in range(tile.vectors):
             at = lane.builder.gep(self.pointer, [I64(number * tile.lanes)])
             yield lane.builder.bitcast(at, lane.vector.as_pointer()), tile.masked and number == tile.vectors - 1
 
     def load(self) -> list[Float]:
-        """The tile's vectors; lanes beyond the edge are zero."""
+        """Load the tile's vectors; lanes beyond the edge are zero."""
         self.check("load")
         return [self.lane.float(self._load(pointer, masked)) for pointer, masked in self._parts()]
 
     def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
+        """Emit the load of one vector."""
         lane = self.lane
         if not masked:
             value = lane.builder.load(pointer)
@@ -52,7 +54,7 @@ class Row:
         return lane.builder.call(function, [pointer, I32(lane.bits // 8), lane.mask, lane.zeros()])
 
     def store(self, vectors: list[Float]) -> None:
-        """Write the tile's vectors; lanes beyond the edge are left alone."""
+        """Store the tile's vectors; lanes beyond the edge are not written."""
         self.check("store")
         lane = self.lane
         for (pointer, masked), vec in zip(self._parts(), vectors, strict=True):
@@ -64,7 +66,7 @@ class Row:
                 lane.builder.store(vec.value, pointer).align = lane.bits // 8
 
     def prefetch(self) -> None:
-        """Ask the cache for every line of the tile."""
+        """Prefetch every cache line of the tile."""
         for offset in range(0, self.lane.tile.width, LINE * 8 // self.lane.bits):
             self.lane.prefetch(self.lane.builder.gep(self.pointer, [I64(offset)]))
 
@@ -81,17 +83,21 @@ class Array:
         self.rows = lengths[0] if len(lengths) > 1 else lane.integer(1)
 
     def _pointer(self, k: Int) -> ir.Value:
+        """Return the address of element `k`."""
         return self.lane.builder.gep(self.data, [k.value])
 
     def _check(self, verb: str, place: Int, count: Int, length: Int) -> None:
+        """Emit the bounds check of `count` elements from `place` on."""
         lane, what = self.lane, f"{self.lane.name}: {verb} of {self.name}"
         bounds.require(lane.context, lane.builder, place.value, count.value, length.value, what)
 
     def _check_element(self, verb: str, k: Int) -> None:
+        """Emit the bounds check of an element in the debug build."""
         if bounds.is_on():
             self._check(verb, k, self.lane.integer(1), self.rows * self.columns)
 
     def _check_row(self, verb: str, r: Int, j: Int) -> None:
+        """Emit the bounds checks of a row and of the tile's columns."""
         if bounds.is_on():
             self._check(f"{verb} of a row", r, self.lane.integer(1), self.rows)
             self._check(f"{verb} of columns", j, self.lane.columns(), self.columns)
@@ -111,35 +117,35 @@ class Array:
         self.lane.builder.store(number.value, self._pointer(k))
 
     def moved(self, start: Int) -> "Array":
-        """The one-dimensional array from element `start` on."""
+        """Return the one-dimensional array from element `start` on."""
         other = copy.copy(self)
         other.data, other.columns = self._pointer(start), self.columns - start
         return other
 
     def flat(self) -> "Array":
-        """All elements as one row."""
+        """Return all elements as one row."""
         other = copy.copy(self)
         other.rows, other.columns = self.lane.integer(1), self.rows * self.columns
         return other
 
     def bytes_at(self, k: Int, count: Int) -> ir.Value:
-        """Place of the bytes from `k` on, of an array of bytes, of which so many are read."""
+        """Return the address of `count` bytes from `k` on, of an array of bytes."""
         if bounds.is_on():
             self._check("load of bytes", k, count, self.rows * self.columns)
         return self._pointer(k)
 
     def row(self, r: Int, j: Int) -> Row:
-        """Row `r` from column `j` on."""
+        """Return row `r` from column `j` on."""
         pointer = self._pointer(r * self.columns + j)
         return Row(self.lane, pointer, functools.partial(self._check_row, r=r, j=j))
 
     def prefetch(self, k: Int) -> None:
-        """Ask the cache for element `k`."""
+        """Prefetch element `k`."""
         self.lane.prefetch(self._pointer(k))
 
 
 def argument(lane: "Lane", kind: types.Type, value: ir.Value, name: str) -> Array | Float | Int:
-    """Stand-in for an argument of a program; floats are rounded to the lane's type."""
+    """Return the stand-in for an argument; floats are converted to the lane's type."""
     if isinstance(kind, types.Array):
         return Array(lane, kind, value, name)
     if isinstance(kind, types.Float):

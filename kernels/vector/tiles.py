@@ -1,8 +1,9 @@
-"""Cuts of a row of a dense operand into vector registers, and where it is fetched ahead of its use.
+"""Division of a row of a dense operand into vector registers, and prefetch distances.
 
 A tile is what one pass over a row's entries sums in registers. A row of N columns is cut into full tiles of the widest
-kind and one for the rest, which has the narrowest vectors that hold it, so that N = 1, 2, 3, 4, 8 have shapes of their
-own. A shape is made once for all the widths that it fits: a mask says how many columns its last vector has.
+kind and one for the rest, with the narrowest vectors that hold it, so that N = 1, 2, 3, 4, 8 have code of their own.
+Code
+is compiled once for all widths with the same tiles: a mask limits the columns of the last vector.
 """
 
 import functools
@@ -20,7 +21,7 @@ IN_FLIGHT = 8
 
 @functools.cache
 def features() -> frozenset[str]:
-    """The vector extensions that Numba compiles for on this machine."""
+    """Return the vector extensions that Numba compiles for on this machine."""
     if config.CPU_FEATURES is not None:
         return frozenset(entry[1:] for entry in config.CPU_FEATURES.split(",") if entry.startswith("+"))
     host_features = llvmlite.binding.get_host_cpu_features()
@@ -29,19 +30,21 @@ def features() -> frozenset[str]:
 
 @functools.cache
 def register_bytes() -> int:
-    """Width of a vector register: 64 with AVX-512, 32 with AVX, else 16."""
+    """Return the bytes of a vector register: 64 with AVX-512, 32 with AVX, else 16."""
     return 64 if "avx512f" in features() else 32 if "avx" in features() else 16
 
 
 @functools.cache
 def most_vectors() -> int:
-    """Sums that fit the registers beside what else a loop holds."""
+    """Return the number of sums that fit the registers besides the other values of a loop."""
     return 16 if "avx512f" in features() else 8
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`vectors` of `lanes` elements of `bits`; with `masked` the last one may have fewer columns than lanes."""
+    """`vectors` vectors of `lanes` elements of `bits` bits; if `masked`, the last one may have fewer columns than
+    lanes.
+    """
 
     bits: int
     lanes: int
@@ -60,21 +63,22 @@ class Tile:
 
     @property
     def ahead(self) -> int:
-        """Entries between a prefetch and its use: some hundred lines on their way."""
+        """Entries between a prefetch and its use, for some hundred lines in flight."""
         return min(48, max(8, 128 // self.lines))
 
     @property
     def unroll(self) -> int:
-        """Entries summed side by side, so that enough sums are in flight."""
+        """Entries summed in parallel, so that enough sums are in flight."""
         return max(1, IN_FLIGHT // self.vectors)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Cut of a row: full tiles as long as they fit (None: the row is no wider than `rest`), and one for the rest.
+    """Division of a row: full tiles (None if the row is no wider than `rest`), and one tile for the rest.
 
-    `far_rows` says that the rows which a sum gathers come from memory and are asked for ahead of their use, `far_state`
-    the same of the rows that an update reads and writes.
+    `far_rows`: whether the rows that a sum gathers are prefetched from memory; `far_state`: the same of the rows that
+    an
+    update reads and writes. `head`: entries summed without a branch.
     """
 
     full: Tile | None
@@ -86,17 +90,17 @@ class Cut:
 
 
 def full_lanes(bits: int) -> int:
-    """Elements of a register."""
+    """Return the elements of a register."""
     return register_bytes() * 8 // bits
 
 
 def widest(bits: int) -> int:
-    """Columns of the widest tile."""
+    """Return the columns of the widest tile."""
     return full_lanes(bits) * most_vectors()
 
 
 def tile_for(width: int, bits: int) -> Tile:
-    """The tile for `width` columns, 1 to `widest(bits)`: the narrowest vectors that hold them."""
+    """Return the tile for `width` columns, 1 to `widest(bits)`: the narrowest vectors that hold them."""
     lanes = full_lanes(bits)
     while lanes // 2 >= width:
         lanes //= 2
@@ -105,8 +109,9 @@ def tile_for(width: int, bits: int) -> Tile:
 
 
 def cut_sums(width: int, itemsize: int, far_rows: bool = False, far_state: bool = False, head: int = 0) -> Cut:
-    """The cut for sums over a row's entries: as many columns in registers as there are, for the entries are read again
-    for each tile."""
+    """Return the cut for sums over a row's entries: as many columns as possible in registers, since entries are read
+    per tile.
+    """
     bits = 8 * itemsize
     most = widest(bits)
     full = Tile(bits, full_lanes(bits), most_vectors(), masked=False) if width > most else None
@@ -114,7 +119,7 @@ def cut_sums(width: int, itemsize: int, far_rows: bool = False, far_state: bool 
 
 
 def cut_elements(width: int, itemsize: int, far_state: bool = False) -> Cut:
-    """The cut for work on each element alone: vectors, and a masked one for the rest, the same for every wide row."""
+    """Return the cut for elementwise work: vectors, and a masked one for the rest, the same for every wide row."""
     bits = 8 * itemsize
     lanes = full_lanes(bits)
     if width <= lanes:
@@ -123,7 +128,7 @@ def cut_elements(width: int, itemsize: int, far_state: bool = False) -> Cut:
 
 
 def cut_neighbours(itemsize: int) -> Cut:
-    """The cut for elements that lie beside each other, some of them left out (`Lane.where_marked`)."""
+    """Return the cut for adjacent elements of which some are omitted (`where_marked`)."""
     bits = 8 * itemsize
     return Cut(None, Tile(bits, full_lanes(bits), 1, masked=True))
 
@@ -134,7 +139,7 @@ USUAL_CACHES = {2: 2**20, 3: 16 * 2**20}
 
 @functools.cache
 def cache_bytes(level: int) -> int:
-    """Bytes of this machine's cache of that level as Linux tells, elsewhere a usual size."""
+    """Return the bytes of this machine's cache of a level, from Linux, elsewhere a usual size."""
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         size = (index / "size").read_text().strip()
         if (index / "level").read_text().strip() == str(level) and size.endswith("K"):
@@ -143,11 +148,12 @@ def cache_bytes(level: int) -> int:
 
 
 def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
-    """Whether rows of an operand that a sum gathers should be asked for ahead: it is too large for a core's cache.
+    """Return whether rows of an operand that a sum gathers should be prefetched, since it exceeds a core's cache.
 
-    Measured on one core of an EPYC 9005, rows of 128 to 1024 bytes: 10 to 25 % gained from the shared cache, up to
-    40 % from memory; lost within a core's cache up to 20 %. A row of one cache line gains 25 % from memory and nothing
-    from the shared cache; shorter ones never gain, for the processor itself looks as many entries ahead.
+    Measured on one core of an EPYC 9005, rows of 128 to 1024 bytes: 10 to 25 % faster from the shared cache, up to
+    40 % from memory; up to 20 % slower within a core's cache. A row of one cache line gains 25 % from memory and
+    nothing
+    from the shared cache; shorter ones never gain, since the processor itself looks as many entries ahead.
     """
     if bytes_row < LINE:
         return False
@@ -156,14 +162,16 @@ def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
 
 @functools.lru_cache(4096)
 def shape_of(table: tuple[int, int], itemsize: int) -> tuple[int, int, bool]:
-    """Argument of `cut_sums` for sums of rows of a dense operand of that shape; kept, for every call asks for it."""
+    """Return the arguments of `cut_sums` for sums of rows of a dense operand of this shape; cached."""
     rows, width = table
     return width, itemsize, is_far(rows * width * itemsize, width * itemsize)
 
 
 def is_far_gradient(bytes_operand: int, bytes_row: int) -> bool:
-    """Whether `is_far` holds for the slope of a loss, whose rows a column's sum gathers: 5 to 15 % gained from memory,
-    and as much lost from the shared cache, for columns are short."""
+    """Return whether rows of the gradient of the scores should be prefetched when columns are summed.
+
+    5 to 15 % faster from memory, and as much slower from the shared cache, since columns are short.
+    """
     return bytes_row >= LINE and bytes_operand >= cache_bytes(3) // 2
 
 
@@ -173,8 +181,10 @@ MANY = 8
 
 @functools.lru_cache(4096)
 def shape_of_gradient(slope: tuple[int, int], itemsize: int, in_a_column: int) -> tuple[int, int, bool, bool, int]:
-    """Arguments of `cut_sums` for sums of rows of a slope of that shape, with so many entries in a column, in the mean
-    and `MANY` at most; kept, for every call asks for it."""
+    """Return the arguments of `cut_sums` for sums of rows of the gradient of the scores; cached.
+
+    `in_a_column` is the mean number of entries of a column, at most `MANY`.
+    """
     rows, width = slope
     bytes_row = width * itemsize
     far = is_far_gradient(rows * bytes_row, bytes_row)
@@ -182,19 +192,21 @@ def shape_of_gradient(slope: tuple[int, int], itemsize: int, in_a_column: int) -
 
 
 def is_far_state(bytes_state: int, bytes_row: int) -> bool:
-    """Whether rows of weights and state that an update changes should be asked for ahead.
+    """Return whether rows of weights and states that an update changes should be prefetched.
 
-    Measured as above: a gain of a third for wide rows that leave a core's cache, and of a half for single numbers that
-    come from memory, where the sum of a column keeps the processor from looking far ahead.
+    Measured as above: a third faster for wide rows that exceed a core's cache, and half for single values from memory,
+    where
+    the sum of a column keeps the processor from looking far ahead.
     """
     return bytes_state >= (4 * cache_bytes(2) if bytes_row >= LINE else cache_bytes(3) // 2)
 
 
 def head_of(entries: int, rows: int, bytes_row: int) -> int:
-    """Number of entries to sum without a branch, from the mean length of rows that are never empty.
+    """Return the entries to sum without a branch, from the mean length of rows that are never empty.
 
-    Measured on columns of batches with 1.6 to 5.5 entries on average, N = 1 to 16: 10 to 60 % gained over a loop;
-    with wider rows nothing.
+    Measured on columns of batches with 1.6 to 5.5 entries on average, N = 1 to 16: 10 to 60 % faster than a loop; with
+    wider
+    rows no gain.
     """
     if bytes_row > register_bytes():
         return 0

@@ -1,4 +1,4 @@
-"""Numbers of a program that is being made: integers, and the backend that makes vector code of formulas."""
+"""Values of generated code: integers, and the backend that makes vector code of formulas."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
@@ -25,6 +25,7 @@ class Int:
     value: ir.Value
 
     def _binary(self, operation: str, other: "Int | int") -> "Int":
+        """Emit one integer instruction."""
         other = other.value if isinstance(other, Int) else I64(other)
         return Int(self.lane, getattr(self.lane.builder, operation)(self.value, other))
 
@@ -38,32 +39,32 @@ class Int:
         return self._binary("mul", other)
 
     def over(self, other: "Int") -> "Int":
-        """The quotient, rounded down; neither is negative."""
+        """Return the quotient, rounded down; both are non-negative."""
         return self._binary("sdiv", other)
 
     def rounded_down(self, step: int) -> "Int":
-        """The largest multiple of `step`, a power of two, that is not above it; it is not negative."""
+        """Return the largest multiple of `step`, a power of two, that is at most this non-negative integer."""
         return self._binary("and_", -step)
 
     def least(self, other: "Int") -> "Int":
-        """The smaller of two."""
+        """Return the smaller of two."""
         smaller = self.lane.builder.icmp_signed("<", self.value, other.value)
         return Int(self.lane, self.lane.builder.select(smaller, self.value, other.value))
 
     def to_float(self) -> Float:
-        """The nearest float of the lane's type."""
+        """Return the nearest float of the lane's type."""
         return self.lane.float(self.lane.builder.sitofp(self.value, self.lane.element))
 
 
 @final
 class Vectors(Backend):
-    """LLVM's instructions for the tile that a lane works on; a single number next to a vector is one for each lane."""
+    """LLVM instructions for the current tile of a lane; a scalar beside a vector is spread to every lane."""
 
     def __init__(self, lane: "Lane") -> None:
         self.lane = lane
 
     def _alike(self, *numbers: Float | float) -> list[ir.Value]:
-        """Values of one type: vectors where one of them is one."""
+        """Return values of one type: vectors if one of them is one."""
         constant = self.lane.element
         values = [n.value if isinstance(n, Float) else ir.Constant(constant, float(n)) for n in numbers]
         if any(map(_is_vector, values)):
@@ -71,19 +72,19 @@ class Vectors(Backend):
         return values
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """One instruction."""
+        """Emit one instruction."""
         return Float(self, getattr(self.lane.builder, INSTRUCTIONS[sign])(*self._alike(one, other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """One instruction, ordered."""
+        """Emit one ordered comparison."""
         return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._alike(one, other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """One instruction."""
+        """Emit one select instruction."""
         return Float(self, self.lane.builder.select(condition.value, *self._alike(one, other)))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
-        """LLVM's own function."""
+        """Emit a call of LLVM's function."""
         values = self._alike(*arguments)
         kind, bits = values[0].type, self.lane.bits
         suffix = f"v{kind.count}f{bits}" if _is_vector(values[0]) else f"f{bits}"
@@ -92,11 +93,11 @@ class Vectors(Backend):
         return Float(self, self.lane.builder.call(declared, values))
 
     def spread(self, number: Float) -> Float:
-        """The number in every lane of the tile."""
+        """Return the number in every lane of the tile."""
         return number if _is_vector(number.value) else Float(self, self.lane.spread(number.value))
 
     def masked(self, number: Float, bits: ir.Value) -> Float:
-        """Keep the number, or give zero where the integer `bits` of its size is zero and not all ones."""
+        """Return the number, or zero if the integer `bits` of its size is zero and not all ones."""
         builder, kind = self.lane.builder, bits.type
         if _is_vector(number.value):
             bits = self.lane.spread(bits)
@@ -106,4 +107,5 @@ class Vectors(Backend):
 
 
 def _is_vector(value: ir.Value) -> bool:
+    """Return whether a value is a vector."""
     return isinstance(value.type, ir.VectorType)

@@ -52,7 +52,7 @@ class Coo(NamedTuple):
 class Format:
     """A format: functions to recognise, validate, convert, take apart and build its arrays.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name of the format.

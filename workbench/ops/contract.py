@@ -83,7 +83,7 @@ def _refused(*arrays: Any, out: Any = None, **params: Any) -> Any:
 class Rule:
     """One row of an operator's table: the implementation for inputs in certain formats.
 
-    Attributes
+    Parameters
     ----------
     inputs : tuple of str
         Format of each input; `ANY` for every format; `(f, ...)` for any number of inputs in format f.
@@ -147,7 +147,7 @@ class Rule:
 class Op:
     """An operator. Called with arrays it computes; with a symbol among its inputs it returns a symbol.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name of the operator, also its attribute in `workbench.ops`.

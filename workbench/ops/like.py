@@ -155,7 +155,7 @@ keep_axes = register(
 
 
 def _unless_alike(x, like, out=None):
-    """Return x itself if it has the format of `like`."""
+    """Return a copy of x, in `out` if that is given: the rule for inputs of one format."""
     return put(out, x.copy() if out is None else x)
 
 

@@ -49,7 +49,7 @@ class OptimizerError(ValueError):
 class Optimizer:
     """An optimizer: an update rule with the defaults of its options.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name in the registry. `Updater` runs the kernels `<name>_dense`, `<name>_lazy` and `<name>_fused`.

@@ -46,7 +46,7 @@ def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
 
 
 def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
-    """On the cores of this machine."""
+    """Run the CPU implementation."""
     return calls.run(loss, rule, held, calls.Call.of(rule, held, args))
 
 
