@@ -94,7 +94,7 @@ class Complete(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a node before it runs; None for unknown parts. `rule` is None for variables and constants.
+    """Facts known of a node before it runs; None for unknown parts. `rule` is None for variables and constants.
 
     `bytes` is the size of its value; `bytes_are` its certainty.
 

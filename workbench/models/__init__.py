@@ -1,9 +1,11 @@
-"""Models by name, one file each. How to add one: copy `logistic.py`, or `factorization_machine.py` for one that is no
-product X @ W alone; `classes.py` has what models of classes share.
+"""Models by name, one file each.
 
-A file states all that the project knows of a model: its options, its parameters and how they start, the graph of its
-scores, the loss, the kind of target that it asks of the labels, what else it needs of the data, its natural width and
-its measure of quality. Training, checks, sweeps, the prediction of memory, panel and report follow from that.
+How to add one: copy `logistic.py`, or `factorization_machine.py` for a model that is not only a product X @ W;
+`classes.py` has the shared parts of classifiers.
+
+A file states everything about a model: its options, parameters and their initial values, the graph of its scores, the
+loss, the type of target made from labels, what else it needs of the data, its natural width and its quality metric.
+Training, checks, sweeps, memory prediction, panel and report are derived from that.
 """
 
 import math
@@ -28,15 +30,19 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A trained array, by its name in the graph, and its shape.
+    """A trained array: its name in the graph, its shape and initial values.
 
-    The rows of a `touched` parameter, D of them, belong to the features: a sparse batch changes those that it has
-    entries of, and its gradient may be row_sparse. Where the gradient is a `product` X.T @ slope it may be fused with
-    the update too. Starting values are normal with that `deviation`, zeros for 0; `glorot` and `he` name usual ones.
+    Rows of a `touched` parameter, D of them, belong to features: a sparse batch updates the rows of its entries only,
+    and the
+    gradient may be row_sparse. If the gradient is a `product` X.T @ g it may be fused with the update. Initial values
+    are
+    normal with standard deviation `deviation` (0: zeros); `glorot` and `he` compute usual ones.
 
-    A parameter with a `matrix` (D, N) is the values of a weight matrix at the places of its pattern, as many as `shape`
-    says: of a touched one, the rows of the matrix belong to the features. The graph has the whole matrix, as csr. It is
-    `held` as csr, as masked, dense with zeros at all other places, or as auto: masked where X is dense, else csr.
+    A parameter with a `matrix` (D, N) holds the values of a weight matrix at the positions of its pattern, `shape` of
+    them.
+    The graph has the whole matrix: `held` as csr, as masked (dense with zeros elsewhere), or as auto (masked if X is
+    dense,
+    else csr).
     """
 
     name: str
@@ -50,14 +56,14 @@ class Parameter:
     held: str = "auto"
 
     def is_masked(self, format: str) -> bool:
-        """Whether its matrix is dense with a mask, where X is held in that format."""
+        """Return whether its matrix is dense with a mask if X is in `format`."""
         is_dense = self.held == "masked" or (self.held == "auto" and format == "dense")
         return self.matrix is not None and is_dense
 
     def gradient_format(self, asked: str) -> str:
-        """The format of its gradient where `asked` is that of the training: the nearest that there is.
+        """Return the format of its gradient that is nearest to the requested one.
 
-        That of values at a pattern is a number for each of them, whatever the batch touches.
+        The gradient of values at a pattern has one element per value.
         """
         if not self.touched or self.matrix:
             return "dense"
@@ -66,10 +72,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Input:
-    """An array that the graph of scores takes besides X and parameters, by its name there; batches have it in `others`.
+    """An array that the graph of scores takes besides X and parameters, by its name; batches have it in `others`.
 
-    All its lengths may change from batch to batch; `shape` and `nnz` are about the largest. It is held in `format`
-    where X is sparse, and dense where X is.
+    All its lengths may change between batches; `shape` and `nnz` describe the largest. It is in `format` if X is
+    sparse, else
+    dense.
     """
 
     name: str
@@ -79,21 +86,54 @@ class Input:
 
 
 def glorot(inputs: int, outputs: int) -> float:
-    """The deviation that keeps the size of signals and of gradients through a linear layer (Glorot and Bengio 2010)."""
+    """Return the standard deviation sqrt(2 / (inputs + outputs)) for linear layers (Glorot and Bengio 2010).
+
+    Parameters
+    ----------
+    inputs, outputs : int
+        Numbers of inputs and outputs of the layer.
+
+    Returns
+    -------
+    float
+        Standard deviation.
+
+    Examples
+    --------
+    >>> glorot(1, 1)
+    1.0
+    """
     return math.sqrt(2 / (inputs + outputs))
 
 
 def he(inputs: int) -> float:
-    """The deviation that keeps the size of signals through a layer of rectified units (He et al. 2015)."""
+    """Return the standard deviation sqrt(2 / inputs) for layers of rectified units (He et al. 2015).
+
+    Parameters
+    ----------
+    inputs : int
+        Number of inputs of the layer.
+
+    Returns
+    -------
+    float
+        Standard deviation.
+
+    Examples
+    --------
+    >>> he(2)
+    1.0
+    """
     return math.sqrt(2 / inputs)
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Sizes and options of a model: D `features`, N `width`, `options` by name, and the `facts` of the data.
+    """Sizes and options of a model: D `features`, N `width`, `options` by name, and `facts` about the data.
 
-    `facts["fields"]` is the numbers of columns of each field, which follow one another; `facts["graph"]` the rows of
-    the data as nodes of a graph (`nodes.Nodes`).
+    `facts["fields"]` has the numbers of columns of consecutive fields; `facts["graph"]` the rows of the data as nodes
+    of a
+    graph (`nodes.Nodes`).
     """
 
     features: int
@@ -103,11 +143,11 @@ class Given:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of arrays among the facts: those of the graph."""
+        """Bytes of arrays among the facts."""
         return self.facts["graph"].nbytes if "graph" in self.facts else 0
 
     def on_columns(self, columns: np.ndarray) -> "Given":
-        """The same for X with these columns alone, sorted: int [U]."""
+        """Return the same for X with only these columns (sorted int [U])."""
         facts = dict(self.facts)
         if "fields" in facts:
             of_field = np.searchsorted(np.cumsum(facts["fields"]), columns, side="right")
@@ -116,12 +156,12 @@ class Given:
 
 
 def product(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores X @ W of a model that is linear in its only parameter w."""
+    """Return the scores X @ W of a model that is linear in its only parameter w."""
     return ops.get("dot")(x, variable("w"), engine=engine)
 
 
 def weights(given: Given) -> tuple[Parameter, ...]:
-    """The weights w [D, N] of such a model."""
+    """Return the parameter w [D, N] of a linear model."""
     return (Parameter("w", (given.features, given.width), touched=True, product=True),)
 
 
@@ -131,27 +171,34 @@ Complete = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Model:
-    """One model. `scores(x, engine, given)` builds the symbol of its scores [R, outputs] from that of X [R, D].
+    """A model.
 
-    `parameters(given)` are its trained arrays. `loss` names the kernel of the mean loss of the scores on the targets,
-    and of its slope; `target` is the kind of target, as `data.targets` makes it. `outputs` is the number of scores a
-    row where that is not the width N. `width` is the natural width where the labels do not ask for one. `widths` says
-    in words which widths there are, `allows` decides. `quality(scores, targets)` is a number, larger is better, called
-    `quality_name`; `measures` are further ones that are shown beside it, by name. `predicts` says in a few words what
-    its scores tell. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where its slope
-    jumps, as that of rectified units, it `has_kinks`: at a jump float32 and float64 may stand on different sides.
+    `scores(x, engine, given)` builds the symbol of its scores [R, outputs] from that of X [R, D]. `parameters(given)`
+    are its
+    trained arrays. `loss` names the kernel of the mean loss and of the gradient of the scores; `target` is the type of
+    target, as in `data.targets`. `outputs` is the number of scores per row if that is not the width N. `width` is the
+    natural
+    width if labels do not determine it; `widths` describes the allowed ones and `allows` decides. `quality(scores,
+    targets)`
+    is larger for better models and called `quality_name`; `measures` are further metrics by name. `predicts` describes
+    the
+    scores. `options` are its own options by name. `needs` names what it needs of the data (`NEEDS`). `has_kinks` states
+    that
+    the gradient is discontinuous, as of rectified units: there float32 and float64 may differ.
 
-    The `sampler(given, x)` of a model gives of all rows X trained on what completes a batch before a step,
-    `complete(batch, generator)`; `draws(given)` says whether that reads the generator. `inputs(given, rows)` are what
-    the graph of its scores takes besides X and parameters, which a completed batch has in `others`. Where the scores of
-    a row depend on other rows too, `rows_apart` is False: a batch is never cut to check it, X has other rows than y,
-    about `reads(given, rows)`, and predictions are made on batches that were completed without a generator, by all that
-    they depend on.
+    `sampler(given, x)` returns `complete(batch, generator)`, which completes a batch before a step; `draws(given)` says
+    whether it reads the generator. `inputs(given, rows)` are the inputs of the graph besides X and parameters, in
+    `others` of
+    a completed batch. `rows_apart` is False if the scores of a row depend on other rows: a batch is then never cut, X
+    has
+    about `reads(given, rows)` rows, and predictions use batches completed without a generator.
 
-    A model that orders items for users has no intercept (`has_intercept`), which changes no order. Its
-    `rank(given, arrays)` gives of its parameters `scores_of(users)`, of all items, on which measures are taken then.
-    Where the patterns of its parameters may move, `moves(given)` says how. `usual_for` is the task for which people
-    train it first: labels that are numbers, binary, classes or multilabel, or data of a graph, of fields or implicit.
+    A ranking model has no intercept (`has_intercept`), and `rank(given, arrays)` returns `scores_of(users)` over all
+    items for
+    ranking metrics. `moves(given)` states how patterns of parameters change during training. `usual_for` is the task
+    for
+    which it is the usual first choice: regression, binary, classes or multilabel labels, or graph, field or implicit
+    data.
     """
 
     name: str
@@ -182,31 +229,31 @@ class Model:
 
     @property
     def is_product(self) -> bool:
-        """Whether the scores are X @ W and nothing else, which trains on a CUDA device."""
+        """Whether the scores are X @ W only, so that it trains on a CUDA device."""
         return self.scores is product
 
     def resolve(self, text: str | None) -> dict[str, Any]:
-        """All options from a line of text, defaults where it names none; what does not fit is a `ModelError`."""
+        """Return all options from text such as "hidden=16", others at their defaults. Raises ModelError."""
         return of_model(self.name, self.options, text)
 
     def given(
         self, features: int, width: int, options: str | None = None, facts: Mapping[str, Any] | None = None
     ) -> Given:
-        """Check sizes and options; `ModelError` for unknown options, and where the data lacks what the model needs."""
+        """Validate sizes and options. Raises ModelError for unknown options or data that lack what the model needs."""
         facts = {name: fact for name, fact in (facts or {}).items() if fact is not None}
         if missing := [name for name in self.needs if name not in facts]:
             raise ModelError(f"The {self.name} model needs data with {NEEDS[missing[0]]}; this data has none.")
         return Given(features, width, self.resolve(options), {name: facts[name] for name in self.needs})
 
     def trained(self, given: Given, intercept: bool) -> tuple[Parameter, ...]:
-        """All parameters, the intercept b [outputs] among them where there is one."""
+        """Return all parameters, with the intercept b [outputs] if there is one."""
         b = Parameter("b", (self.outputs or given.width,), decays=False)
         return (*self.parameters(given), b) if intercept else self.parameters(given)
 
     def graph(
         self, given: Given, engine: str = "ours", intercept: bool = False, names: tuple[str, str] = ("x", "y")
     ) -> tuple[Symbol, Symbol]:
-        """The symbols of the scores, plus b where there is an intercept, and of the mean loss on y.
+        """Return the symbols of the scores (plus b if there is an intercept) and of the mean loss on y.
 
         `names` are those of X and y in the graph.
         """
@@ -222,8 +269,25 @@ register, names, get, unavailable = _models.register, _models.names, _models.get
 
 
 def usual(task: str) -> str:
-    """Name of the model that people train first for such a task; a `ModelError` lists the tasks there are.
+    """Return the name of the usual first model for a task.
 
+    Parameters
+    ----------
+    task : str
+        Type of the labels or of the data.
+
+    Returns
+    -------
+    str
+        Name of the model.
+
+    Raises
+    ------
+    ModelError
+        If the task is unknown; lists the known ones.
+
+    Examples
+    --------
     >>> usual("binary"), usual("numbers")
     ('logistic', 'linear')
     """

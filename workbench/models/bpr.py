@@ -1,7 +1,7 @@
-"""Ranking of items for users from what they have: Bayesian personalised ranking (Rendle et al. 2009).
+"""Ranking of items for users: Bayesian personalised ranking (Rendle et al. 2009).
 
-score = <p, q>, factors of a user and an item. It is trained on pairs: an item that the user has above one, drawn anew
-for each row, that the user has not, -log sigmoid(<p, q - q'>). The width is the number of factors.
+score = <p, q>, factors of a user and an item. It is trained on pairs: an item that the user has above one that the user
+does not have, drawn anew for each row, with loss -log sigmoid(<p, q - q'>). The width is the number of factors.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,18 +18,18 @@ from workbench.models.two_fields import with_items_unseen
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores [R, 1]; of a row with 1 and -1 in the field of items their difference."""
+    """Return the scores [R, 1]; for a row with 1 and -1 in the field of items their difference."""
     return affinity(x, given)
 
 
 def sampler(given: Given, x: Any) -> Complete:
-    """Sampler that adds to a batch items that its users have not."""
+    """Return the function that adds to each row of a batch an item that its user does not have."""
     complete = with_items_unseen(x, given.facts["fields"])
     return lambda batch, generator: batch.with_x(complete(batch.x, generator))
 
 
 def rank(given: Given, arrays: Mapping[str, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """`scores_of(users)` of all items [n, items]."""
+    """Return `scores_of(users)`, the scores of all items [n, items]."""
     p, q = np.split(arrays["v"], [given.facts["fields"][0]])
     return lambda users: p[users] @ q.T
 

@@ -1,4 +1,4 @@
-"""Models that tell classes apart: N scores a row, N at least 2, trained by the cross-entropy of their softmax."""
+"""Classifiers: N scores per row, N at least 2, trained by the cross-entropy of their softmax."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from workbench.models import Model
 
 
 def of_classes(name: str, predicts: str, **more: Any) -> Model:
-    """A model of classes; `more` is what `Model` has beside loss, target, widths and measures of quality."""
+    """Return a classifier; `more` are the fields of `Model` besides loss, target, widths and quality metrics."""
     return Model(
         name,
         loss="softmax",

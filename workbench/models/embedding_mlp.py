@@ -1,4 +1,5 @@
-"""Wide and deep network for yes or no: a linear score plus one of hidden layers over embeddings (Cheng et al. 2016).
+"""Wide and deep network for binary labels: a linear score plus one of hidden layers over embeddings (Cheng et al.
+2016).
 
 score = x @ w + h_L @ out, with h_1 = relu(x @ e + c_1), the weighted sum of the embeddings of a row's features, and
 h_l = relu(h_(l-1) @ m_l + c_l); `hidden` units in each of L = `layers`.
@@ -11,7 +12,7 @@ from workbench.models import Given, Model, Option, Parameter, glorot, he, regist
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores [R, 1]."""
+    """Return the scores [R, 1]."""
     wide = ops.get("dot")(x, variable("w"), engine=engine)
     hidden = ops.get("dot")(x, variable("e"), engine=engine)
     for layer in range(1, given.options["layers"] + 1):
@@ -22,7 +23,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Weights w [D, 1] and embeddings e [D, H], of each layer what it has of m [H, H] and c [H], and out [H, 1]."""
+    """Return weights w [D, 1], embeddings e [D, H], m [H, H] and c [H] of the layers, and out [H, 1]."""
     hidden, layers = given.options["hidden"], range(1, given.options["layers"] + 1)
     return (
         Parameter("w", (given.features, 1), touched=True, product=True),

@@ -1,4 +1,4 @@
-"""Factorization machine of second order: a number from the features and from all pairs of them (Rendle 2010).
+"""Factorization machine of second order: linear terms and all pairwise interactions of features (Rendle 2010).
 
 score = x @ w + sum over i < j of x_i x_j <v_i, v_j>; the width is the number of factors, the length of each v_i.
 """
@@ -10,13 +10,13 @@ from workbench.models import Given, Model, Parameter, register
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores [R, 1], in O(z K) for z stored entries and K factors."""
+    """Return the scores [R, 1], in O(z K) for z stored entries and K factors."""
     linear = ops.get("dot")(x, variable("w"), engine=engine)
     return ops.get("add")(linear, ops.get("interactions")(x, variable("v")))
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Weights w [D, 1] and factors v [D, K]."""
+    """Return weights w [D, 1] and factors v [D, K]."""
     return (
         Parameter("w", (given.features, 1), touched=True, product=True),
         Parameter("v", (given.features, given.width), touched=True, deviation=0.01),

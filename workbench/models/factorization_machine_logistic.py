@@ -1,4 +1,4 @@
-"""Factorization machine of second order for yes or no: the log loss of its score (Rendle 2010, section 3.2)."""
+"""Factorization machine of second order for binary labels: the log loss of its score (Rendle 2010, section 3.2)."""
 
 from workbench.metrics import auc, binary_accuracy, logit_loss
 from workbench.models import Model, register

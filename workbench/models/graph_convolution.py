@@ -27,12 +27,12 @@ from workbench.models.nodes import Around, nodes_of, reach
 
 
 def aggregated(name: str, hidden: Symbol, engine: str) -> Symbol:
-    """The sums over what each node reads; the matrix comes transposed, so that the gradient's is as it is stored."""
+    """Return the sums over neighbours; the matrix is passed transposed, so that its gradient is in stored order."""
     return ops.get("dot")(variable(name), hidden, transpose_a=True, engine=engine, result="dense")
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores [R, N]."""
+    """Return the scores [R, N]."""
     hidden = aggregated("inner", ops.get("dot")(x, variable("w"), engine=engine), engine)
     hidden = ops.get("relu")(ops.get("add")(hidden, variable("c")))
     if given.options["dropout"]:
@@ -41,7 +41,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Weights w [D, H], c [H], and out [H, N]."""
+    """Return weights w [D, H], c [H], and out [H, N]."""
     hidden = given.options["hidden"]
     return (
         Parameter("w", (given.features, hidden), touched=True, product=True, deviation=glorot(given.features, hidden)),
@@ -51,7 +51,7 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
 
 
 def inputs(given: Given, rows: int) -> tuple[Input, ...]:
-    """The adjacency that each layer reads, and what dropout keeps of the hidden units."""
+    """Return the adjacency that each layer reads, and the dropout mask of the hidden units."""
     neighbours, second, first = reach(given.facts["graph"], rows, given.options["neighbors"])
     inner = Input("inner", (first, second), "csr", int(second * (1 + neighbours)))
     outer = Input("outer", (second, rows), "csr", int(rows * (1 + neighbours)))
@@ -60,12 +60,12 @@ def inputs(given: Given, rows: int) -> tuple[Input, ...]:
 
 
 def reads(given: Given, rows: int) -> int:
-    """Rows of X within two edges of so many rows, about the most."""
+    """Return an upper estimate of the rows of X within two edges of `rows` rows."""
     return reach(given.facts["graph"], rows, given.options["neighbors"])[2]
 
 
 def sampler(given: Given, x: Any) -> Complete:
-    """Sampler that gives a batch the rows around it."""
+    """Return the function that completes a batch with the rows around it."""
     nodes = nodes_of(given.facts, *x.shape)
     around = Around(nodes, np.dtype(x.dtype), given.options["neighbors"], given.options["rows_of_x"] == "sum_1")
     rate, hidden = given.options["dropout"], given.options["hidden"]
@@ -83,7 +83,7 @@ def sampler(given: Given, x: Any) -> Complete:
 
 
 def kept(shape: tuple[int, ...], rate: float, generator: np.random.Generator | None) -> np.ndarray:
-    """Zeros with the chance `rate`, else 1 / (1 - rate); ones without a generator."""
+    """Return the dropout mask: 0 with probability `rate`, else 1 / (1 - rate); ones without a generator."""
     return np.ones(shape) if generator is None else (generator.random(shape) >= rate) / (1 - rate)
 
 

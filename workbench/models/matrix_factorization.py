@@ -1,4 +1,4 @@
-"""Matrix factorization of ratings: a number for a user and an item from factors of both (Koren, Bell, Volinsky 2009).
+"""Matrix factorization of ratings from factors of user and item (Koren, Bell, Volinsky 2009).
 
 score = x @ w + <p, q>, where x @ w adds the biases of user and item, p is the factors of the user and q of the item:
 the sums of x v over the two fields of columns. The width is the number of factors. Weight decay is the regularisation.
@@ -11,7 +11,7 @@ from workbench.models import Given, Model, Parameter, register
 
 
 def affinity(x: Symbol, given: Given) -> Symbol:
-    """The products <p, q> of the factors of the two fields [R, 1], in O(z K)."""
+    """Return the products <p, q> of the factors of the two fields [R, 1], in O(z K)."""
     sums = ops.get("field_sums")(x, variable("v"), fields=tuple(given.facts["fields"]))
     users = ops.get("slice")(sums, begin=[None, 0], end=[None, given.width])
     items = ops.get("slice")(sums, begin=[None, given.width], end=[None, 2 * given.width])
@@ -19,17 +19,17 @@ def affinity(x: Symbol, given: Given) -> Symbol:
 
 
 def factors(given: Given) -> Parameter:
-    """The factors v [D, K] of users and, below them, of items."""
+    """Return the factors v [D, K] of users and, below them, of items."""
     return Parameter("v", (given.features, given.width), touched=True, deviation=0.1)
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores [R, 1]."""
+    """Return the scores [R, 1]."""
     return ops.get("add")(ops.get("dot")(x, variable("w"), engine=engine), affinity(x, given))
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Biases w [D, 1] and factors v [D, K]."""
+    """Return biases w [D, 1] and factors v [D, K]."""
     return Parameter("w", (given.features, 1), touched=True, product=True), factors(given)
 
 

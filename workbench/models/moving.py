@@ -1,11 +1,11 @@
-"""Patterns that move while training goes on: weights of small magnitude are dropped, as many others are grown.
+"""Sparse training with changing patterns: weights of small magnitude are dropped, as many others are grown.
 
 set     grown at random; fraction f (Mocanu et al. 2018, algorithm 2); differs: by steps instead of epochs, and dropped
-        by magnitude, not the smallest positive and the largest negative ones apart
-rigl    grown where the gradient of the dense matrix is largest; fraction f / 2 (1 + cos(pi t / T)) in step t < T, which
-        then changes no weight otherwise (Evci et al. 2020, algorithm 1)
+        by magnitude, not the smallest positive and the largest negative ones separately
+rigl    grown at the largest gradient of the dense matrix; fraction f / 2 (1 + cos(pi t / T)) in step t < T, which
+        changes no weight otherwise (Evci et al. 2020, algorithm 1)
 
-A place that is dropped may be grown again at once. What is grown starts at zero. Ties go to the first place.
+A dropped position may be grown again at once. Grown weights start at zero. Ties go to the first position.
 
 >>> Moves("rigl", fraction=0.3, every=100, until=1000).fraction_at(500)
 0.15
@@ -24,7 +24,7 @@ BYTES_BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class Moves:
-    """Moves of a pattern: by `rule` of `RULES`, a `fraction` of it `every` so many steps, before step `until`."""
+    """Changes of a pattern: by `rule` of `RULES`, a `fraction` of it `every` so many steps, before step `until`."""
 
     rule: str
     fraction: float
@@ -33,21 +33,21 @@ class Moves:
 
     @property
     def by_gradient(self) -> bool:
-        """Whether what is grown is chosen by the dense gradient, in a step that changes no weight otherwise."""
+        """Whether grown positions are chosen by the dense gradient, in a step that changes no weight otherwise."""
         return self.rule == "rigl"
 
     def is_due(self, step: int) -> bool:
-        """Whether the pattern moves in this step, the first of which is 1."""
+        """Return whether the pattern changes in this step, counted from 1."""
         return self.rule != "fixed" and step % self.every == 0 and step < self.until
 
     def fraction_at(self, step: int) -> float:
-        """The share of the weights that moves in this step."""
+        """Return the fraction of the weights that is replaced in this step."""
         decay = 0.5 * (1 + math.cos(math.pi * step / self.until)) if self.by_gradient else 1.0
         return self.fraction * decay
 
 
 def smallest(values: np.ndarray, count: int) -> np.ndarray:
-    """Mask of the `count` values [z] of the smallest magnitude, bool [z]. O(z)."""
+    """Return the mask of the `count` values [z] of smallest magnitude, bool [z]. O(z)."""
     dropped = np.zeros(values.size, bool)
     if count:
         dropped[_first(np.abs(values), count)] = True
@@ -61,10 +61,11 @@ def largest(
     count: int,
     bytes_block: int = BYTES_BLOCK,
 ) -> np.ndarray:
-    """The keys, ascending, of so many elements of largest magnitude of a matrix [D, N], those `taken` left out.
+    """Return the keys (row * N + column, ascending) of the `count` elements of largest magnitude of a matrix [D, N].
 
-    `rows_of(low, high)` gives its rows [high - low, N]: as many at once as `bytes_block` holds in float64, one at
-    least. O(D N) time, O(block + count) memory. NaN counts as zero.
+    Keys in `taken` are excluded. `rows_of(low, high)` returns rows [high - low, N], at most `bytes_block` bytes in
+    float64 (at
+    least one row) at once. O(D N) time, O(block + count) memory. NaN counts as zero.
     """
     rows, width = shape
     at_once = max(bytes_block // (8 * max(width, 1)), 1)
@@ -85,7 +86,7 @@ def largest(
 
 
 def _first(values: np.ndarray, count: int) -> np.ndarray:
-    """Places of the `count` smallest values, ascending; of equal ones the first."""
+    """Return the positions of the `count` smallest values, ascending; the first ones of ties."""
     if count >= values.size:
         return np.arange(values.size)
     last = np.partition(values, count - 1)[count - 1]

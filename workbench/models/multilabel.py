@@ -1,4 +1,4 @@
-"""Logistic regression of several classes a row: N scores, each the log odds of a class of its own."""
+"""Multilabel logistic regression: N scores, each the log odds of one label."""
 
 from workbench.metrics import auc, f1_macro, f1_micro
 from workbench.models import Model, register

@@ -1,4 +1,4 @@
-"""Rows of data as nodes of a graph: its normalised adjacency, and what two layers read around the rows of a batch."""
+"""Rows of data as nodes of a graph: normalised adjacency, and what two layers read around the rows of a batch."""
 
 import math
 from collections.abc import Mapping
@@ -21,10 +21,11 @@ SHARE_MARKED = 32
 @final
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """All rows of the data, those held out too: `x` csr [n, D] their features, `edges` csr [n, n] the edges among them.
+    """All rows of the data, held-out ones too: `x` csr [n, D] the features, `edges` csr [n, n] the edges.
 
-    Row i of X that is trained on is node i; rows held out follow in their order. So the graph is that of all rows and
-    their features are seen, while the loss is of the labels trained on alone: transductive learning.
+    Training row i is node i; held-out rows follow. Graph and features of all rows are used while the loss covers
+    training
+    labels only (transductive learning).
     """
 
     x: scipy.sparse.csr_array
@@ -37,17 +38,17 @@ class Nodes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of features, edges and the normalised adjacency."""
+        """Bytes of features, edges and normalised adjacency."""
         entries = self.edges.nnz + self.count
         normalised = formats.predicted_bytes("csr", self.count, self.count, entries, "float32", "int32")
         return formats.nbytes(self.x) + formats.nbytes(self.edges) + normalised
 
     @cached_property
     def adjacency(self) -> scipy.sparse.csr_array:
-        """D^-1/2 (A + I) D^-1/2 csr [n, n], float32, D the sums of the rows of A + I (Kipf and Welling 2017, eq. 2).
+        """D^-1/2 (A + I) D^-1/2 csr [n, n], float32, D the row sums of A + I (Kipf and Welling 2017, eq. 2).
 
-        Of a directed graph columns are divided by the roots of their own sums. O(edges). Refused (`ModelError`): edges
-        of negative weight, of which sums have no root.
+        Columns of a directed graph are divided by the roots of their own sums. O(edges). Raises ModelError for negative
+        weights.
         """
         if self.edges.data.min(initial=0) < 0:
             raise ModelError(f"An edge has the weight {self.edges.data.min():g}; weights are 0 or more.")
@@ -62,7 +63,7 @@ class Nodes:
 
     @cached_property
     def own_places(self) -> np.ndarray:
-        """Place in the adjacency of the entry of each node for itself, int64 [n]."""
+        """Position in the adjacency of the diagonal entry of each node, int64 [n]."""
         rows = np.repeat(np.arange(self.count), np.diff(self.adjacency.indptr))
         return np.flatnonzero(self.adjacency.indices == rows)
 
@@ -70,13 +71,14 @@ class Nodes:
 @final
 @dataclass(frozen=True, eq=False)
 class Around:
-    """Rows that two layers read around those of a batch: of each node all neighbours, or `drawn` ones where not 0.
+    """Rows that two layers read around those of a batch: all neighbours of each node, or `drawn` sampled ones if not 0.
 
-    Called with a batch and a generator, it gives X of the rows that are read, and the adjacency of each layer,
-    transposed, so that gradients are products in the order in which entries are stored: `inner` [read by layer 1, read
-    by layer 2] and `outer` [read by layer 2, R]. Lengths are rounded up by less than an eighth, with empty rows and
-    columns, so that few different ones come. Without a generator all neighbours are read. O(entries read), in time and
-    memory.
+    Called with a batch and a generator, it returns X of the rows read, and the transposed adjacency of each layer:
+    `inner`
+    [read by layer 1, read by layer 2] and `outer` [read by layer 2, R]. Lengths are rounded up by less than an eighth,
+    with
+    empty rows and columns, so that few different ones occur. Without a generator all neighbours are read. O(entries
+    read).
     """
 
     nodes: Nodes
@@ -86,14 +88,14 @@ class Around:
     """Whether rows of X are divided by the sums of their absolute values."""
 
     def __call__(self, batch: Any, generator: np.random.Generator | None) -> Any:
-        """The batch completed."""
+        """Complete the batch."""
         outer, second = self._layer(batch.rows_index, len(batch.rows_index), generator)
         is_whole = not self.drawn and np.array_equal(second, batch.rows_index)  # then both layers read the same
         inner, first = (outer, second) if is_whole else self._layer(second, outer.shape[0], generator)
         return batch.with_x(self._features(first, inner.shape[0]), {"inner": inner, "outer": outer})
 
     def _layer(self, rows: np.ndarray, room: int, generator: np.random.Generator | None) -> tuple[Any, np.ndarray]:
-        """(the transposed rows of the adjacency csr [nodes read, room], the nodes read int64, sorted)."""
+        """Return the transposed rows of the adjacency csr [nodes read, room], and the nodes read, int64, sorted."""
         if self.drawn and generator is not None:
             indptr, indices, values = self._drawn(rows, generator)
         else:
@@ -105,11 +107,13 @@ class Around:
         return assemble("csr", *transposed(layer), shape[::-1]), read
 
     def _drawn(self, rows: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the adjacency with `drawn` neighbours each at most: indptr, indices, values.
+        """Return rows of the adjacency with at most `drawn` neighbours each: indptr, indices, values.
 
-        The entry of the node itself stays. Of d others c are drawn, one from each of c equal parts of a random rotation
-        of them: each with the chance c / d, none twice. Their values are multiplied by d / c, which keeps the expected
-        sum (Hamilton et al. 2017 draw uniformly and take the mean). O(entries drawn).
+        The diagonal entry is kept. Of d others, c are drawn, one from each of c equal parts of a random rotation: each
+        with
+        probability c / d, none twice. Their values are multiplied by d / c, which keeps the expected sum (Hamilton et
+        al. 2017 draw
+        uniformly and take the mean). O(entries drawn).
         """
         adjacency, own = self.nodes.adjacency, self.nodes.own_places[rows]
         start = adjacency.indptr[rows].astype(np.int64)
@@ -130,6 +134,7 @@ class Around:
         return indptr, adjacency.indices[places], adjacency.data[places] * scale
 
     def _features(self, rows: np.ndarray, room: int) -> scipy.sparse.csr_array:
+        """Return the features of these rows as csr, with empty rows up to `room`."""
         indptr, indices, values = rows_of(self.nodes.x, rows)
         values = values.astype(self.dtype, copy=False)
         if self.is_scaled:
@@ -139,13 +144,13 @@ class Around:
 
 
 def rows_of(x: scipy.sparse.csr_array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indptr, indices, values) of these rows, int [R], as new arrays."""
+    """Return (indptr, indices, values) of the rows int [R], as new arrays."""
     slice_rows: Any = kernels.get("slice_rows")
     return slice_rows.trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
 
 
 def reach(nodes: Nodes, rows: int, drawn: int) -> tuple[float, int, int]:
-    """(neighbours of a node on average, rows that layer 2 reads for so many rows, and layer 1), about the most."""
+    """Return upper estimates: mean neighbours of a node, rows that layer 2 reads for `rows` rows, and layer 1."""
     neighbours = nodes.edges.nnz / max(nodes.count, 1)
     neighbours = min(neighbours, drawn) if drawn else neighbours
     second = min(math.ceil(rows * (1 + neighbours)), nodes.count)
@@ -153,7 +158,8 @@ def reach(nodes: Nodes, rows: int, drawn: int) -> tuple[float, int, int]:
 
 
 def numbered(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(the nodes among the indices int64, sorted, the place of each index among them) of nodes numbered below `count`.
+    """Return the distinct nodes in `indices` (int64, sorted), and the position of each index among them; nodes <
+    `count`.
 
     >>> [part.tolist() for part in numbered(np.array([7, 2, 7]), 9)]
     [[2, 7], [1, 0, 1]]
@@ -167,7 +173,7 @@ def numbered(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rounded(length: int, most: int) -> int:
-    """The length rounded up by less than an eighth, and to no more than `most`.
+    """Return the length rounded up by less than an eighth, and to at most `most`.
 
     >>> rounded(1000, 5000), rounded(9, 5000), rounded(4999, 5000)
     (1024, 9, 5000)
@@ -177,12 +183,12 @@ def rounded(length: int, most: int) -> int:
 
 
 def with_empty_rows(indptr: np.ndarray, rows: int) -> np.ndarray:
-    """Row starts int64 [rows + 1] of so many rows, those behind the ones that there are empty."""
+    """Return row pointers int64 [rows + 1] with empty rows appended."""
     return np.pad(indptr, (0, rows + 1 - len(indptr)), mode="edge")
 
 
 def nodes_of(facts: Mapping[str, Any], rows: int, features: int) -> Nodes:
-    """The nodes of the data, which has as many features, and no fewer nodes than rows (`ModelError`)."""
+    """Return the nodes of the data. Raises ModelError unless features match and there are at least `rows` nodes."""
     nodes = facts["graph"]
     if nodes.x.shape[1] != features or rows > nodes.count:
         of_nodes = f"{nodes.count:,} nodes of {nodes.x.shape[1]:,} features"

@@ -1,4 +1,4 @@
-"""Options of a model: a small table of its own numbers and choices, such as the width of a hidden layer.
+"""Options of a model: a table of its numbers and choices, such as the width of a hidden layer.
 
 >>> of_model("m", {"hidden": Option(64, "units of a hidden layer", least=1)}, "hidden=16")
 {'hidden': 16}
@@ -13,15 +13,16 @@ from workbench import option_text
 
 
 class ModelError(ValueError):
-    """A model is not known, or does not go with what it is given; the message says what is allowed."""
+    """A model is unknown or does not fit its arguments; the message says what is allowed."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its `default`, of whose type it is, what it means, and the values allowed.
+    """One option: its `default` (which gives its type), its meaning, and the allowed values.
 
-    Numbers are `least` or more and `most` or less; text is one of `allowed`, or of the `form` of a regular expression,
-    of which `like` is an example. Text of digits alone may come as a number.
+    Numbers are between `least` and `most`; text is one of `allowed`, or matches the regular expression `form`, of which
+    `like`
+    is an example. Text of digits may be given as a number.
     """
 
     default: int | float | str
@@ -34,7 +35,7 @@ class Option:
 
     @property
     def values(self) -> str:
-        """The values allowed, in words."""
+        """The allowed values as text."""
         if self.allowed:
             return f"one of {', '.join(self.allowed)}"
         if self.form:
@@ -44,7 +45,7 @@ class Option:
         return " ".join([kind, *(f"{word} {bound:g}" for word, bound in bounds if bound is not None)])
 
     def holds(self, value: Any) -> bool:
-        """Whether it may have that value."""
+        """Return whether the value is allowed."""
         if self.allowed:
             return value in self.allowed
         if self.form:
@@ -56,9 +57,9 @@ class Option:
 
 
 def of_model(name: str, table: Mapping[str, Option], text: str | None) -> dict[str, Any]:
-    """All options of the model called `name`, those that the line `text` does not name at their defaults.
+    """Return all options of the model `name` from text such as "hidden=16", others at their defaults.
 
-    A malformed line, an unknown name and a value that is not allowed are refused (`ModelError`).
+    Raises ModelError for invalid text, an unknown name or a value that is not allowed.
     """
     try:
         given = option_text.parsed(text or "", "model_options", "hidden=64")

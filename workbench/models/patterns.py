@@ -1,4 +1,4 @@
-"""Patterns: which places of a weight matrix have a weight. How they start, how many places they have, how they move.
+"""Sparsity patterns of weight matrices: initial ones, densities, and changes.
 
 >>> import numpy as np
 >>> pattern = drawn((3, 4), 5, np.random.default_rng(0))
@@ -23,7 +23,7 @@ NEW = -1
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Places of a matrix of `shape` (D, N) in CSR order: `indptr` [D + 1] and `indices` [z], sorted, read-only."""
+    """Positions of a matrix of `shape` (D, N) in CSR order: `indptr` [D + 1] and `indices` [z], sorted, read-only."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -31,7 +31,7 @@ class Pattern:
 
     @property
     def nnz(self) -> int:
-        """The number of places z."""
+        """Number of positions z."""
         return self.indices.size
 
     @property
@@ -41,20 +41,20 @@ class Pattern:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The row of each place, int64 [z]."""
+        """Row of each position, int64 [z]."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     @property
     def keys(self) -> np.ndarray:
-        """Each place as row * N + column, ascending, int64 [z]."""
+        """Each position as row * N + column, ascending, int64 [z]."""
         return self.rows * self.shape[1] + self.indices
 
     def matrix(self, values: np.ndarray) -> Any:
-        """The values [z] at these places: csr [D, N], over the same memory."""
+        """Return the values [z] at these positions as csr [D, N], over the same memory."""
         return assemble("csr", self.indptr, self.indices, values, self.shape)
 
     def on_rows(self, rows: np.ndarray) -> tuple["Pattern", np.ndarray]:
-        """(the pattern of these rows alone, sorted, which of the places these are, int64 [z])."""
+        """Return the pattern of these (sorted) rows, and the indices of its positions in this one, int64."""
         starts, lengths = self.indptr[rows].astype(np.int64), np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
@@ -62,8 +62,11 @@ class Pattern:
         return Pattern(indptr.astype(kind), self.indices[places], (rows.size, self.shape[1])), places
 
     def moved(self, dropped: np.ndarray, grown: np.ndarray) -> tuple["Pattern", np.ndarray]:
-        """(the pattern without the places where `dropped`, bool [z], and with the keys `grown`; where each place stood
-        before, int64, `NEW` for those grown). O(z log z)."""
+        """Return the pattern without the positions `dropped` (bool [z]) and with the keys `grown`, and previous
+        indices.
+
+        The indices are int64, `NEW` for grown positions. O(z log z).
+        """
         kept = np.flatnonzero(~dropped)
         keys = np.concatenate([self.keys[kept], grown])
         order = np.argsort(keys, kind="stable")
@@ -72,7 +75,7 @@ class Pattern:
 
 
 def of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
-    """The pattern of places row * N + column, int64 [z], ascending, none twice."""
+    """Return the pattern of positions row * N + column, int64 [z], ascending and unique."""
     kind = index_dtype(*shape, keys.size)
     rows, columns = np.divmod(keys, shape[1])
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]).astype(kind)
@@ -80,7 +83,7 @@ def of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
 
 
 def fixed(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> Pattern:
-    """A pattern of arrays of its own, which nobody writes to from now on."""
+    """Return a pattern over these arrays, which become read-only."""
     for array in (indptr, indices):
         array.setflags(write=False)
     return Pattern(indptr, indices, shape)
@@ -90,10 +93,11 @@ def fixed(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> Pa
 
 
 def counts(shapes: Sequence[tuple[int, int]], density: float, spread: str) -> list[int]:
-    """The number of places of each matrix [D, N], `density` of all together.
+    """Return the number of positions of each matrix [D, N], for a total density.
 
-    `spread` uniform gives each the same density; erdos_renyi one that goes with (D + N) / (D N), at most 1 (Mocanu et
-    al. 2018, section 2; Evci et al. 2020, section 3): what a small matrix cannot hold, the others take.
+    `spread` "uniform" gives each the same density; "erdos_renyi" a density proportional to (D + N) / (D N), at most 1
+    (Mocanu
+    et al. 2018, section 2; Evci et al. 2020, section 3): what exceeds a small matrix goes to the others.
     """
     sizes, sums = np.array([d * n for d, n in shapes]), np.array([d + n for d, n in shapes])
     wanted = density * sizes
@@ -108,14 +112,14 @@ def counts(shapes: Sequence[tuple[int, int]], density: float, spread: str) -> li
 
 
 def drawn(shape: tuple[int, int], count: int, generator: np.random.Generator) -> Pattern:
-    """A pattern of so many places, every one as likely as any other."""
+    """Return a uniformly random pattern of `count` positions."""
     return of_keys(absent(np.zeros(0, np.int64), shape[0] * shape[1], count, generator), shape)
 
 
 def absent(taken: np.ndarray, size: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Draw `count` keys below `size` that are not `taken`, each as likely as any other; ascending.
+    """Draw `count` keys below `size` that are not in `taken`, uniformly; ascending.
 
-    O(n log n) time and O(n) memory for n taken and drawn keys: the matrix is never listed where it is sparse.
+    O(n log n) time and O(n) memory for n taken and drawn keys: a sparse matrix is never enumerated.
     """
     if 2 * (taken.size + count) > size:
         free = np.delete(np.arange(size), taken)

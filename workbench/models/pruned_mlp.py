@@ -1,11 +1,11 @@
-"""Multilayer perceptron whose weight matrices have few entries: softmax of classes over rectified hidden units.
+"""Multilayer perceptron with sparse weight matrices: softmax of classes over rectified hidden units.
 
-h_0 = x.T, h_l = relu(w_l.T @ h_(l-1) + c_l), scores = (w_(L+1).T @ h_L).T, with w_l [D, N] in CSR form, a row for each
-input, so that of the first the rows belong to the features. Hidden values [units, R] have a row for each unit: then
-forward, gradient towards the input and gradient at the pattern all read rows, and nothing is turned between layers.
+h_0 = x.T, h_l = relu(w_l.T @ h_(l-1) + c_l), scores = (w_(L+1).T @ h_L).T, with w_l [D, N] in CSR form, one row per
+input, so that rows of the first one belong to features. Hidden values [units, R] have one row per unit: forward pass,
+gradient of the input and gradient at the pattern all read rows, and nothing is transposed between layers.
 
-The pattern is drawn at random and stays (`fixed`), or moves (`set`, `rigl`; `models.moving`). The same network with
-dense matrices and a mask, for comparison, is had by `weights=masked`: the same numbers but for rounding.
+The pattern is random and constant (`fixed`), or changes (`set`, `rigl`; `models.moving`). `weights=masked` is the same
+network with dense matrices and a mask, for comparison: equal up to rounding.
 """
 
 import math
@@ -19,13 +19,13 @@ from workbench.models.patterns import counts
 
 
 def shapes(given: Given) -> list[tuple[int, int]]:
-    """The shape [D, N] of each weight matrix."""
+    """Return the shape [D, N] of each weight matrix."""
     hidden = [int(size) for size in str(given.options["hidden"]).split("x")]
     return list(zip([given.features, *hidden], [*hidden, given.width], strict=True))
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """The scores [R, N]."""
+    """Return the scores [R, N]."""
     count, dot, turn = len(shapes(given)), ops.get("dot"), ops.get("transpose")
     weights = [variable(f"w{layer}", format="csr") for layer in range(1, count + 1)]
     if engine == "dense":  # x is dense
@@ -39,7 +39,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Weights w of each matrix at its places, and c [N, 1] of each hidden layer."""
+    """Return the weights of each matrix at its positions, and c [N, 1] of each hidden layer."""
     sizes, (density, spread) = shapes(given), (given.options[name] for name in ("density", "spread"))
     found = []
     for layer, (shape, count) in enumerate(zip(sizes, counts(sizes, density, spread), strict=True), start=1):
@@ -55,7 +55,7 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
 
 
 def moves(given: Given) -> Moves:
-    """Schedule by which the pattern moves, from the options pattern, fraction, every and until."""
+    """Return how the pattern changes, from the options pattern, fraction, every and until."""
     return Moves(*(given.options[name] for name in ("pattern", "fraction", "every", "until")))
 
 

@@ -1,4 +1,4 @@
-"""Rows that name a user and an item: the pairs, and items of which a user has none, drawn for pairwise training."""
+"""Rows that name a user and an item: the pairs, and sampled items that a user does not have, for pairwise training."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ TRIES = 16
 
 
 def pairs_of(x: Any, fields: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """User and item of each row of X [R, users + items], int64 [R] each.
+    """Return user and item of each row of X [R, users + items], int64 [R] each.
 
-    Refused (`ModelError`): rows without exactly one entry in either field.
+    Raises ModelError for rows without exactly one entry in each field.
     """
     users, items = fields
     x = formats.to_format(x, "csr")
@@ -27,14 +27,16 @@ def pairs_of(x: Any, fields: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_pair(columns: np.ndarray, users: int) -> np.ndarray:
+    """Return whether each row has one column in each field."""
     return (columns[:, 0] < users) & (columns[:, 1] >= users)
 
 
 def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random.Generator], Any]:
-    """Function that gives each row of a batch a -1 for an item that its user has in no row of all pairs X.
+    """Return the function that adds to each row of a batch a -1 for an item that its user has in no row of X.
 
     `complete(batch, generator)`: the item is drawn uniformly (Rendle et al. 2009); the batch keeps its format, csr or
-    dense. O(R log of the pairs).
+    dense.
+    O(R log of the pairs).
     """
     users, items = fields
     if items < 2:
@@ -57,11 +59,12 @@ def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random
 
 
 def _are_among(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Return whether each key is in the sorted array `known`."""
     return known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
 
 
 def _rows(user: np.ndarray, item: np.ndarray, other: np.ndarray, users: int, like: Any) -> Any:
-    """Rows with 1 for user and item and -1 for the other item, in the format and type of `like`."""
+    """Return rows with 1 for user and item and -1 for the other item, in the format and dtype of `like`."""
     low, high = np.minimum(item, other), np.maximum(item, other)
     columns = np.column_stack([user, users + low, users + high])
     sign = np.where(item < other, 1, -1)

@@ -95,7 +95,9 @@ class Rule:
     kernel : str
         Name of the kernel, for documentation.
     when : callable, optional
-        `when(shapes, params) -> bool` restricts the rule; `condition` describes it.
+        `when(shapes, params) -> bool` restricts the rule.
+    condition : str
+        Description of `when`, for documentation.
     refusal : str
         If not empty, the rule raises OpError with this text.
     plan : bool
