@@ -54,7 +54,7 @@ TURNS = 30_000
 
 @njit(nogil=True, error_model="numpy", parallel=True)
 def _region(begun, turns):
-    """A region that is empty, or whose parts wait until all have begun, each for so many turns at most."""
+    """Run a region whose parts do nothing, or wait until all have begun, for `turns` iterations at most."""
     for part in prange(begun.size // SPACE):
         begun[SPACE * part] = 1
         for turn in range(turns):

@@ -37,7 +37,7 @@ NO_VALUES = np.empty(0, np.uint32)
 
 
 class Word(NamedTuple):
-    """Layout of words: place or value, row and column, upwards; sorted by `digits` digits of `width` bits."""
+    """Layout of words: position or value, row and column, upwards; sorted by `digits` digits of `width` bits."""
 
     digits: int
     width: int
@@ -50,10 +50,10 @@ class Word(NamedTuple):
 
 
 def word_of(rows: int, entries: int, columns: int, parts: int, low: int | None = None) -> Word | None:
-    """Layout of words of so many entries in so many rows and columns, sorted by so many threads.
+    """Return the layout of words for this many entries, rows and columns, sorted by `parts` threads; None if there is
+    no room.
 
-    The lowest `low` bits are for a value; by default they are for a place. None where a word has no room for them and
-    the column, and for a value also where it has none for the row.
+    The lowest `low` bits are for a value; by default they are for a position. A value also needs room for the row.
     """
     bits, row_bits = max((columns - 1).bit_length(), 1), max(rows - 1, 1).bit_length()
     row = max(entries - 1, 1).bit_length() if low is None else low
@@ -67,7 +67,9 @@ def word_of(rows: int, entries: int, columns: int, parts: int, low: int | None =
 
 
 def bits_of(values: np.ndarray | None, kind: np.dtype) -> np.ndarray:
-    """The bits of values that may go along in the place of places of that type, uint32; `NO_VALUES` where none may."""
+    """Return the bits of values that may be sorted along in place of positions of dtype `kind`, uint32, or
+    `NO_VALUES`.
+    """
     if values is None or values.dtype != np.float32 or kind != np.int32:
         return NO_VALUES
     return values.view(np.uint32)
@@ -82,10 +84,11 @@ several threads have more to do."""
 
 
 class Sorted(NamedTuple):
-    """Entries grouped by column: those of `columns[u]`, int64 [U], stand from `segments[u]` to `segments[u + 1]`.
+    """Entries grouped by column: those of `columns[u]`, int64 [U], are `segments[u]` to `segments[u + 1]` - 1.
 
-    Entry k of that order stood at `permutation[k]`, in row `rows[k]`; `rows` is None where a word had no room for it.
-    Values that went along are `values`, and `permutation` is then None.
+    Entry k in this order was entry `permutation[k]`, in row `rows[k]`; `rows` is None if a word had no room for it. If
+    values
+    were sorted along, they are `values`, and `permutation` is None.
     """
 
     columns: np.ndarray
@@ -99,7 +102,7 @@ _kept = threading.local()
 
 
 def _scratch(size: int) -> np.ndarray:
-    """`size` words that this thread has kept: memory that is new in every call costs more than the sort itself."""
+    """Return `size` words that this thread keeps: allocating new memory in every call costs more than the sort."""
     if getattr(_kept, "words", None) is None or _kept.words.size < size:
         _kept.words = np.empty(size, np.uint64)
     return _kept.words[:size]
@@ -107,7 +110,7 @@ def _scratch(size: int) -> np.ndarray:
 
 @compiled
 def largest(keys):
-    """The largest key, a negative one taken as the huge number that its bits are."""
+    """Return the largest key, as unsigned: a negative one counts as huge."""
     most = np.uint64(0)
     for k in range(keys.size):
         most = max(most, np.uint64(keys[k]))
@@ -181,7 +184,7 @@ def _move(word, shift, mask, cursor, out):
 
 @compiled
 def _scatter_four(source, edges, shift, cursors, out):
-    """A later pass over four streams, in turn as long as all of them last: 1.6 times as fast as one after another."""
+    """Do a later pass over four streams in turn, 1.6 times as fast as one after another."""
     shift, mask, at = np.uint64(shift), np.uint64(cursors.shape[1] - 1), edges.astype(np.uint64)
     a, b, c, d = at[0], at[1], at[2], at[3]
     shortest = min(min(b - a, c - b), min(d - c, at[4] - d))
@@ -282,11 +285,11 @@ def _unpack_parts(words, word, distinct, columns, segments):
 
 
 def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype, values: np.ndarray | None = None) -> Sorted:
-    """Entries of rows that begin at `starts` [R + 1], with columns `keys` [z], brought into the order of their columns.
+    """Sort entries by column: rows begin at `starts` [R + 1], columns are `keys` [z].
 
-    Stable; O(z) for each digit of `n_keys`. Places count from `starts[0]`; they, segments and rows are of type `kind`.
-    `values` [z] go along in the place of a permutation, where they fit. Raises `KernelError` for a column outside
-    `0..n_keys - 1`.
+    Stable; O(z) per digit of `n_keys`. Positions count from `starts[0]`; they, segments and rows have dtype `kind`.
+    `values` [z] are sorted along in place of a permutation if they fit. Raises KernelError for a column outside [0,
+    n_keys).
     """
     if keys.size and largest(keys) >= n_keys:
         raise wrong_column(keys, n_keys)
@@ -311,7 +314,7 @@ def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype, valu
 
 
 def _run(starts, keys, carried, word: Word, parts: int, buffers: tuple, rows, permutation) -> np.ndarray:
-    """Sort by the words' digits; returns how many columns each part has left in buffer 0."""
+    """Sort by the digits of the words; return the number of columns that each part has left in buffer 0."""
     digits, streams, kind = 1 << word.width, 1 << word.streams, rows.dtype
     counts, cursors = np.zeros((parts, digits), kind), np.empty((max(streams, parts), digits), kind)
     later = np.zeros((word.digits - 1, parts, digits * streams), kind)
@@ -322,7 +325,7 @@ def _run(starts, keys, carried, word: Word, parts: int, buffers: tuple, rows, pe
 
 
 def _sort_wide(keys: np.ndarray, kind: np.dtype) -> Sorted:
-    """`sort` for columns and places that fit no word together: NumPy's stable sort, some ten times as slow."""
+    """Sort columns and positions that do not fit one word, with NumPy's stable sort, some ten times as slow."""
     permutation = np.argsort(keys, kind="stable").astype(kind)
     ordered = keys[permutation]
     first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: keys.size])

@@ -44,9 +44,10 @@ def _shuffle(order, draws):
 
 
 def permutation(random: np.random.Generator, total: int) -> np.ndarray:
-    """The numbers from 0 to `total` - 1 in a random order, int64, by a generator that has drawn nothing yet. O(total).
+    """Return the integers 0 to `total` - 1 in a random order, int64, from a generator that has drawn nothing yet.
+    O(total).
 
-    The generator is not in the state afterwards that `permutation` of its own would leave it in.
+    The generator is afterwards not in the state that its own `permutation` would leave.
     """
     raw = random.bit_generator
     if not FEW <= total < MOST or type(raw) is not np.random.PCG64 or sys.byteorder != "little":

@@ -112,7 +112,7 @@ def _split(words, of_entry, columns, segments, rows, permutation):
 
 @compiled
 def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permutation):
-    """The fields of `Found`."""
+    """Sort the entries of a batch; return the fields of `Found`."""
     is_right, shortest, longest = _row_lengths(starts, keys.size)
     if not is_right:
         return WRONG_STARTS, 0, 0, shortest, longest

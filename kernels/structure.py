@@ -26,7 +26,7 @@ this is in a cache, every further one costs microseconds."""
 
 @compiled
 def _in_range(indices, limit):
-    """The least and the largest are kept in the indices' own type: vectors as wide as they come."""
+    """Return whether all indices are in [0, limit), by minimum and maximum in their own dtype, as vector code."""
     least = most = indices.dtype.type(0)
     for k in range(indices.size):
         least = min(least, indices[k])

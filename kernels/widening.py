@@ -44,7 +44,7 @@ def _bytes(source, rows, out, first, last):
 
 @compiled
 def _halves(source, rows, bits, single, out, first, last):
-    """The factor is applied to numbers that were written as bits: `single` is the same memory as `bits`."""
+    """Widen float16 rows by their bits, then scale them: `single` is the same memory as `bits`."""
     for i in range(np.uint64(first), np.uint64(last)):
         halves, moved, values, row = source[np.uint64(rows[i])], bits[i], single[i], out[i]
         for j in range(moved.size):
@@ -69,9 +69,9 @@ def _halves_parts(source, rows, bits, single, out, bounds):
 
 
 def widen_rows(source: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-    """Write the rows `rows` int64 [R] of `source` [M, D], uint8 or float16, to `out` float32|float64 [R, D].
+    """Copy the rows `rows` int64 [R] of `source` [M, D], uint8 or float16, to `out` float32|float64 [R, D], widened.
 
-    All arrays are C-contiguous. Raises `KernelError` for a row that is not there.
+    All arrays are C-contiguous. Raises KernelError for a row out of range.
     """
     if source.dtype not in TYPES or out.shape != (rows.size, source.shape[1]):
         raise KernelError(

@@ -1,10 +1,11 @@
-"""The table of settings: all that the project knows of each setting of a cell, in one entry.
+"""The table of settings of a configuration: everything that the project states about a setting, in one entry.
 
-How to add a setting: one entry in `SETTINGS`, and the code that obeys it. From an entry follow the field of a sweep's
-cell with its checks, the field of `train.Setup` or the option of the optimizer, the column of trial rows, the part it
-plays in analysis, the options of `workbench train` and `sweep`, the choice of the panel and the parameter of notebooks.
+How to add a setting: one entry in `SETTINGS`, and the code that applies it. From an entry follow the field of a sweep's
+configuration with its validation, the field of the training setup or the option of the optimizer, the column of
+records,
+its role in analysis, the options of `workbench train` and `sweep`, the control of the panel and the notebook parameter.
 
-Nothing of the project is imported here, so that everything may read the table.
+This module imports nothing of the project, so that every module may read the table.
 """
 
 from collections.abc import Callable
@@ -17,10 +18,11 @@ KINDS = {str: "text", int: "integer", float: "number", bool: "flag"}
 
 @dataclass(frozen=True)
 class Control:
-    """Input by which panel, notebook and the command `sweep` ask for a setting.
+    """Input for a setting in the panel, in notebooks and in the command `sweep`.
 
-    `kind` is one or many (of the allowed values; no and yes for a flag), text, number, or numbers: one or several
-    between commas. `main` controls are shown at once, the others on demand. `name` is also the parameter of a notebook.
+    `kind` is one or many (of the allowed values; no and yes for a flag), text, number, or numbers (comma-separated).
+    `main`
+    controls are always shown, the others on request. `name` is also the parameter of a notebook.
     """
 
     name: str
@@ -36,12 +38,15 @@ class Control:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. A `default` of None stands for what the data, the optimizer or the machine suggests.
+    """One setting. A `default` of None is replaced by what data, optimizer or machine suggest.
 
-    `allowed` is the allowed values, or the name of what lists them (`sweeps.spec.REGISTRIES`); numbers may be bounded
-    by `least`, `above` and `most`. `goes_to` names those that obey it: data, target, model, setup, optimizer, trial.
-    `role` is its part in analysis: rows that differ in the axis make one line, in a line setting several lines of one
-    chart, in a group setting several charts; of rows that differ in a best setting alone the best stands for all.
+    `allowed` are the allowed values, or the name of their registry (`sweeps.spec.REGISTRIES`); numbers may be bounded
+    by
+    `least`, `above` and `most`. `goes_to` names where it is applied: data, target, model, setup, optimizer, trial.
+    `role` is
+    its role in analysis: records that differ in the axis form one line, in a line setting several lines of one chart,
+    in a
+    group setting several charts; of records that differ in a best setting only the best is shown.
     """
 
     name: str
@@ -72,7 +77,7 @@ class Setting:
 
     @property
     def kind(self) -> str:
-        """Kind of the setting's column."""
+        """Type of the setting's column."""
         return KINDS[self.type]
 
 
@@ -215,7 +220,7 @@ CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEAS
 
 
 def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
-    """Names of the settings that go there, or have that role; without either all, in the order of the table.
+    """Return the names of the settings with this destination and role; by default all, in the order of the table.
 
     >>> names(role="line")
     ('format', 'engine', 'gradient', 'update', 'hold', 'launch', 'serial', 'trainers')
@@ -225,11 +230,11 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
 
 
 def columns(role: str) -> tuple[str, ...]:
-    """Columns of trial rows that hold the settings of a role, in the order of the table."""
+    """Return the record columns of the settings with this role, in the order of the table."""
     return tuple(BY_NAME[name].column or name for name in names(role=role))
 
 
 def usual(name: str, value: Any) -> Any:
-    """A value of a setting; in the place of None what rows from before the setting were measured with."""
+    """Return a value of a setting; None is replaced by what records from before the setting were measured with."""
     setting = BY_NAME[name]
     return value if value is not None else setting.default if setting.before is None else setting.before

@@ -47,7 +47,10 @@ def _count(dense, counts, first, last):
 
 @compiled
 def _holds_any(block):
-    """A whole block in few vector instructions: with 8 to 32 values LLVM makes scalar code, 3 times as slow."""
+    """Return whether a block has a nonzero element, with few vector instructions.
+
+    With 8 to 32 elements LLVM makes scalar code, 3 times as slow.
+    """
     nonzero = np.int32(0)
     for c in range(BLOCK):
         nonzero |= np.int32(block[c] != 0)

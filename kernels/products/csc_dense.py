@@ -55,9 +55,10 @@ _columns = RowLoop(_column)
 
 
 def _by_range(indptr, indices, data, count: int, is_wide: bool) -> tuple | None:
-    """The entries by range of rows of the result: (where ranges but the first begin, places, indices, data).
+    """Return the entries by range of rows of the result: (first rows of all ranges but the first, places, indices,
+    data).
 
-    None where that takes a copy of the entries and rows are not wide.
+    Returns None if that needs a copy of the entries and rows are not wide.
     """
     edges = ranges.edges_of(indices, count)
     places, in_order = ranges.split(indptr, indices, edges)

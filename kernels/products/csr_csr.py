@@ -87,7 +87,7 @@ def _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, first, last)
 
 @compiled
 def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, columns):
-    """Sums of a row in `sums` [columns], and in `columns` those it has, as they come."""
+    """Compute the sums of a row in `sums` [columns], and write its columns, unsorted, to `columns`."""
     count = 0
     for k in range(a_indptr[r], a_indptr[r + 1]):
         row, value = np.uint64(a_indices[k]), a_data[k]

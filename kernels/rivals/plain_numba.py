@@ -37,7 +37,7 @@ def _add_rows(indices, data, x, first, last, total):
 
 @compiled
 def _add_numbers(indices, data, x, first, last):
-    """The same of rows of one number."""
+    """Return the weighted sum of rows of one value."""
     total = data.dtype.type(0)
     for k in range(np.uint64(first), np.uint64(last)):
         total += data[k] * x[np.uint64(indices[k]), 0]
@@ -98,7 +98,7 @@ def adagrad_fused(weights, history, columns, segments, rows, values, g, learning
 
 
 def _register(cpu: Callable) -> None:
-    """Register a rival of the kernel of the function's name."""
+    """Register a competitor of the kernel with the function's name."""
     name = cpu.__name__
     register(replace(get(name), name=f"numba.{name}", cpu=cpu, gpu=None, rival_of=name))
 

@@ -35,7 +35,7 @@ def reference(left_indices, left_values, right_indices, right_values):
 
 @compiled
 def _merge(left, right, union, from_left, from_right):
-    """The union, and for each of it the place in either list, or -1; returns the size of the union."""
+    """Write the union of two ascending lists, and for each element its position in either (-1: absent); return its size."""
     u, v, count, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
     while u < np.uint64(left.size) and v < np.uint64(right.size):
         a, b = left[u], right[v]
@@ -114,7 +114,7 @@ def gpu(left_indices, left_values, right_indices, right_values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Cost if both sides had the same U rows."""
+    """Return the cost if both sides have the same U rows."""
     return Cost(s.U * s.N, 3 * s.U * (s.index + s.N * s.value))
 
 

@@ -30,7 +30,7 @@ def reference(indices, values):
 
 
 def wrong_index(index: int) -> KernelError:
-    """Error for an index below 0."""
+    """Build the error for a negative index."""
     return KernelError(f"merge_rows: an index is {index}; rows count from 0.")
 
 
@@ -58,7 +58,7 @@ def gpu(indices, values):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Cost without the sort, whose passes depend on the largest index."""
+    """Return the cost without the sort, whose passes depend on the largest index."""
     moved = s.z * (s.index + s.N * s.value) + s.U * (8 + s.N * s.value)
     return Cost(s.z * s.N, moved, s.z * s.N * s.value)
 

@@ -52,7 +52,7 @@ def _intersect(indices, wanted, places):
 
 
 def wrong_row(row: int) -> KernelError:
-    """Error for a row number below 0."""
+    """Build the error for a negative row index."""
     return KernelError(f"retain_rows: a wanted row is {row}; rows count from 0.")
 
 
@@ -90,7 +90,7 @@ def gpu(indices, values, wanted):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: Cost if every stored row were kept and as many were wanted."""
+    """Return the cost if every stored row is kept and as many are wanted."""
     return Cost(0, 3 * s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
 
 

@@ -43,7 +43,7 @@ _rows = RowLoop(_row)
 
 
 def bound(source, index, out):
-    """On the cores of this machine: what moves the rows that `index` then has."""
+    """Return a call that copies the rows that `index` names at that time."""
     rows, width = out.shape
     shape = width, out.itemsize, is_far(source.nbytes)
     return functools.partial(_rows.bind(shape, rows, work_of(rows, width)), source, index, out)

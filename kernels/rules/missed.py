@@ -45,7 +45,7 @@ def _append(tree, count, matrices):
 
 @inlined
 def number_between(tree, start, stop):
-    """The product of a of the steps from `start` to `stop`, of matrices a, 0, 0, 1."""
+    """Return the product of the scalars a of the steps from `start` to `stop`."""
     leaves, product = tree.shape[0] // 2, 1.0
     low, high = np.uint64(leaves + start), np.uint64(leaves + stop)
     while low < high:
@@ -62,7 +62,7 @@ def number_between(tree, start, stop):
 
 @inlined
 def pair_between(tree, start, stop):
-    """The product of the steps from `start` to `stop`, later ones on the left: a, b, c, d."""
+    """Return the product of the matrices of steps `start` to `stop`, later ones on the left: a, b, c, d."""
     leaves = tree.shape[0] // 2
     a, b, c, d = 1.0, 0.0, 0.0, 1.0  # of the earlier steps
     e, f, g, h = 1.0, 0.0, 0.0, 1.0  # of the later ones

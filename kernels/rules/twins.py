@@ -1,4 +1,4 @@
-"""Kernels of every update rule: definitions, twins, costs and arguments, with the rule as first parameter.
+"""Kernels of every update rule: references, CPU implementations, costs and operands, with the rule as first parameter.
 
 `kernels.rules.rule` fills in the rule and registers them.
 """
@@ -25,7 +25,7 @@ PARTS = ("reference", "cpu", "cost", "arguments")
 
 
 def step_row(rule: "Rule", row: int, weights, states, gradient, settings: tuple) -> None:
-    """One row's step by `gradient` [N]."""
+    """Update one row by `gradient` [N], in place."""
     pairs = [(np.float64(w), np.float64(g)) for w, g in zip(weights[row], gradient, strict=True)]
     shared = [np.float64(state[row]) for state in states] if rule.average else []
     mean = (sum(rule.average(w, g, *settings) for w, g in pairs) / len(pairs),) if rule.average else ()
@@ -38,21 +38,21 @@ def step_row(rule: "Rule", row: int, weights, states, gradient, settings: tuple)
 
 
 def reference_dense(rule: "Rule", *args) -> None:
-    """Every row."""
+    """Update every row."""
     (weights, *states), (gradient,), settings = rule.split(args)
     for row in range(weights.shape[0]):
         step_row(rule, row, weights, states, gradient[row], settings)
 
 
 def reference_lazy(rule: "Rule", *args) -> None:
-    """The rows named by `rows`."""
+    """Update the rows `rows`."""
     (weights, *states), (rows, gradient), settings = rule.split(args)
     for u, row in enumerate(rows):
         step_row(rule, row, weights, states, gradient[u], settings)
 
 
 def reference_replay(rule: "Rule", *args) -> None:
-    """The rows named by `rows`, each by the steps that it missed."""
+    """Update the rows `rows` by the steps that each missed."""
     arrays, (rows, since, table) = args[: len(rule.written)], args[len(rule.written) :]
     nought = np.zeros(arrays[0].shape[1])
     for row, first in zip(rows, since, strict=True):
@@ -61,7 +61,7 @@ def reference_replay(rule: "Rule", *args) -> None:
 
 
 def reference_fused(rule: "Rule", *args) -> None:
-    """The rows named by `columns`."""
+    """Update the rows `columns`."""
     (weights, *states), (columns, segments, rows, values, g), settings = rule.split(args)
     for u, column in enumerate(columns):
         gradient = np.zeros(g.shape[1])
@@ -74,7 +74,9 @@ def reference_fused(rule: "Rule", *args) -> None:
 
 
 def _in_chunks(rule: "Rule", arrays: tuple) -> tuple[tuple[int, int], int, int, tuple]:
-    """(shape of a row, rows, work, arrays) of a dense update, flat where an element's step needs no other element."""
+    """Return (shape of a row, rows, work, arrays) of a dense update, flattened if the step of an element needs no
+    other one.
+    """
     rows, width = arrays[-1].shape
     itemsize = arrays[-1].itemsize
     if not rule.average:
@@ -84,14 +86,14 @@ def _in_chunks(rule: "Rule", arrays: tuple) -> tuple[tuple[int, int], int, int, 
 
 
 def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Every row."""
+    """Update every row."""
     arrays, gradient, settings = rule.split(args)
     shape, rows, work, flat = _in_chunks(rule, (*arrays, *gradient))
     loop.run(shape, rows, work, *flat, *steps.given(settings))
 
 
 def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..., None]:
-    """Every row of these arrays, the last of which is the gradient, as a function of the numbers."""
+    """Return the dense update of these arrays (the last is the gradient) as a function of the scalars."""
     shape, rows, work, flat = _in_chunks(rule, arrays)
     settings = functools.lru_cache(1)(lambda *numbers: steps.given(rule.set(numbers)))
     run = functools.partial(loop.bind(shape, rows, work), *flat)
@@ -99,12 +101,12 @@ def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
-    """Bytes of weights and states; all have the weights' shape where there is not one number a row."""
+    """Return the bytes of weights and states."""
     return sum([array.nbytes for array in arrays]) if rule.average else len(arrays) * arrays[0].nbytes
 
 
 def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
-    """The rows named by `rows`."""
+    """Update the rows `rows`."""
     arrays, (rows, gradient), settings = rule.split(args)
     width = gradient.shape[1]
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
@@ -113,7 +115,7 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
-    """The rows named by `columns`."""
+    """Update the rows `columns`."""
     arrays, batch, settings = rule.split(args)
     columns, _, rows, _, g = batch
     width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
@@ -124,7 +126,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
 
 @functools.lru_cache(4096)
 def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a_column: int) -> tuple:
-    """Argument of `cut_sums` for sums of rows of a slope of that shape; kept, for every call asks for it."""
+    """Return the arguments of `cut_sums` for sums of rows of the gradient of the scores; cached."""
     rows, width = slope
     bytes_row = itemsize * width
     far = is_far_gradient(rows * bytes_row, bytes_row), is_far_state(bytes_state, bytes_row)
@@ -134,7 +136,7 @@ def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a
 
 
 def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
-    """The rows named by `rows`, each by the steps that it missed."""
+    """Update the rows `rows` by the steps that each missed."""
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
     loop.run((width, weights.itemsize), rows.size, rule.work(steps_missed, width), *args)
@@ -144,22 +146,22 @@ def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
 
 
 def cost_dense(rule: "Rule", s: Sizes) -> Cost:
-    """Every row of weights, state and gradient moves once."""
+    """Return the cost: every row of weights, states and gradient moves once."""
     return Cost(rule.flops * s.D * s.N, s.D * (rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
-    """Every touched row moves once."""
+    """Return the cost: every active row moves once."""
     return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
 
 
 def cost_replay(rule: "Rule", s: Sizes) -> Cost:
-    """Cost of one missed step; more of them are flops alone."""
+    """Return the cost of one missed step; more of them add flops only."""
     return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
 
 
 def cost_fused(rule: "Rule", s: Sizes) -> Cost:
-    """Every touched row and every row of g moves once; the gradient is nowhere."""
+    """Return the cost: every active row and every row of g moves once; the gradient is never stored."""
     entries = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.R * s.N * s.value
     flops = 2 * s.z * s.N + rule.flops * s.U * s.N
     work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
@@ -170,6 +172,7 @@ def cost_fused(rule: "Rule", s: Sizes) -> Cost:
 
 
 def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
+    """Return weights and states for tests and benchmarks."""
     shape = (case.D,) if rule.average else (case.D, case.N)
     states = [case.dense(*shape, salt=2 + number) for number in range(len(rule.states))]
     squared = [np.square(s) if name in rule.squares else s for name, s in zip(rule.states, states, strict=True)]
@@ -177,25 +180,25 @@ def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
 
 
 def arguments_dense(rule: "Rule", case: Case) -> tuple:
-    """Weights, states, and a gradient for all of them."""
+    """Build operands: weights, states, and a gradient for all rows."""
     return *_arrays(rule, case), case.dense(case.D, case.N, salt=1), *rule.example
 
 
 def arguments_lazy(rule: "Rule", case: Case) -> tuple:
-    """Weights, states, and a gradient for the columns that A touches."""
+    """Build operands: weights, states, and a gradient for the columns of A's entries."""
     rows = np.unique(case.indices).astype(np.int64)
     return *_arrays(rule, case), rows, case.dense(rows.size, case.N, salt=1), *rule.example
 
 
 def arguments_fused(rule: "Rule", case: Case) -> tuple:
-    """Weights, states, the plan of A, its values, and a dense g."""
+    """Build operands: weights, states, the plan of A, its values, and a dense g."""
     p = plan.build(case.indptr, case.indices, case.D)
     g = case.dense(case.R, case.N, salt=1)
     return *_arrays(rule, case), p.columns, p.segments, p.rows, p.in_order(case.data), g, *rule.example
 
 
 def arguments_replay(rule: "Rule", case: Case) -> tuple:
-    """Weights, states, the columns that A touches, and up to five steps that each missed."""
+    """Build operands: weights, states, the columns of A's entries, and up to five steps that each missed."""
     rows = np.unique(case.indices).astype(np.int64)
     since = np.random.default_rng(case.seed).integers(0, 6, rows.size)
     table = np.tile(rule.settings(*rule.example), (5, 1)) * np.linspace(1, 0.5, 5)[:, None]  # [S, numbers]

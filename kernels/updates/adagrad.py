@@ -22,14 +22,14 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     d = clipped(rescale * g, clip)
     h = h + d * d
     return w - learning_rate * (d / sqrt(h + epsilon) + decay * w), h
 
 
 def coast(learning_rate, decay, epsilon, rescale, clip):
-    """A step without gradient: the history stays."""
+    """Return the matrix of a step without gradient; the history stays."""
     return (1 - learning_rate * decay,)
 
 

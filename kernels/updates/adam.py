@@ -28,7 +28,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def corrected(learning_rate, beta1, beta2, step):
-    """The learning_rate with the bias corrections of both moments in it; for several steps where `step` is int64."""
+    """Return the learning rate times the bias corrections of both moments; for several steps if `step` is an array."""
     if (step if isinstance(step, int) else step.min()) < 1:
         raise KernelError(f"adam: step is {step}; it counts from 1, for the bias correction divides by 1 - beta1^step.")
     return learning_rate * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
@@ -41,7 +41,7 @@ def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
 
 
 def formula(w, m, v, g, rate_t, decay, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     d = clipped(rescale * g + decay * w, clip)
     m = beta1 * m + rest1 * d
     v = beta2 * v + rest2 * (d * d)

@@ -31,7 +31,7 @@ def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
 
 
 def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     d = clipped(rescale * g, clip)
     m = beta1 * m + rest1 * d
     v = beta2 * v + rest2 * (d * d)

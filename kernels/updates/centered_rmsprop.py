@@ -33,7 +33,7 @@ def settings(learning_rate, decay, gamma, beta, epsilon, clip_weights, rescale, 
 
 
 def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
     q = gamma * q + rest * d

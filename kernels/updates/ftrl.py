@@ -24,7 +24,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     d = clipped(rescale * g, clip)
     root = sqrt(n)
     n = n + d * d

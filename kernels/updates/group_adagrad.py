@@ -29,13 +29,13 @@ def square(w, g, learning_rate, decay, epsilon, rescale, clip):
 
 
 def formula(w, h, g, mean, learning_rate, decay, epsilon, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     h = h + mean
     return w - learning_rate * (clipped(rescale * g, clip) / sqrt(h + epsilon) + decay * w), h
 
 
 def coast(learning_rate, decay, epsilon, rescale, clip):
-    """A step without gradient: the history stays."""
+    """Return the matrix of a step without gradient; the history stays."""
     return (1 - learning_rate * decay,)
 
 

@@ -22,13 +22,13 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     v = beta * v - learning_rate * (clipped(rescale * g, clip) + decay * w)
     return w + v, v
 
 
 def coast(learning_rate, decay, beta, rescale, clip):
-    """A step without gradient."""
+    """Return the matrix of a step without gradient."""
     return 1 - learning_rate * decay, beta, -learning_rate * decay, beta
 
 

@@ -22,14 +22,14 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     s = learning_rate * (clipped(rescale * g, clip) + decay * w)
     v = beta * v - s
     return w + (beta * v - s), v
 
 
 def coast(learning_rate, decay, beta, rescale, clip):
-    """A step without gradient."""
+    """Return the matrix of a step without gradient."""
     return 1 - learning_rate * decay * (1 + beta), beta * beta, -learning_rate * decay, beta
 
 

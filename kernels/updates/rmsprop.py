@@ -33,14 +33,14 @@ def settings(learning_rate, decay, gamma, epsilon, clip_weights, rescale, clip):
 
 
 def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
     return clipped(w - learning_rate * d / sqrt(n + epsilon), clip_weights), n
 
 
 def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
-    """A step without gradient, where there is no decay and weights may have any size."""
+    """Return the matrix of a step without gradient; None with decay or clipped weights."""
     return (1.0, 0.0, 0.0, gamma) if decay == 0 and math.isinf(clip_weights) else None
 
 

@@ -21,12 +21,12 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, g, learning_rate, decay, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     return (w - learning_rate * (clipped(rescale * g, clip) + decay * w),)
 
 
 def coast(learning_rate, decay, rescale, clip):
-    """A step without gradient."""
+    """Return the matrix of a step without gradient."""
     return (1 - learning_rate * decay,)
 
 

@@ -30,7 +30,7 @@ def settings(learning_rate, decay, decoupled, beta, rescale, clip):
 
 
 def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
-    """An element's step."""
+    """Compute the step of one element: return its new weight and states."""
     m = beta * m - rest * (clipped(rescale * g, clip) + decay * w)
     return kept * w + learning_rate * sign(m), m
 

@@ -74,7 +74,7 @@ def _log1p_of_unit(u):
 
 @intrinsic
 def maximum(typingctx, a, b):
-    """The larger of two floats, NaN if either is: unlike `max`, a loop of it becomes vector code."""
+    """Return the larger of two floats, NaN if either is; unlike `max` it vectorises in a loop."""
 
     def code(context, builder, signature, args):
         kind = context.get_value_type(signature.return_type)

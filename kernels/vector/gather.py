@@ -90,7 +90,7 @@ class Costs:
 
 @intrinsic(prefer_literal=True)
 def emit(typing_context, name, parts, rows, width, arguments):
-    """The code of `programs[name]` for rows of `width` columns, 0 to `rows`, in so many parts, on a thread each.
+    """Emit the code of `programs[name]` for rows 0 to `rows` of `width` columns, in `parts` parts, one per thread.
 
     `arguments` is the tuple of its other arguments.
     """

@@ -82,7 +82,7 @@ class Header(NamedTuple):
 
 
 class _InvalidEntriesError(Exception):
-    """Description of invalid entries behind a header."""
+    """Invalid entries after a header."""
 
 
 class _Entries(NamedTuple):
