@@ -87,7 +87,7 @@ def test_a_saved_model_is_the_same_and_stays_sparse(made, tmp_path, buckets):
     model.compile("adagrad", "sparse_categorical_crossentropy")
     model.fit(bridge.batches(made, rows=100), shuffle=False, verbose=0)
     model.save(tmp_path / "model.keras")
-    read = keras.layers.load_model(tmp_path / "model.keras")
+    read = keras.saving.load_model(tmp_path / "model.keras")
     assert read.inputs[0].sparse
     assert read.layers[-1].get_config() == model.layers[-1].get_config()
     rows = bridge.to_sparse_tensor(made.x)

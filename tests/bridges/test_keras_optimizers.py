@@ -82,7 +82,7 @@ def test_a_model_that_was_saved_goes_on_as_if_it_had_not_been(tmp_path):
     model = made(bridge.LazyAdam(schedule, beta_1=0.8, global_clipnorm=1.0))
     model.fit(feed, shuffle=False, verbose=0)
     model.save(tmp_path / "model.keras")
-    read = keras.layers.load_model(tmp_path / "model.keras")
+    read = keras.saving.load_model(tmp_path / "model.keras")
     assert type(read.optimizer) is bridge.LazyAdam
     assert read.optimizer.get_config() == model.optimizer.get_config()
     for one in (model, read):

@@ -27,7 +27,7 @@ from tests.support.gpu_twins import (
     run_on,
     shifted,
 )
-from tests.support.kernel_goals import CORE_CUDA, goals_of
+from tests.support.kernel_goals import CORE_CUDA, WIDTHS_CUDA, goals_of
 from tests.support.twins import assert_close, copies, not_finite, run, same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
@@ -54,7 +54,7 @@ def test_every_kernel_has_a_gpu_twin() -> None:
     assert WITHOUT == []
 
 
-@pytest.mark.covering(goals=goals_of(GPU_CASES, CORE_CUDA))
+@pytest.mark.covering(goals=goals_of(GPU_CASES, CORE_CUDA, WIDTHS_CUDA))
 @pytest.mark.parametrize(("name", "case"), pairs(WITH).values(), ids=pairs(WITH))
 def test_gpu_twin_computes_what_the_reference_defines(name: str, case: Case) -> None:
     assert_gpu_is_reference(emulator, name, case)

@@ -219,7 +219,7 @@ def test_losses_are_the_expected_time_over_that_of_the_fastest():
     logs = stats.t(found.freedom, math.log(ratio.value), spread).rvs(400_000, random_state=1)
     for name, sign in (("slow", 1), ("fast", -1)):
         expected = np.expm1(np.clip(sign * logs, 0, FARTHEST)).mean()
-        assert losses[name] == pytest.approx(expected, rel=0.1, abs=1e-3)
+        assert losses[name] == pytest.approx(expected, rel=0.25, abs=1e-3)  # 4,000 draws of a rare event
     assert found.losses() == losses, "the same each time it is asked for"
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support import rows as maker
 from tests.support.browser import browser, chromium, open_page
 from workbench import store
+from workbench.plots import style
 from workbench.reports import export, report
 
 pytestmark = [pytest.mark.browser]
@@ -59,13 +60,23 @@ def test_it_asks_nothing_of_a_network_and_shows_its_verdict_and_charts(opened, p
     page.on("pageerror", lambda error: failures.append(str(error)))
     page.goto(page_file.as_uri())
     assert "go sparse" in page.locator("body").inner_text()
-    charts = page.locator("svg")
+    assert page.locator("details.section[open]").count() == 0
+    page.evaluate("document.querySelectorAll('details.section').forEach((one) => (one.open = true))")
+    charts = page.locator(".chart-wide svg")
     assert charts.count() >= 4
     assert all(chart.bounding_box()["width"] > 300 for chart in charts.all())
     assert (page.refused, failures) == ([], [])
 
 
-@pytest.mark.parametrize("width", [1280, 1920])
+def test_a_narrow_window_has_charts_of_its_own_layout_with_text_of_eleven_pixels(opened, small_file):
+    page, _ = visited(opened, small_file, width=420)
+    wide, narrow = page.locator(".chart-wide svg").first, page.locator(".chart-narrow svg").first
+    assert not wide.is_visible()
+    points = float(narrow.get_attribute("width").removesuffix("pt"))
+    assert style.SMALL * narrow.bounding_box()["width"] / points >= 11
+
+
+@pytest.mark.parametrize("width", [420, 1280, 1920])
 def test_the_page_fits_the_window_and_complains_of_nothing(opened, page_file, width):
     page, complaints = visited(opened, page_file, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -81,6 +92,7 @@ def test_no_column_is_cut_off_in_print(opened, page_file):
 
 def test_rows_are_filtered_and_sorted(opened, page_file):
     page, _ = visited(opened, page_file)
+    page.locator("details#rows > summary").click()
     page.locator(".filter input").fill("csc, 3 %")
     shown = page.locator("table.rows tbody tr:visible")
     assert 0 < shown.count() < 10

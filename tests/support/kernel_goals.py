@@ -13,6 +13,8 @@ from kernels import Case
 
 WIDTHS = (1, 4, 16, 64)
 """Upper bounds of the classes of widths, which are compiled differently; one more class is above."""
+WIDTHS_CUDA = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""The same for CUDA, whose sums have a variant for each class of widths and type."""
 CORE = ("plain", "duplicates", "width 33", "64 bits")
 CORE_CUDA = ("plain", "width 64", "64 bits", "hot columns", "long rows, vectors")
 
@@ -29,16 +31,19 @@ def folder_of(name: str) -> str:
     return kernels.get(name).reference.__module__.split(".")[1]
 
 
-def goals_of(cases: Mapping[str, Case], core: tuple[str, ...] = CORE) -> Callable[[Mapping[str, Any]], set[Hashable]]:
+def goals_of(
+    cases: Mapping[str, Case], core: tuple[str, ...] = CORE, widths: tuple[int, ...] = WIDTHS
+) -> Callable[[Mapping[str, Any]], set[Hashable]]:
     """Make the goals for a test that is given cases of this table."""
     names = {id(case): title for title, case in cases.items()}
 
     def goals(params: Mapping[str, Any]) -> set[Hashable]:
         name, case = params["name"], params["case"]
         title, types = names[id(case)], f"{case.dtype} {case.indices.dtype}"
-        width = sum(bound < case.N for bound in WIDTHS)
+        width = sum(bound < case.N for bound in widths)
         like = folder_of(name) if "width" in title else family_of(name)
         found: set[Hashable] = {(like, title), (name, "width", width), (name, types)}
+        found.add((family_of(name), "width", width, case.dtype))
         return found | {(name, title)} if title in core else found
 
     return goals

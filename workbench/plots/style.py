@@ -187,7 +187,8 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
             axis.set_major_locator(LogLocator(subs=subs, numticks=12))
     entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
     if entries:
-        handles, labels = zip(*entries, strict=True)
+        handles = [handle for handle, _ in entries]
+        labels = [wrapped(label, int(13 * width) - 8) for _, label in entries]  # the mark takes the rest of a line
         columns = min(change.get("columns", 2), _columns_of(labels, width))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
 

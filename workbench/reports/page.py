@@ -32,7 +32,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken}
+    environment.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken, "coded": _coded}
     return environment
 
 
@@ -45,6 +45,11 @@ def _unbroken(value: Any) -> str:
     """Text whose numbers stay on the line of their sign, of their unit, and of the word width."""
     units = r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))"
     return re.sub(rf"(?<=≤) (?=\d)|(?<=width) (?=\d)|{units}", "\u00a0", str(value))
+
+
+def _coded(value: Any) -> Markup:
+    """Return HTML in which what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_unbroken(value)))))
 
 
 def _fenced(value: str) -> str:

@@ -107,6 +107,11 @@ FIRST = tuple(name for names in SECTIONS.values() for name in names)
 SCRIPT = "rows.js"
 GROUPS_DRAWN = 4
 FIGURE_INCHES = (9.0, 6.0)
+NARROW_INCHES, LINE_INCHES = (4.25, 3.8), 0.19
+"""Size of a chart on a telephone without its texts, and the height of a line of text.
+
+The smallest text, 9 points, has 11 pixels where the page is 420 pixels wide.
+"""
 MARKDOWN_BYTES = 60_000  # comments on code hosts are cut not far above
 
 
@@ -125,7 +130,7 @@ def html(
     `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
     file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are rows
     of the sweep of several data sets (`analysis.structure`). Text from rows is escaped, and cut where it is very long.
-    About 80 kB a chart.
+    About 160 kB a chart, which is laid out twice: for wide windows and for narrow ones.
     """
     frame = written_frame(frame)
     content = _content(frame, title, command, machine, structures) | {"spec": written(spec, None)}
@@ -183,6 +188,7 @@ def _content(
         "of_group": groups[0].label if len(groups) > 1 else "",
         "cells": cell_rows.table(groups, places),
         "title": written(title),
+        "about": _about(rows, written(machine), len(frame)),
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
@@ -199,6 +205,21 @@ def _content(
         "rows": len(frame),
         "groups_left": len(groups) - len(_shown(groups)),
     }
+
+
+def _about(rows: Sequence[cells.Row], machine: Mapping[str, Any], count: int) -> str:
+    """Return data set, model, machine and date of the records in one line."""
+    names = [_named(rows, "dataset"), _named(rows, "model"), str(machine.get("cpu") or machine.get("id") or "")]
+    dates = sorted({str(row["time"])[:10] for row in rows if row["time"]})
+    names += [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
+    return " · ".join([*filter(None, names), words.plural(count, "record")])
+
+
+def _named(rows: Sequence[cells.Row], column: str) -> str:
+    """Return the values of a column, a path by the name of its file."""
+    values = dict.fromkeys(str(row["path"] or row[column]) if column == "dataset" else row[column] for row in rows)
+    names = [Path(str(value)).name if "/" in str(value) else str(value) for value in values if value]
+    return words.join(names) if names else ""
 
 
 def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -332,8 +353,21 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
 
 def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     figure, chart = _drawn(name, frame, controls)
-    svg = inline(figure, place, chart["heading"], chart["sentence"]) if is_drawn(figure) else ""
-    return chart | {"id": place, "svg": svg}
+    if not is_drawn(figure):
+        return chart | {"id": place, "svg": "", "narrow": ""}
+    narrow = Figure(figsize=NARROW_INCHES)
+    plots.draw(name, frame, narrow, **controls)
+    narrow.set_figheight(_narrow_height(narrow))
+    heading, sentence = chart["heading"], chart["sentence"]
+    svg = inline(figure, place, heading, sentence)
+    return chart | {"id": place, "svg": svg, "narrow": inline(narrow, f"{place}-narrow", heading, sentence)}
+
+
+def _narrow_height(figure: Figure) -> float:
+    """Return the height, in inches, at which a narrow chart has room for its texts above and below the axes."""
+    legends = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    above = [figure.get_suptitle(), *(axes.get_title(loc="left") for axes in figure.axes[:1])]
+    return NARROW_INCHES[1] + LINE_INCHES * sum(text.count("\n") + 1 for text in (*legends, *above))
 
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:

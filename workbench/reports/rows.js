@@ -48,10 +48,15 @@ for (const table of document.querySelectorAll("table.rows")) {
   });
   table.closest(".wide").before(label);
 }
-// What a link leads to may be folded.
+// What a link leads to may be folded, or lie in a folded section.
 const unfold = () => {
   const place = location.hash.slice(1) && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (place) place.querySelectorAll("details").forEach((one) => (one.open = true));
+  if (!place) return;
+  place.querySelectorAll("details").forEach((one) => (one.open = true));
+  for (let outer = place.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+  place.scrollIntoView();
 };
 addEventListener("hashchange", unfold);
 unfold();
+// Paper shows each section, and none of what is folded inside of it.
+addEventListener("beforeprint", () => document.querySelectorAll("details.section").forEach((one) => (one.open = true)));
