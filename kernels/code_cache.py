@@ -63,7 +63,7 @@ class CodeCache(FileCache):
         """Hold the lock of the folder within the block."""
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "numba.lock", "w") as lock:
+        with (folder / "numba.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -193,7 +193,7 @@ def _is_ours(module: str) -> bool:
     return module.partition(".")[0] in ("kernels", "tests")
 
 
-_IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.M)
+_IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 @functools.cache

@@ -475,7 +475,7 @@ def check_declaration(kernel: Kernel) -> None:
         raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
     module = (kernel.cpu or kernel.reference).__module__  # a rival takes its reference from the kernel it rivals
     header = sys.modules[module].__doc__ or ""
-    missing = [heading for heading in HEADINGS if not re.search(rf"^{heading}\b", header, re.M)]
+    missing = [heading for heading in HEADINGS if not re.search(rf"^{heading}\b", header, re.MULTILINE)]
     if missing and not sys.flags.optimize > 1:
         raise KernelError(f"{kernel.name}: the docstring of {module} lacks {', '.join(missing)}.")
 

@@ -181,7 +181,8 @@ def _digest(threads: int) -> str:
     """Return the key of the stored file for this machine and environment."""
     of_numba.layer()
     info = Path("/proc/cpuinfo")
-    models = sorted(set(re.findall(r"^(?:model.*|cpu family.*)$", info.read_text(), re.M))) if info.exists() else []
+    text = info.read_text() if info.exists() else ""
+    models = sorted(set(re.findall(r"^(?:model.*|cpu family.*)$", text, re.MULTILINE)))
     told = sorted(item for item in os.environ.items() if item[0].startswith(("OMP_", "GOMP_", "KMP_", "TBB_")))
     machine = models or [platform.processor(), platform.machine()]
     parts = machine, os.cpu_count(), numba.threading_layer(), numba.__version__, threads, told

@@ -8,7 +8,7 @@ DEEPEST = 64
 
 
 def parsed(text: str | bytes) -> Any:
-    """The value of a JSON text. A text that is no JSON, or nested deeper than `DEEPEST` levels, is a `ValueError`.
+    """Return the value of a JSON text. Raises ValueError if it is invalid or nested deeper than `DEEPEST` levels.
 
     >>> parsed('{"a": [1, 2]}')
     {'a': [1, 2]}

@@ -34,7 +34,7 @@ def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -
 
 
 def written(options: Mapping[str, Any]) -> str:
-    """The line that `parsed` makes these options of, names sorted."""
+    """Return the text that `parsed` reads as these options, names sorted."""
     return ", ".join(f"{name}={_text(value)}" for name, value in sorted(options.items()))
 
 

@@ -23,7 +23,7 @@ THREADS = 128
 MOST_BLOCKS = 2**20
 """Blocks of a launch; kernels loop over what is more."""
 
-_INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.M)
+_INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 
 
 @dataclass(frozen=True)

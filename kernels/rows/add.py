@@ -35,7 +35,7 @@ def reference(left_indices, left_values, right_indices, right_values):
 
 @compiled
 def _merge(left, right, union, from_left, from_right):
-    """Write the union of two ascending lists, and for each element its position in either (-1: absent); return its size."""
+    """Write the union of two ascending lists and positions in either (-1: absent); return the size of the union."""
     u, v, count, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
     while u < np.uint64(left.size) and v < np.uint64(right.size):
         a, b = left[u], right[v]

@@ -11,9 +11,6 @@ LINES_FILE, LINES_FUNCTION = 600, 60
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
 WAITS = ROOT / "tests" / "support" / "clocks.py"
 """Where tests wait for a condition: the one place that looks at a clock, with a limit for what hangs."""
-CLAUSES = {"As", "At", "For", "From", "How", "If", "In", "It", "Its", "Of", "That", "There", "These", "Those"}
-CLAUSES |= {"To", "What", "When", "Where", "Which", "Who", "Why"}
-"""Words that a docstring does not begin with: it names what a thing is, or says what it does."""
 DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -68,18 +65,6 @@ def inner_functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
             yield from inner_functions(child)
 
 
-def riddles(source: str) -> list[str]:
-    """The module, functions and classes whose docstring begins with a clause, which cannot be read alone."""
-    tree = ast.parse(source)
-    nodes = [tree, *definitions(tree)]
-    return [getattr(node, "name", "the module") for node in nodes if first_word(node) in CLAUSES]
-
-
-def first_word(node: ast.Module | DEFINED) -> str:
-    """The word that its docstring begins with, "" without one."""
-    return (ast.get_docstring(node) or "").split(" ")[0].strip(",:")
-
-
 def timed(source: str) -> list[int]:
     """Lines that compare what a clock says, or take a time from it: how they end depends on how fast the machine is."""
     if not any(clock in source for clock in CLOCKS):
@@ -118,12 +103,6 @@ def test_functions_inside_functions_have_no_docstring(folder):
     assert not {file: names for file, names in inside.items() if names}
 
 
-def test_docstrings_begin_with_a_verb_or_a_noun():
-    files = [file for package in ("kernels", "workbench") for file in (ROOT / package).rglob("*.py")]
-    found = {str(file): riddles(file.read_text(encoding="utf-8")) for file in files}
-    assert not {file: names for file, names in found.items() if names}
-
-
 def test_no_test_depends_on_how_fast_the_machine_is():
     """Give the code a `clocks.Clock`, count its calls, or wait with `clocks.until` for what is to happen."""
     sources = {file: file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py") if file != WAITS}
@@ -140,5 +119,4 @@ def test_these_tests_can_fail():
     assert undocumented(source) == ["the module", "g", "C"]
     assert timed(WAITS.read_text(encoding="utf-8"))
     assert timed("begun = monotonic()\nassert work()\nassert time.monotonic() - begun < 1\nperf_counter()") == [3, 3]
-    assert riddles("def f():\n    'What it is.'\n\nclass C:\n    'Values of a column.'") == ["f"]
     assert documented_inside("def f():\n    if True:\n        def g():\n            'Told.'") == ["g"]

@@ -156,11 +156,11 @@ def _write(path: Path, members: dict[str, np.ndarray]) -> None:
             np.savez(file, allow_pickle=False, **members)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
+        Path(beside).chmod(0o666 & ~_umask())
+        Path(beside).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
+            Path(beside).unlink()
         raise
 
 
@@ -198,7 +198,7 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
            [0., 1.]], dtype=float32)}
     """
     broken = (ValueError, EOFError, OSError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError)
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         try:
             check_members(file)
             with np.load(file, allow_pickle=False) as members:
