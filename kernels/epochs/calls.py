@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.contract import KernelError
-from kernels.epochs import grouped, loops, placed, ways
+from kernels.epochs import grouped, loops, placed, scattered, ways
 from kernels.epochs.loops import bare, make_serial
 from kernels.epochs.parallel import PARTS, Listed, make_parallel
 from kernels.epochs.programs import programs_for
@@ -162,7 +162,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, beside, units)
     is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
-    rows, sums = _rows(call, width), _sums(entries, weights)
+    rows, sums = _rows(call, width), _sums(call, entries, parts)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
     store = _store(sums, call, batch_rows, parts)
     scratch = _scratch(rows, batch_rows, weights, parts)
@@ -177,10 +177,13 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
 
 
-def _sums(entries: int, weights: np.ndarray) -> str:
+def _sums(call: Call, entries: int, parts: int) -> str:
     """Way to sum the gradient of batches of so many entries."""
+    weights = call.arrays[0]
     if grouped.suits(weights.shape[1], weights.itemsize):
         return "grouped"
+    if parts == 1 and scattered.suits(entries, call.batches, weights):
+        return "scattered"
     return "placed" if placed.suits(entries, *weights.shape) else "listed"
 
 
@@ -192,6 +195,8 @@ def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
     most = _largest_batch(call.indptr, call.order, batch_rows)
     if sums == "grouped":
         return grouped.grouped_for(parts, most, weights, _group(weights))
+    if sums == "scattered":
+        return scattered.scattered_for(most, weights)
     return _listed(weights, most, parts)
 
 

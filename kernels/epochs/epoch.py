@@ -20,7 +20,8 @@ Parallel   within a batch, where it has work for several threads, over rows and 
            run with as many threads; on one, and where a row of the weights is of four lines or more on any number, the
            sums of a column are in the order of the entries
 Limits     z < 2**63, D*N < 2**63; beside the arguments memory grows with the rows of a batch and with the columns that
-           these touch, and where that is less with 4*D
+           these touch; it has D*(N*value+1) more on one thread with rows of a line or less, where D*N is at most 65,536
+           or 4*M*z/T, and 4*D where that is less than for the columns touched
 Source     csr_dense, the loss, csr_t_dense and the lazy rule in one call, as online learners do it a row at a time
            (Langford, Li and Strehl 2007, Vowpal Wabbit); differs: batches of any size, any rule
 """

@@ -136,7 +136,7 @@ def list_marked(start, owner, placed):
 
 def make_step(programs: Programs) -> Callable:
     """The step on the columns of an owner, whose stretches lie `parts` apart, by what all parts have summed."""
-    steps, clear, marked = programs.steps_placed, programs.clear, programs.marked
+    steps, marked = programs.steps_placed, programs.marked
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):
         marks = placed.marks[0]
@@ -150,6 +150,5 @@ def make_step(programs: Programs) -> Callable:
             add_up(start, parts, placed)
             count = list_marked(start, owner, placed)
             emit_row(steps, 0, width, (count, *stepped, columns, placed.sums, settings, at))
-            emit_row(clear, 0, width, (count, columns, placed.sums))
 
     return inlined(step_vectors if marked else step_rows)

@@ -88,7 +88,7 @@ def _entries(rule: Rule, count: int) -> Callable:
 
 
 def _steps_placed(rule: Rule, count: int) -> Callable:
-    """Rows `columns[u]`, each by the same row of the sums, for `u` from `first` to `last`."""
+    """Rows `columns[u]`, each by the same row of the sums, which is cleared, for `u` from `first` to `last`."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
@@ -96,7 +96,9 @@ def _steps_placed(rule: Rule, count: int) -> Callable:
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
-            steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(columns[u], j).load(), numbers)
+            column = columns[u]
+            steps.step(rule, lane, column, arrays, lambda j: sums.row(column, j).load(), numbers)
+            lane.blocks(lambda j, _: sums.row(column, j).store(nothing(lane)))
 
         lane.loop(first, last, 1, [], one)
 
@@ -123,15 +125,6 @@ def _marked(rule: Rule, count: int) -> Callable:
         lane.loop(first, last, lane.tile.lanes, [], lambda place, _: where_marked(lane, marks, place, length, step))
 
     return work
-
-
-def _clear(lane, first, last, columns, sums):
-    """Rows `columns[u]` of the sums become zero, for `u` from `first` to `last`."""
-
-    def one(u, _):
-        lane.blocks(lambda j, _: sums.row(columns[u], j).store(nothing(lane)))
-
-    lane.loop(first, last, 1, [], one)
 
 
 def _grouped(rule: Rule, count: int) -> Callable:
@@ -181,7 +174,7 @@ def _asking(with_states: bool, by_row: bool) -> Callable:
     return work
 
 
-_LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add, _clear)}
+_LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add)}
 _OF_RULE = {
     make.__name__[1:]: make
     for make in (_steps, _steps_placed, _marked, _listed, _grouped, _entries, _ask, _ask_weights)
@@ -215,7 +208,6 @@ class Programs:
     steps_placed: str
     marked: str
     """Rows of one number, vectors of neighbours at a time; "" where rows have more, or a state for all of a row."""
-    clear: str
     listed: str
     grouped: str
     entries: str
@@ -241,7 +233,7 @@ def programs_for(
     `far_state` says that weights and states come from beyond a core's cache, as `tiles.is_far_state` tells.
     """
     elements, put = cut_elements(width, itemsize), "put_" if way == "standard" else ""
-    kinds = {kind: _LOOPS[kind].code(elements) for kind in ("begin", "add", "clear")}
+    kinds = {kind: _LOOPS[kind].code(elements) for kind in ("begin", "add")}
     kinds |= {kind: _of_rule(rule_name, put + kind, count).code(elements) for kind in OF_ENTRIES}
     ask = "ask_weights" if width * itemsize >= LINE else "ask"
     kinds["ask"] = _of_rule(rule_name, ask, count).code(elements)

@@ -36,11 +36,16 @@ def put_listed(rule: Rule, count: int) -> Callable:
 
 
 def put_steps_placed(rule: Rule, count: int) -> Callable:
-    """Write the sums of `_steps_placed` as rows of the gradient of all."""
+    """Write the sums of `_steps_placed`, which are cleared, as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
         def one(u, _):
-            lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(columns[u], j).load()))
+            def block(j, _):
+                total = sums.row(columns[u], j)
+                gradient.row(columns[u], j).store(total.load())
+                total.store(nothing(lane))
+
+            lane.blocks(block)
 
         lane.loop(first, last, 1, [], one)
 

@@ -1,0 +1,68 @@
+"""Sums of an epoch that have a place for every column beside a list of those touched: their values, bits and choice."""
+
+import numpy as np
+import pytest
+
+from kernels import Case, epochs, threads
+from kernels.epochs import calls, placed, scattered, touched
+from kernels.rules.rule import get_rule
+from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile, unchanged
+from tests.support.cases import random_case
+from tests.support.twins import run, same_bits
+
+
+@pytest.fixture(autouse=True)
+def one_thread(kept_threads):
+    threads.set_threads(1)
+
+
+def weights_of(case: Case) -> np.ndarray:
+    return np.zeros((case.D, case.N), case.dtype)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_rows_are_summed_as_the_definition_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scattered, "suits", lambda *sizes: True)
+    assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name))
+
+
+@pytest.mark.parametrize(
+    ("rule", "way", "width"),
+    [
+        *(("sgd", "lazy", 1), ("adagrad", "lazy", 1), ("adagrad", "lazy", 3), ("group_adagrad", "lazy", 3)),
+        *(("adagrad", "standard", 1), ("adam", "replay", 1), ("ftrl", "settle", 1)),
+    ],
+)
+def test_they_have_the_bits_of_sums_that_are_listed(
+    rule: str, way: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, case = epochs.get("logistic", rule, way), random_case(60, 8200, 400, width)
+    assert scattered.suits(400 * 17 // 60, 8, weights_of(case))
+    at_places = assert_as_defined(kernel, case, batch_rows=17, **unchanged(kernel, case))
+    for way_of_sums in (scattered, placed):
+        monkeypatch.setattr(way_of_sums, "suits", lambda *sizes: False)
+    assert same_bits(at_places, assert_as_defined(kernel, case, batch_rows=17, **unchanged(kernel, case)))
+
+
+def test_columns_from_beyond_the_cache_are_asked_for_and_summed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, case = epochs.get("logistic", "adagrad"), random_case(60, 8200, 400, 3)
+    near = run(kernel.cpu, kernel.arguments(case))
+    monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
+    assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
+
+
+def test_columns_are_many_for_a_batch_and_few_for_a_call() -> None:
+    few, many = np.zeros((30_000, 1), np.float32), np.zeros((10**6, 1), np.float32)
+    assert scattered.suits(704, 1, few)
+    assert not scattered.suits(few.size // scattered.PLACES, 1, few)  # looking through all places is faster
+    assert not scattered.suits(704, 100, many)  # clearing the places would take longer than the batches
+    assert scattered.suits(704, 400, many)
+    assert few.size <= touched.DIRECT < many.size
+    assert not scattered.suits(704, 10**6, np.zeros((30_000, 17), np.float32))
+
+
+def test_several_threads_take_other_sums() -> None:
+    kernel, case = epochs.get("logistic", "adagrad"), random_case(60, 8200, 400, 1)
+    call = calls.Call.of(get_rule("adagrad"), "lazy", kernel.arguments(case))
+    assert calls._sums(call, 100, 1) == "scattered"
+    assert calls._sums(call, 100, 2) != "scattered"
