@@ -4,6 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from workbench import formats, models
 from workbench.bridges.contracts import require_sound
+from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
 from workbench.training import Run, Setup
 from workbench.training.completion import complete, in_calls
@@ -37,11 +39,13 @@ class Learner:
 
     def _new_run(self) -> Run:
         """A training that waits for its rows."""
-        return Run(self.setup, *self._no_rows(), self.width)
+        return Run(self.setup, *self._no_rows, self.width)
 
+    @cached_property
     def _no_rows(self) -> tuple[Any, np.ndarray]:
         """Stand-in for rows between calls: one row without entries, and its target."""
-        x = scipy.sparse.csr_array((1, self.features), dtype=self.dtype)
+        dtype = index_dtype(self.features)
+        x = assemble("csr", np.zeros(2, dtype), np.zeros(0, dtype), np.zeros(0, self.dtype), (1, self.features))
         if self.model.target == "classes":
             return x, np.zeros(1, np.int64)
         return x, np.zeros((1, self.model.outputs or self.width), self.dtype)
@@ -73,7 +77,7 @@ class Learner:
                 self.epoch += 1
                 yield sum(loss * rows for loss, rows in losses) / sum(rows for _, rows in losses)
         finally:
-            self.run.take(*self._no_rows())  # the caller's rows are not kept
+            self.run.take(*self._no_rows)  # the caller's rows are not kept
 
     def scores(self, x: Any) -> np.ndarray:
         """Scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
