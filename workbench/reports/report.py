@@ -7,11 +7,13 @@ sorts and filters the table of rows, nothing else.
 import base64
 import hashlib
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from workbench import plots, store
@@ -355,12 +357,22 @@ def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, s
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"id": place, "svg": "", "narrow": ""}
+    heading, sentence = chart["heading"], chart["sentence"]
     narrow = Figure(figsize=NARROW_INCHES)
     plots.draw(name, frame, narrow, **controls)
     narrow.set_figheight(_narrow_height(narrow))
-    heading, sentence = chart["heading"], chart["sentence"]
     svg = inline(figure, place, heading, sentence)
-    return chart | {"id": place, "svg": svg, "narrow": inline(narrow, f"{place}-narrow", heading, sentence)}
+    return chart | {"id": place, "svg": svg, "narrow": _narrow_svg(narrow, place, heading, sentence)}
+
+
+def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Markup | str:
+    """Return a narrow chart as SVG, "" if its labels leave no room for the axes: then the wide one is shown."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            return inline(figure, f"{place}-narrow", heading, sentence)
+        except UserWarning:
+            return ""
 
 
 def _narrow_height(figure: Figure) -> float:
