@@ -1,8 +1,15 @@
 """Would sparse tensors reduce my training time and memory: in which format, from which density on, and by how much?
 
-Sparse Workbench answers by measuring real training on real kernels. Import the part that is needed: `workbench.formats`
-and `workbench.data` hold the matrices, `workbench.sweeps` measures, `workbench.analysis` and `workbench.reports`
-answer.
+Sparse Workbench answers by measuring real training on real kernels::
+
+    import workbench as wb
+
+    advice = wb.advise(X, y)     # sparse or dense, how, and how sure that is
+    result = wb.sweep(X, y, density=[0.01, 0.1])
+    model = wb.train(X, y)
+
+Everything in `dir(workbench)` is imported when it is first used. The packages below do the work: `workbench.data` holds
+the matrices, `workbench.sweeps` measures, `workbench.analysis` and `workbench.reports` answer.
 """
 
 import importlib.util
@@ -10,7 +17,32 @@ import sys
 
 __version__ = "0.2.0"
 
-_OURS = "from kernels.registry import"
+_PUBLIC = {
+    "advise": "workbench.api.advice",
+    "compare": "workbench.api.results",
+    "lab": "workbench.api.panel",
+    "load": "workbench.api.loading",
+    "open": "workbench.api.results",
+    "profile": "workbench.api.profiling",
+    "runs": "workbench.api.results",
+    "sweep": "workbench.api.sweeping",
+    "train": "workbench.api.training",
+    "Advice": "workbench.api.advice",
+    "Comparison": "workbench.api.results",
+    "DataError": "workbench.data",
+    "Dataset": "workbench.data",
+    "FactorizationMachineClassifier": "workbench.bridges.sklearn",
+    "FactorizationMachineRegressor": "workbench.bridges.sklearn",
+    "Result": "workbench.api.results",
+    "SparseClassifier": "workbench.bridges.sklearn",
+    "SparseRegressor": "workbench.bridges.sklearn",
+}
+"""Public names, and the module that each is imported from when it is first used."""
+_VERBS = ("train", "sweep", "advise")
+"""Functions with the names of former packages."""
+__all__ = ["__version__", *_PUBLIC]
+
+_OURS = b"from kernels.registry import"
 """In the text of our `kernels/__init__.py`, and of no other package of that name."""
 
 
@@ -22,9 +54,9 @@ def _other_kernels() -> str:
     spec = getattr(sys.modules.get("kernels"), "__spec__", None) or importlib.util.find_spec("kernels")
     if spec is None:
         return "nowhere"
-    get_source = getattr(spec.loader, "get_source", None)
-    source = get_source("kernels") if get_source is not None else None
-    return "" if _OURS in (source or "") else str(spec.origin or list(spec.submodule_search_locations or ()))
+    get_data = getattr(spec.loader, "get_data", None)  # not get_source, which loads tokenize and re
+    source = get_data(spec.origin) if get_data is not None and spec.origin else b""
+    return "" if _OURS in source else str(spec.origin or list(spec.submodule_search_locations or ()))
 
 
 if _place := _other_kernels():
@@ -35,3 +67,18 @@ if _place := _other_kernels():
         "installed into one environment: pip uninstall kernels, then pip install --force-reinstall --no-deps "
         "sparse-workbench."
     )
+
+
+def __getattr__(name: str):  # no type of the result: typing takes longer to import than all of this module
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}; expected one of: {', '.join(_PUBLIC)}")
+    if name in _VERBS:
+        value = importlib.import_module("workbench.api.aliases").verb(name)
+    else:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*_PUBLIC, "__version__", "__doc__"])

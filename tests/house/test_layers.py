@@ -71,6 +71,13 @@ ALLOWED = {
         "optimizers",
     },
     "workbench.__main__": {"command"},
+    "workbench.api": {
+        *("formats", "data", "models", "bridges", "training", "store", "analysis", "plots", "sweeps", "advising"),
+        *("reports", "study", "panels", "option_text"),
+    },
+    "workbench.train": {"api"},
+    "workbench.sweep": {"api"},
+    "workbench.advise": {"api"},
 }  # fmt: skip
 
 # A part of workbench.data -> the parts of it that it may import, `errors` and itself always.

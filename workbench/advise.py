@@ -1,0 +1,7 @@
+"""The function `workbench.advise`, under the name of a package that is now `workbench.advising`."""
+
+import sys
+
+import workbench
+
+sys.modules[__name__] = workbench.advise

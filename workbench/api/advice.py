@@ -1,0 +1,202 @@
+"""Advice from Python: sparse or dense, how, how sure that is, and what trains so."""
+
+import html
+from pathlib import Path
+from typing import Any
+
+from workbench.advising import Answer
+from workbench.advising import advise as measure
+from workbench.api import progress, shown, stored, training
+from workbench.api.loading import Loaded, received
+from workbench.api.results import CHARTS, Result
+from workbench.sweeps.spec import SpecError
+
+LAZY = {"lazy": "on", "exact": "exact", "standard": "off"}
+"""The parameter `lazy` of an estimator by the update of a configuration."""
+
+
+class Advice:
+    """The answer to "sparse or dense, and how": a card in a notebook, text in a terminal.
+
+    Attributes
+    ----------
+    verdict : str
+        In time: sparse, dense, level (within 10 %) or undecided; none if nothing ran.
+    best : dict
+        Settings of the recommended configuration; empty if nothing ran.
+    command : str or None
+        The command that trains so; None for data that is in no file.
+    result : Result
+        All that was measured.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> advice = wb.advise("uniform", budget=20)  # doctest: +SKIP
+    >>> advice.best["format"]  # doctest: +SKIP
+    'csr'
+    """
+
+    def __init__(self, answer: Answer, loaded: Loaded) -> None:
+        self._answer, self._loaded = answer, loaded
+        self.result = Result(answer.folder)
+        told = answer.recommendation
+        self.verdict, self.best = told.verdict, dict(told.settings or {})
+        self.command = answer.command or None if loaded.settings else None
+
+    @property
+    def table(self) -> Any:
+        """All candidates as a pandas DataFrame, one line each, as `Result.frame`."""
+        return self.result.frame
+
+    def plot(self, chart: str = "time", figure: Any = None) -> Any:
+        """Draw a chart of the candidates and return its Axes; as `Result.plot`."""
+        return self.result.plot(chart, figure)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write a report and return its path; as `Result.report`."""
+        return self.result.report(path)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator that trains as recommended.
+
+        Estimators train on csr. Where dense is recommended they step all rows of the weights, which trains the same
+        model; its time is not that of a dense training.
+        """
+        settings = self._answer.settings
+        kept = {"optimizer": settings.get("optimizer"), "batch_rows": self.best.get("batch_rows")}
+        if self.best:
+            kept["lazy"] = LAZY[self.best["update"]]
+        return {name: value for name, value in kept.items() if value is not None}
+
+    def fit(self, **parameters: Any) -> Any:
+        """Train an estimator as recommended, on the data that was asked about.
+
+        Parameters
+        ----------
+        **parameters
+            Further parameters of the estimator, such as `random_state`; they count before the recommended ones.
+
+        Returns
+        -------
+        SparseClassifier or SparseRegressor
+            Fitted, with `predict`.
+
+        Raises
+        ------
+        ValueError
+            If the data has no labels, or the model is none that an estimator trains.
+        """
+        if not self._loaded.is_labelled:
+            raise SpecError("The data has no labels to fit.\nType wb.advise(X, y).fit().")
+        return training.fitted(self._loaded, self._answer.settings["model"], {**self.parameters, **parameters})
+
+    @property
+    def code(self) -> str:
+        """The lines of Python that train so."""
+        source = self._loaded.settings.get("path") or self._loaded.settings.get("dataset")
+        data = f'wb.load("{source}")' if source else "X, y"
+        given = {"model": self._answer.settings["model"], **self.parameters}
+        words = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return f"import workbench as wb\n\nmodel = wb.train({data}, {words})"
+
+    @property
+    def _texts(self) -> list[str]:
+        told = self._answer.recommendation
+        return [told.headline.text, *(said.text for said in (*told.grounds, *told.would_change))]
+
+    def __repr__(self) -> str:
+        return f"Advice: {self._texts[0]}"
+
+    def __str__(self) -> str:
+        trained = f"Train it with: {self.command}" if self.command else f"Train it with:\n{self.code}"
+        return "\n".join([*self._texts, trained, self._answer.spent])
+
+    def _repr_html_(self) -> str:
+        told = self._answer.recommendation
+        parts = [f'<p class="verdict"><strong>{html.escape(told.headline.text)}</strong></p>']
+        for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
+            items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
+            parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
+        parts.append(f"<p>Train it with</p><pre><code>{html.escape(self.code)}</code></pre>")
+        if self.command:
+            parts.append(f"<p>or <code>{html.escape(self.command)}</code></p>")
+        body = "".join([*parts, f"<p>{html.escape(self._answer.spent)}</p>"])
+        return shown.page(body, self.result.trials, CHARTS["time"])
+
+
+def advise(
+    X: Any,
+    y: Any = None,
+    *,
+    budget: float = 60.0,
+    model: str | None = None,
+    label: str | None = None,
+    optimizer: str | None = None,
+    batch_rows: int | None = None,
+    device: str | None = None,
+    lazy: bool = False,
+    run: str | Path | None = None,
+    **reading: Any,
+) -> Advice:
+    """Say what to train the data with: sparse or dense, how, and how much faster; measured here.
+
+    Ctrl-C, or interrupting the cell, ends the measuring; what was measured answers.
+
+    Parameters
+    ----------
+    X : anything that `load` takes
+        A matrix `[rows, features]`, a frame, the path of a file, or the name of a data set.
+    y : array of shape [rows], optional
+        Labels of a matrix in memory. Without labels random ones are used to time training.
+    budget : float
+        Seconds for all of it, 5 or more.
+    model : str, optional
+        Model that is trained; by default what suits the labels.
+    label : str, optional
+        Name of the column of labels, of a frame or a table in a file.
+    optimizer, batch_rows, device : optional
+        Settings that are fixed; by default adagrad, 256 rows and more, and all devices there are.
+    lazy : bool
+        Whether an update may be recommended that trains another model than dense training.
+    run : path, optional
+        Run folder; by default one below `runs`, named after data and model. It is gone on with.
+    **reading
+        Settings of the reader, as of `load`.
+
+    Returns
+    -------
+    Advice
+        The recommendation with its grounds, all candidates, and the code that trains so.
+
+    Raises
+    ------
+    ValueError
+        If the data or a setting cannot be used; the message says what to type.
+    FileNotFoundError
+        If there is no such file.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> wb.advise([[1.0, 0.0], [0.0, 1.0]], ["a", "b"], budget=1)
+    Traceback (most recent call last):
+    ...
+    workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
+    Type budget=60.
+    """
+    seconds = _seconds(budget)
+    loaded = received(X, y, label, reading)
+    folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
+    fixed = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+    settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
+    answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow)
+    return Advice(answer, loaded)
+
+
+def _seconds(budget: Any) -> float:
+    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not is_number or not 5 <= budget < float("inf"):
+        raise SpecError(f"budget is {budget!r}; expected 5 or more seconds, 60 is usual.\nType budget=60.")
+    return float(budget)

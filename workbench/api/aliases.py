@@ -1,0 +1,95 @@
+"""Functions that have the names of former packages: `wb.train` is one, and `from workbench.train import Setup` works.
+
+The packages are called training, sweeps and advising now; their old names work for one release, with a note once.
+"""
+
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, final
+
+PACKAGES = {"train": "training", "sweep": "sweeps", "advise": "advising"}
+"""Former name of each package, which is that of a function now, and its present name."""
+
+
+@functools.cache
+def note(name: str) -> None:
+    """Say once that a package has another name now."""
+    new = PACKAGES[name]
+    warnings.warn(
+        f"The package workbench.{name} is now workbench.{new}; the old name works for one release. "
+        f"Type from workbench import {new}.",
+        FutureWarning,
+        stacklevel=4,
+    )
+
+
+class Verb:
+    """A function that also answers to the attributes of the package which had its name before.
+
+    It stands in `sys.modules` in the place of that package, so that it is the same object in every order of imports.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        functools.update_wrapper(self, function)
+        self._package = name
+        self.__path__: list[str] = []
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Call the function."""
+        return self.__wrapped__(*given, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        package = importlib.import_module(f"workbench.{PACKAGES[self._package]}")
+        try:
+            value = getattr(package, name)
+        except AttributeError:
+            raise AttributeError(f"workbench.{self._package} is a function and has no attribute {name!r}.") from None
+        note(self._package)
+        return value
+
+    def __repr__(self) -> str:
+        return f"<function workbench.{self._package}>"
+
+
+@final
+class FormerModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finder of modules of the former packages: `workbench.train.setup` is `workbench.training.setup`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module of a former package, None for all others."""
+        project, _, rest = fullname.partition(".")
+        name, _, inner = rest.partition(".")
+        if project != "workbench" or name not in PACKAGES or not inner:
+            return None
+        note(name)
+        return importlib.util.spec_from_loader(fullname, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """Import the module by its present name."""
+        _, name, inner = spec.name.split(".", 2)
+        module = importlib.import_module(f"workbench.{PACKAGES[name]}.{inner}")
+        self._own = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec back, which the import system has replaced."""
+        module.__spec__ = self._own
+
+
+def verb(name: str) -> Verb:
+    """Return the function of that name in the form that answers to its former package."""
+    if not any(isinstance(finder, FormerModules) for finder in sys.meta_path):
+        sys.meta_path.append(FormerModules())
+    module = {"train": "training", "sweep": "sweeping", "advise": "advice"}[name]
+    return Verb(getattr(importlib.import_module(f"workbench.api.{module}"), name), name)

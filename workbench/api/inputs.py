@@ -1,0 +1,210 @@
+"""Conversion of what people hold in memory, matrices, tables and tensors, into a csr matrix and labels.
+
+Libraries are recognised by the module of the object, so that none is imported that is not there.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from workbench.data.dataset.record import canonical
+from workbench.data.errors import DataError
+
+
+class InputTypeError(DataError, TypeError):
+    """Input of a type that cannot be trained on; the message ends with a line to type."""
+
+
+def say(text: str) -> None:
+    """Print a remark: in a notebook below the cell, elsewhere on the error stream, so that output stays clean."""
+    print(text, file=sys.stdout if "ipykernel" in sys.modules else sys.stderr)
+
+
+def library_of(value: Any) -> str:
+    """Name the library that a value comes from.
+
+    >>> library_of(np.ones(2))
+    'numpy'
+    """
+    return type(value).__module__.partition(".")[0]
+
+
+def unwrapped(x: Any) -> Any:
+    """Return tensors and arrays of other libraries as NumPy or SciPy arrays; anything else as it is."""
+    library = library_of(x)
+    if library == "torch":
+        return _of_torch(x.detach().cpu())
+    if library == "tensorflow":
+        return _of_tensorflow(x)
+    if library == "cupyx" or library == "cupy":
+        return x.get()
+    return x
+
+
+def _of_torch(tensor: Any) -> Any:
+    if str(tensor.layout) == "torch.strided":
+        return tensor.numpy()
+    entries = tensor.to_sparse_coo().coalesce()
+    values, places = entries.values().numpy(), entries.indices().numpy()
+    return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(entries.shape))
+
+
+def _of_tensorflow(tensor: Any) -> Any:
+    if not hasattr(tensor, "dense_shape"):
+        return tensor.numpy()
+    places, shape = tensor.indices.numpy(), tuple(int(size) for size in tensor.dense_shape)
+    return scipy.sparse.coo_array((tensor.values.numpy(), (places[:, 0], places[:, 1])), shape=shape)
+
+
+def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
+    """Return a matrix as float32 csr [rows, features] without duplicates.
+
+    Parameters
+    ----------
+    x : array, sparse array or matrix, nested list, or tensor
+        The matrix, `[rows, features]`, of real and finite values.
+    name : str
+        Name of the matrix in messages.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        The same values, float32, columns sorted in each row.
+
+    Raises
+    ------
+    DataError
+        If there is no row or feature, a value is not finite, or `x` is not two-dimensional.
+    InputTypeError
+        If `x` is a generator, text, or an array of objects.
+
+    Examples
+    --------
+    >>> matrix_of([[1, 0], [0, 2]]).data
+    array([1., 2.], dtype=float32)
+    """
+    x = unwrapped(x)
+    _refuse_no_matrix(x, name)
+    if not scipy.sparse.issparse(x):
+        x = _dense(x, name)
+    if x.ndim != 2:
+        raise DataError(
+            f"{name} has {x.ndim} dimension{'s' * (x.ndim != 1)}, shape {tuple(x.shape)}; expected [rows, features].\n"
+            f"Type {name}.reshape(-1, 1) for one feature, {name}.reshape(1, -1) for one row."
+        )
+    if not x.shape[0] or not x.shape[1]:
+        what = "rows" if not x.shape[0] else "features"
+        raise DataError(f"{name} has no {what}: shape {tuple(x.shape)}; expected one or more.\nCheck how it was made.")
+    _refuse_values(x, name)
+    return canonical(_with_floats(x) if scipy.sparse.issparse(x) else x)
+
+
+def _refuse_no_matrix(x: Any, name: str) -> None:
+    if isinstance(x, Iterator) or inspect.isgenerator(x):
+        raise InputTypeError(
+            f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\nType np.array(list({name}))."
+        )
+    if isinstance(x, str | bytes | Mapping) or x is None or callable(x):
+        raise InputTypeError(
+            f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\n"
+            "Give a NumPy or SciPy array, a pandas frame, or the path of a file."
+        )
+
+
+def _dense(x: Any, name: str) -> np.ndarray:
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise DataError(f"{name} is not a matrix: {error}.\nGive rows of equal length.") from None
+    if array.dtype.kind in "OSUV":
+        raise InputTypeError(
+            f"{name} has dtype {array.dtype}; expected numbers.\n"
+            f"Type {name}.astype(np.float32), or give a pandas frame, whose text columns become categories."
+        )
+    return array
+
+
+def _refuse_values(x: Any, name: str) -> None:
+    """Raise if values are not real and finite numbers; the sparse structure is checked by `canonical`."""
+    values = x.data if hasattr(x, "format") and x.format != "lil" else x
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
+        count = int(np.count_nonzero(~np.isfinite(values)))
+        many = "1 value that is" if count == 1 else f"{count:,} values that are"
+        raise DataError(
+            f"{name} has {many} NaN or infinite; expected finite numbers.\n"
+            f"Type np.nan_to_num({name}{'.data' if hasattr(x, 'format') else ''}), or impute: "
+            "sklearn.impute.SimpleImputer().fit_transform(X)."
+        )
+
+
+def _with_floats(x: Any) -> Any:
+    """Return the sparse matrix in a format and type that `canonical` takes; its structure is not looked at here."""
+    x = x if x.format in ("csr", "csc", "coo") else x.tocsr()
+    if x.dtype.kind not in "biu":
+        return x
+    values = x.data.astype(np.float32)
+    if x.format == "coo":
+        return scipy.sparse.coo_array((values, (x.row, x.col)), shape=x.shape)
+    kind = scipy.sparse.csr_array if x.format == "csr" else scipy.sparse.csc_array
+    return kind((values, x.indices, x.indptr), shape=x.shape)
+
+
+def labels_of(y: Any, rows: int) -> np.ndarray:
+    """Return labels as an array [rows] or [rows, outputs], of numbers or text.
+
+    Examples
+    --------
+    >>> labels_of(["spam", "ham"], rows=2).tolist()
+    ['spam', 'ham']
+    """
+    y = unwrapped(y)
+    if isinstance(y, Iterator) or inspect.isgenerator(y):
+        raise InputTypeError(f"y is a {type(y).__name__}; expected one label a row.\nType np.array(list(y)).")
+    if scipy.sparse.issparse(y):
+        y = y.toarray()
+    if isinstance(y, str | bytes | Mapping) or y is None or np.ndim(y) == 0:
+        raise InputTypeError(
+            f"y is {y!r:.60}; expected one label a row.\n"
+            'Type label="NAME" to name a column of a frame or a file, or give y as an array.'
+        )
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O":
+        labels = _of_objects(labels)
+    if len(labels) != rows:
+        raise DataError(
+            f"X has {rows:,} rows and y has {len(labels):,} labels; expected as many labels as rows.\n"
+            "Check that both come from the same selection, such as X[mask] with y[mask]."
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise DataError(
+            f"y has {int(np.count_nonzero(~np.isfinite(labels))):,} labels that are NaN or infinite.\n"
+            "Leave these rows out: keep = np.isfinite(y); X, y = X[keep], y[keep]."
+        )
+    if labels.ndim == 1 and len(labels) and (labels == labels[0]).all():
+        raise DataError(
+            f"y has one class, {labels[0].item()!r}: there is nothing to learn; expected 2 or more different labels.\n"
+            "Check which column the labels come from."
+        )
+    return labels
+
+
+def _of_objects(labels: np.ndarray) -> np.ndarray:
+    is_missing = np.array([label is None or label != label for label in labels.ravel()])
+    if is_missing.any():
+        raise DataError(
+            f"y has {int(is_missing.sum()):,} missing labels.\nLeave these rows out: keep = pandas.notna(y); "
+            "X, y = X[keep], y[keep]."
+        )
+    kinds = {type(label) for label in labels.ravel()}
+    if kinds <= {bool, np.bool_}:
+        return labels.astype(bool)
+    if all(issubclass(kind, int | float | np.number) for kind in kinds):
+        return labels.astype(np.float64)
+    if kinds <= {str, np.str_}:
+        return labels.astype(str)
+    named = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InputTypeError(f"y has labels of the types {named}; expected numbers or text.\nType np.array(y, dtype=str).")

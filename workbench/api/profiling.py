@@ -1,0 +1,132 @@
+"""The profile of data: how sparse it is, and what that decides."""
+
+import dataclasses
+import html
+from typing import Any
+
+from workbench import data
+from workbench.analysis import words
+from workbench.api import shown
+from workbench.api.loading import received
+
+
+class Profiled:
+    """Facts of sparsity of one data set: text in a terminal, a table and a picture in a notebook.
+
+    Attributes
+    ----------
+    facts : workbench.data.Profile
+        Every count by name, such as `facts.density`.
+    table : pandas.DataFrame
+        The most important facts, one a line: columns `fact` and `value`.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> profile = wb.profile([[1.0, 0.0], [0.0, 2.0]])
+    >>> profile
+    Profile of memory: 2 rows x 2 features, density 0.5
+    >>> profile.facts.entries
+    2
+    """
+
+    def __init__(self, facts: data.Profile, is_labelled: bool) -> None:
+        self.facts, self._is_labelled = facts, is_labelled
+
+    @property
+    def density(self) -> float:
+        """Stored entries / (rows * features)."""
+        return self.facts.density
+
+    @property
+    def rows_shown(self) -> list[tuple[str, str]]:
+        """The facts that are shown, with their values in words."""
+        facts = self.facts
+        sizes = {name: words.bytes_(size) for name, size in facts.bytes_format.items()}
+        dense = sizes.pop("dense")
+        shown_facts = [
+            ("rows x features", f"{facts.rows:,} x {facts.features:,}"),
+            ("entries", f"{facts.entries:,}"),
+            ("density", words.density(facts.density)),
+            ("memory as csr", sizes["csr"]),
+            ("memory as dense", dense),
+            ("duplicate rows", f"{facts.duplicate_rows:,}"),
+        ]
+        if self._is_labelled:
+            labels = facts.labels
+            many = f"{labels.classes:,} classes" if labels.classes else labels.kind
+            shown_facts.append(("labels", many))
+        return shown_facts
+
+    @property
+    def table(self) -> Any:
+        """The facts that are shown, as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows_shown, columns=["fact", "value"])
+
+    def plot(self, chart: str = "column_ranks", figure: Any = None) -> Any:
+        """Draw a chart of the profile and return its Axes.
+
+        Parameters
+        ----------
+        chart : str
+            One of `workbench.plots.names("profile")`.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The first axes of the figure.
+        """
+        return shown.plot(chart, self._frame, figure)
+
+    @property
+    def _frame(self) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame([dataclasses.asdict(self.facts)])
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        size = f"{facts.rows:,} rows x {facts.features:,} features"
+        return f"Profile of {facts.name}: {size}, density {facts.density:.3g}"
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows_shown)
+        return "\n".join([repr(self), *(f"  {name:{width}}  {value}" for name, value in self.rows_shown)])
+
+    def _repr_html_(self) -> str:
+        items = shown.table(("fact", "value"), self.rows_shown)
+        return shown.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "column_ranks")
+
+
+def profile(source: Any, *, label: str | None = None, **reading: Any) -> Profiled:
+    """Count what decides whether sparse formats pay; labels are not needed.
+
+    Parameters
+    ----------
+    source : anything that `load` takes
+        A path, the name of a data set, or a matrix in memory.
+    label, **reading
+        As of `load`.
+
+    Returns
+    -------
+    Profiled
+        The facts, shown as a table and a picture in a notebook.
+
+    Raises
+    ------
+    ValueError
+        If the data cannot be read; the message ends with what to type.
+
+    Examples
+    --------
+    >>> import numpy as np, workbench as wb
+    >>> wb.profile(np.eye(4)).density
+    0.25
+    """
+    loaded = received(source, None, label, reading)
+    return Profiled(data.profile(loaded.dataset), loaded.is_labelled)

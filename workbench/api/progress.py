@@ -1,0 +1,113 @@
+"""Progress of a measurement where a person sees it: a bar in a terminal, a card in a notebook, lines in a log."""
+
+import html
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.api import shown
+from workbench.api.inputs import say
+from workbench.sweeps import run_folder
+from workbench.sweeps.progress import Progress
+
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_CHARTS = 5.0
+Show = Callable[[Progress, float, float], None]
+
+
+def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
+    """Show a run until it is over; Ctrl-C, or interrupting the cell, stops it and keeps what was measured."""
+    show, close = _display(heading, folder)
+    states, is_stopping = run_folder.watch(folder), False
+    try:
+        while True:
+            try:
+                state = next(states, None)
+                if state is None:
+                    return
+                show(state, spent, budget)
+            except KeyboardInterrupt:
+                if is_stopping:
+                    raise
+                is_stopping = True
+                run_folder.stop(folder)
+                states = run_folder.watch(folder)
+    finally:
+        close()
+
+
+def line(state: Progress, spent: float, budget: float) -> str:
+    """Describe in one line how far a run is.
+
+    >>> line(Progress("demo", "running", total=8, done=3, seconds=2.0), 1.0, 60.0)
+    '3 of 8 trials, 3 of 60 s'
+    """
+    trials = f"{state.done} of {state.total} trials" if state.total else "starting"
+    seconds = f"{spent + state.seconds:.0f}{f' of {budget:.0f}' if budget else ''} s"
+    return ", ".join(filter(None, (trials, seconds, state.now if state.alive and state.stage else "")))
+
+
+def _display(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
+    if "ipykernel" in sys.modules:
+        return _in_notebook(heading, folder)
+    return _in_terminal(heading) if sys.stderr.isatty() else _in_log(heading)
+
+
+def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    columns = TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.fields[text]}", markup=False)
+    bars = Bars(*columns, console=Console(stderr=True))
+    bars.start()
+    task = bars.add_task(heading, total=None, text="")
+
+    def show(state: Progress, spent: float, budget: float) -> None:
+        total, done = (budget, spent + state.seconds) if budget else (state.total or None, state.done)
+        bars.update(task, total=total, completed=done, text=line(state, spent, budget))
+
+    return show, bars.stop
+
+
+def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
+    due = time.monotonic()
+
+    def show(state: Progress, spent: float, budget: float) -> None:
+        nonlocal due
+        if time.monotonic() >= due and state.total:
+            due = time.monotonic() + SECONDS_BETWEEN_LINES
+            say(f"{heading}: {line(state, spent, budget)}")
+
+    return show, lambda: None
+
+
+def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
+    from IPython.display import HTML, display
+
+    handle: Any = display(HTML(""), display_id=True)
+    drawn, picture, last = time.monotonic(), "", ""
+
+    def show(state: Progress, spent: float, budget: float) -> None:
+        nonlocal drawn, picture, last
+        if state.done and time.monotonic() - drawn > SECONDS_BETWEEN_CHARTS:
+            drawn, picture = time.monotonic(), _partial(folder)
+        bar = f'<progress max="{state.total or 1}" value="{state.done}"></progress>'
+        text = html.escape(f"{heading}: {line(state, spent, budget)}")
+        body = f"<p>{bar} {text}<br><small>Interrupt the cell to stop and keep what was measured.</small></p>{picture}"
+        if body != last:
+            last = body
+            handle.update(HTML(shown.page(body)))
+
+    return show, lambda: handle.update(HTML(""))
+
+
+def _partial(folder: Path) -> str:
+    """Draw the chart of the records so far, as HTML; empty before the first one with a result."""
+    from workbench import store
+    from workbench.panels import picture
+
+    records = [record for record in run_folder.rows(folder) if record["status"] in ("ok", "disturbed")]
+    return picture.draw("time_density", store.frame(records)).html if records else ""

@@ -1,0 +1,297 @@
+"""Results of runs, measured now or before: the answer, a tidy table of configurations, all trials, charts, a report."""
+
+import difflib
+import html
+import os
+from pathlib import Path
+from typing import Any
+
+from workbench.api import shown
+from workbench.reports import export
+from workbench.sweeps import run_folder
+
+CHARTS = {"time": "time_density", "memory": "memory_density"}
+"""Short names of charts."""
+
+
+class Text:
+    """A text that looks well in a notebook; `str()` of it is plain.
+
+    >>> Text("Sparse is faster.")
+    Sparse is faster.
+    """
+
+    def __init__(self, text: str, body: str = "") -> None:
+        self._text, self._body = text, body or f"<p>{html.escape(text)}</p>"
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return shown.page(self._body)
+
+
+class Result:
+    """The result of a sweep, from its run folder; of one that is still measured, as far as it is.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+        The run folder, which `wb.open` takes.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> result = wb.sweep("uniform", density=0.01, width=4, rows=500, features=200, rounds=1, budget=30,
+    ...                   run="/tmp/workbench-doctest")  # doctest: +SKIP
+    >>> result.frame[["format", "seconds_step", "ratio"]]  # doctest: +SKIP
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.refresh()
+
+    def refresh(self) -> "Result":
+        """Read the run folder again and return the same object."""
+        self._trials = export.frame_of(self.folder)
+        is_run = (self.folder / run_folder.PROGRESS).exists()
+        self._progress = run_folder.read_any(self.folder) if is_run else None
+        self._tidy: Any = None
+        return self
+
+    @property
+    def is_running(self) -> bool:
+        """Whether trials are still measured."""
+        return self._progress is not None and self._progress.alive
+
+    @property
+    def state(self) -> str:
+        """State of the run in a sentence: how many trials there are, and what to do if some are missing."""
+        if self._progress is None:
+            return f"{len(self._trials):,} trials."
+        progress = self._progress
+        trials = f"{progress.done} of {progress.total} trials"
+        if self.is_running:
+            return f"Still measured: {trials}. Type result.refresh() for what is new."
+        message = f" {progress.message}" if progress.message else ""
+        return f"{progress.state.capitalize()}: {trials}.{message}"
+
+    def stop(self) -> None:
+        """Ask a run that is still measured to stop; what was measured stays."""
+        run_folder.stop(self.folder)
+
+    @property
+    def trials(self) -> Any:
+        """All trials as a pandas DataFrame, one line a trial, with all columns of a record."""
+        return self._trials
+
+    @property
+    def frame(self) -> Any:
+        """One line a configuration, as a pandas DataFrame.
+
+        `seconds_step` and `bytes_peak` are those of the configuration. `ratio` is the time of the best dense one at the
+        same density divided by this one's, above 1 if this one is faster, with its 95 % interval `ratio_low` to
+        `ratio_high`; `ratio_memory` is the same for peak memory. `verdict` is faster, slower, equivalent, inconclusive,
+        baseline, or the status of a configuration without a result.
+        """
+        if self._tidy is None:
+            from workbench.api.tidy import tidy
+
+            self._tidy = tidy(self._trials)
+        return self._tidy
+
+    @property
+    def verdict(self) -> Text:
+        """The answer and how sure it is."""
+        if not len(self._trials):
+            return Text(f"Nothing was measured yet. {self.state}")
+        from workbench.analysis import advise
+        from workbench.panels import pages
+
+        return Text(str(advise(self._trials)), pages.verdict(self._trials) + pages.grounds(self._trials))
+
+    def plot(self, chart: str = "time", figure: Any = None, **controls: Any) -> Any:
+        """Draw a chart and return its Axes.
+
+        Parameters
+        ----------
+        chart : str
+            "time", "memory", or one of `workbench.plots.names()`.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one.
+        **controls
+            Controls of the chart.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The first axes of the figure.
+        """
+        return shown.plot(CHARTS.get(chart, chart), self._trials, figure, **controls)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write a report and return its path.
+
+        Parameters
+        ----------
+        path : path, optional
+            Ends in .html, .md, .pdf, .csv or .parquet; by default `report.html` in the run folder.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return export.write_report(self.folder, path)
+
+    def __repr__(self) -> str:
+        return f"Result of {self.folder}: {self.state}"
+
+    def __str__(self) -> str:
+        return f"{self.verdict}\n{self.state}"
+
+    def _repr_html_(self) -> str:
+        from workbench.panels import pages
+
+        body = pages.verdict(self._trials) if len(self._trials) else "<p>Nothing was measured yet.</p>"
+        return shown.page(f"{body}<p>{html.escape(self.state)}</p>", self._trials, CHARTS["time"])
+
+
+def open(run: str | Path) -> Result:
+    """Open the result of a stored run.
+
+    Parameters
+    ----------
+    run : path or str
+        Run folder, its name below `runs`, or a `.jsonl` file of records.
+
+    Returns
+    -------
+    Result
+        What the run has measured so far.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such run; the message lists the runs there are.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> wb.open("no-such-run")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: There is no run 'no-such-run'...
+    """
+    for path in (Path(run).expanduser(), run_folder.ROOT / str(run)):
+        if path.is_file() or any((path / name).exists() for name in (run_folder.PROGRESS, "trials.jsonl")):
+            return Result(path)
+    known = [str(path) for path in run_folder.runs()]
+    near = difflib.get_close_matches(str(run), [name for path in known for name in (path, Path(path).name)], 1)
+    listed = ", ".join(known[:10]) or f"none below {run_folder.ROOT}"
+    hint = f'wb.open("{near[0]}")' if near else "wb.runs() for a table of runs"
+    raise FileNotFoundError(f"There is no run {str(run)!r}; there are: {listed}.\nType {hint}.")
+
+
+def runs(root: str | Path = run_folder.ROOT) -> Any:
+    """List the runs below a folder, the newest first.
+
+    Parameters
+    ----------
+    root : path
+        Folder of run folders, by default `runs` in the current one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `run` (what `wb.open` takes), `state`, `trials`, `total`, `measured` (local time of the last trial).
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> list(wb.runs("/nonexistent").columns)
+    ['run', 'state', 'trials', 'total', 'measured']
+    """
+    import pandas as pd
+
+    known = [(folder, run_folder.read_any(folder)) for folder in run_folder.runs(root)]
+    lines = [
+        (str(folder), state.state, state.done, state.total, pd.Timestamp(os.path.getmtime(folder), unit="s").round("s"))
+        for folder, state in known
+    ]
+    return pd.DataFrame(lines, columns=["run", "state", "trials", "total", "measured"])
+
+
+class Comparison:
+    """Two runs side by side: what is faster, slower or the same in the second.
+
+    Attributes
+    ----------
+    is_worse : bool
+        Whether anything is significantly slower or larger.
+    table : pandas.DataFrame
+        One line a configuration that both runs have.
+    """
+
+    def __init__(self, before: Any, after: Any) -> None:
+        from workbench.analysis import changes
+
+        self._found = changes.compared(before, after)
+        self._texts = [changes.headline(self._found), *changes.sentences(self._found)]
+        self._columns, self._rows = changes.COLUMNS, changes.table(self._found.cells)
+        self.is_worse = self._found.is_worse
+
+    @property
+    def table(self) -> Any:
+        """One line a configuration that both runs have, as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self._rows, columns=list(self._columns))
+
+    def __repr__(self) -> str:
+        return self._texts[0]
+
+    def __str__(self) -> str:
+        return "\n".join(self._texts)
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(text)}</li>" for text in self._texts[1:])
+        strong = f'<p class="verdict"><strong>{html.escape(self._texts[0])}</strong></p>'
+        return shown.page(f"{strong}{shown.table(self._columns, self._rows)}<ul>{items}</ul>")
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    """Compare two runs: what is faster, slower or the same in the second.
+
+    Parameters
+    ----------
+    before, after : Result, path, or str
+        The runs, the older one first.
+
+    Returns
+    -------
+    Comparison
+        Shown as a card in a notebook; `str()` of it is plain text.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such run.
+    ValueError
+        If the runs have no configuration in common.
+    """
+    first, second = (run if isinstance(run, Result) else open(_path(run)) for run in (before, after))
+    return Comparison(first.trials, second.trials)
+
+
+def _path(run: Any) -> str | Path:
+    if isinstance(run, str | Path):
+        return run
+    if hasattr(run, "folder"):
+        return Path(run.folder)
+    raise TypeError(
+        f"{run!r:.60} is no run; expected a Result or the path of a run folder.\nType wb.runs() to see them."
+    )

@@ -1,0 +1,131 @@
+"""Training of one estimator, the fastest way that trains the same model as dense training does."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from workbench import models
+from workbench.advising.contenders import is_lazy_exact
+from workbench.advising.source import suggested_model
+from workbench.api import frames, inputs
+from workbench.api.loading import Loaded, received
+from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
+from workbench.data import StoredRows
+from workbench.data.errors import DataError
+from workbench.sweeps.spec import Cell, unknown
+
+ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
+"""Estimator that trains models with each kind of target."""
+MOST_SCORED = 20_000
+"""Rows that the loss is computed on after training, at most."""
+
+
+def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None = None, **parameters: Any) -> Any:
+    """Train a model and return the fitted estimator; one line says what was trained, how long it took and its loss.
+
+    Parameters
+    ----------
+    X : anything that `load` takes
+        A matrix `[rows, features]`, a frame, the path of a file, or a `Dataset`.
+    y : array of shape [rows], optional
+        Labels of a matrix in memory, numbers or text.
+    model : str, optional
+        Registered model, such as "logistic"; by default the linear one that suits the labels.
+    label : str, optional
+        Name of the column of labels, of a frame or a table in a file.
+    **parameters
+        Parameters of `SparseClassifier` or `SparseRegressor`, such as `optimizer`, `learning_rate`, `random_state`.
+
+    Returns
+    -------
+    SparseClassifier, SparseRegressor, or a Pipeline with one as its last step
+        With `predict`, and `predict_proba` of classes. A pipeline encodes the columns of a frame with text first.
+
+    Raises
+    ------
+    ValueError
+        If the data or a parameter cannot be used; the message says what to type.
+
+    Examples
+    --------
+    >>> import numpy as np, workbench as wb
+    >>> model = wb.train(np.eye(4), ["a", "b", "a", "b"], random_state=0)
+    >>> model.predict(np.eye(4)).tolist()
+    ['a', 'b', 'a', 'b']
+    """
+    loaded = received(X, y, label)
+    if not loaded.is_labelled:
+        raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
+    return fitted(loaded, model, parameters)
+
+
+def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
+    """Return the estimator trained on loaded data, and say what was trained."""
+    estimator = estimator_for(loaded, model, parameters)
+    if isinstance(loaded.x, StoredRows):
+        raise DataError(
+            "The rows are read from disk as they are trained on, and an estimator needs them in memory.\n"
+            "Type wb.train(wb.load(path, whole=True)), or workbench train --path PATH on the command line."
+        )
+    x = loaded.x if hasattr(loaded.x, "shape") and frames_or_arrays(loaded.x) else loaded.dataset.x
+    start = time.perf_counter()
+    estimator.fit(x, loaded.y)
+    inputs.say(_summary(estimator, x, loaded, time.perf_counter() - start))
+    if loaded.encoder is None:
+        return estimator
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("encode", loaded.encoder), ("train", estimator)])
+
+
+def frames_or_arrays(x: Any) -> bool:
+    """Tell whether scikit-learn takes this object as it is."""
+    return frames.is_frame(x) or inputs.library_of(x) in ("numpy", "scipy")
+
+
+def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
+    """Return an unfitted estimator for the labels; its updates train the model that dense ones do, if not said."""
+    if model is not None and model not in models.names():
+        raise DataError(f"{unknown('model', model, list(models.names()))}.")
+    target = models.get(model or suggested_model(loaded.dataset)).target
+    if target not in ESTIMATORS:
+        able = [name for name in models.names() if models.get(name).target in ESTIMATORS]
+        needed = f"{model or suggested_model(loaded.dataset)} has the target {target}"
+        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType workbench train --path FILE for others.")
+    if model is not None and target != "numbers" and loaded.dataset.kind == "numbers":
+        raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
+    chosen = dict(parameters)
+    optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("decay") or None
+    if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
+        chosen["lazy"] = "exact"
+    return ESTIMATORS[target](**({"model": model} if model else {}), **chosen)
+
+
+def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
+    rows, features = loaded.dataset.rows, loaded.dataset.features
+    name, epochs = estimator._learner.model.name, estimator.n_iter_
+    few = slice(0, MOST_SCORED)
+    sample = x.iloc[few] if hasattr(x, "iloc") else x.tocsr()[few] if hasattr(x, "tocsr") else x[few]
+    labels = np.asarray(loaded.y)[few]
+    where = "training rows" if rows <= MOST_SCORED else f"the first {MOST_SCORED:,} training rows"
+    return (
+        f"Trained {name} on {rows:,} rows x {features:,} features: {epochs} epochs in {seconds:.3g} s; "
+        f"on {where} {_quality(estimator, sample, labels)}."
+    )
+
+
+def _quality(estimator: Any, x: Any, labels: np.ndarray) -> str:
+    """Describe loss and score on some rows, beside what the most frequent class or the mean gets."""
+    if not hasattr(estimator, "classes_"):
+        error = float(np.mean((estimator.predict(x) - labels) ** 2))
+        return f"mean squared error {error:.4g}, of the mean {float(np.var(labels)):.4g}"
+    places = np.searchsorted(estimator.classes_, labels)
+    chances = estimator.predict_proba(x)[np.arange(len(labels)), places]
+    loss = float(-np.log(np.clip(chances, 1e-15, None)).mean())
+    accuracy = float(np.mean(estimator.predict(x) == labels))
+    names, counts = np.unique(labels, return_counts=True)
+    most = counts.max() / counts.sum()
+    worse = "; this model is worse: try more epochs or another learning_rate" if accuracy < most else ""
+    frequent = f"always predicting {names[counts.argmax()].item()!r} gets {most:.3g}{worse}"
+    return f"loss {loss:.4g}, accuracy {accuracy:.3g}; {frequent}"

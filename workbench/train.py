@@ -1,0 +1,7 @@
+"""The function `workbench.train`, under the name of a package that is now `workbench.training`."""
+
+import sys
+
+import workbench
+
+sys.modules[__name__] = workbench.train
