@@ -40,6 +40,7 @@ class Verb:
         functools.update_wrapper(self, function)
         self._package = name
         self.__path__: list[str] = []
+        self.__spec__ = importlib.machinery.ModuleSpec(f"workbench.{name}", None, is_package=True)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Call the function."""

@@ -89,8 +89,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
     """
     x = unwrapped(x)
     _refuse_no_matrix(x, name)
-    if not scipy.sparse.issparse(x):
-        x = _dense(x, name)
+    x = _compressed(x) if scipy.sparse.issparse(x) else _dense(x, name)
     if x.ndim != 2:
         raise DataError(
             f"{name} has {x.ndim} dimension{'s' * (x.ndim != 1)}, shape {tuple(x.shape)}; expected [rows, features].\n"
@@ -108,6 +107,8 @@ def _refuse_no_matrix(x: Any, name: str) -> None:
         raise InputTypeError(
             f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\nType np.array(list({name}))."
         )
+    if scipy.sparse.issparse(x):
+        return
     if isinstance(x, str | bytes | Mapping) or x is None or callable(x):
         raise InputTypeError(
             f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\n"
@@ -130,7 +131,7 @@ def _dense(x: Any, name: str) -> np.ndarray:
 
 def _refuse_values(x: Any, name: str) -> None:
     """Raise if values are not real and finite numbers; the sparse structure is checked by `canonical`."""
-    values = x.data if hasattr(x, "format") and x.format != "lil" else x
+    values = x.data if scipy.sparse.issparse(x) else x
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
         count = int(np.count_nonzero(~np.isfinite(values)))
         many = "1 value that is" if count == 1 else f"{count:,} values that are"
@@ -141,9 +142,17 @@ def _refuse_values(x: Any, name: str) -> None:
         )
 
 
+def _compressed(x: Any) -> Any:
+    """Return a sparse matrix in csr, csc or coo; other formats become csr."""
+    if x.format in ("csr", "csc", "coo"):
+        return x
+    if x.format == "bsr":
+        x.check_format(full_check=True)  # tocsr follows its indices wherever they lead
+    return x.tocsr()
+
+
 def _with_floats(x: Any) -> Any:
-    """Return the sparse matrix in a format and type that `canonical` takes; its structure is not looked at here."""
-    x = x if x.format in ("csr", "csc", "coo") else x.tocsr()
+    """Return the sparse matrix with values of a type that `canonical` takes; its structure is not looked at here."""
     if x.dtype.kind not in "biu":
         return x
     values = x.data.astype(np.float32)
@@ -172,6 +181,8 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
             'Type label="NAME" to name a column of a frame or a file, or give y as an array.'
         )
     labels = np.asarray(y)
+    if labels.dtype.kind == "U" and isinstance(y, list | tuple):
+        labels = np.array(y, dtype=object)  # NumPy makes text of numbers beside text
     if labels.dtype.kind == "O":
         labels = _of_objects(labels)
     if len(labels) != rows:

@@ -1,5 +1,6 @@
 """Loading: one function for files, data sets by name, and what is in memory."""
 
+import re
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -137,15 +138,34 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
         }
         made = data.load(settings["dataset"], **parameters_of_file(settings))
     except DataError as error:
-        raise DataError(_as_typed(str(error))) from None
+        raise type(error)(as_typed(str(error))) from None
     if why:
         inputs.say(f'{name} is read by "{settings["dataset"]}": {why}. Type dataset="NAME" for another reader.')
+    for guess in made.facts.get("guesses", ()):
+        inputs.say(as_typed(guess))
+    if made.labels.are_missing:
+        return Loaded(_with_random_labels(made.x, made.name, made.source), {}, made.x, None)
     return Loaded(made, settings, made.x, labels_as_named(made))
 
 
-def _as_typed(text: str) -> str:
-    """Say in the words of Python what a message of a reader says to type."""
-    return text.replace(" (in the setting reading)", "")
+def _with_random_labels(x: Any, name: str, source: str) -> Dataset:
+    """Return data with drawn labels of two classes, which only serve to time training."""
+    drawn = np.random.default_rng(0).integers(0, 2, x.shape[0])
+    drawn[:2] = 0, 1
+    labels = data.Labels("classes", ("0", "1"), guess="drawn at random")
+    return Dataset(name, x, drawn[: x.shape[0]], labels, source, "yours", facts={RANDOM: True})
+
+
+def as_typed(text: str) -> str:
+    """Say in the words of Python what a message of a reader says to type.
+
+    >>> as_typed('Another one: --label NAME (in Python label="NAME").')
+    'Another one: label="NAME".'
+    """
+    text = re.sub(
+        r"(?<=[ :.])[^:.\n]*--[^()\n]*\(in Python ([^)]*)\)", r" \1", text.replace(" (in the setting reading)", "")
+    )
+    return re.sub(r"\bType +", "Type ", text.replace(":  ", ": "))
 
 
 def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
@@ -167,9 +187,7 @@ def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) ->
         )
     x = inputs.matrix_of(source)
     if y is None:
-        drawn = np.random.default_rng(0).integers(0, 2, x.shape[0])
-        labels = data.Labels("classes", ("0", "1"), guess="drawn at random")
-        return Loaded(Dataset("memory", x, drawn, labels, "memory", "yours", facts={RANDOM: True}), {}, source, None)
+        return Loaded(_with_random_labels(x, "memory", "memory"), {}, source, None)
     y = inputs.labels_of(y, x.shape[0])
     labels, numbers = read_labels(y, Wanted(kind), lambda row: f"y[{row}]")
     made = Dataset("memory", x, numbers, labels, "memory", "yours")

@@ -8,6 +8,7 @@ from workbench import data
 from workbench.analysis import words
 from workbench.api import shown
 from workbench.api.loading import received
+from workbench.data.errors import MissingLabelsError
 
 
 class Profiled:
@@ -128,5 +129,8 @@ def profile(source: Any, *, label: str | None = None, **reading: Any) -> Profile
     >>> wb.profile(np.eye(4)).density
     0.25
     """
-    loaded = received(source, None, label, reading)
+    try:
+        loaded = received(source, None, label, reading)
+    except MissingLabelsError:
+        loaded = received(source, None, None, {**reading, "kind": "none"})
     return Profiled(data.profile(loaded.dataset), loaded.is_labelled)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from workbench import store
 from workbench.api import shown
 from workbench.reports import export
 from workbench.sweeps import run_folder
@@ -56,7 +57,8 @@ class Result:
 
     def refresh(self) -> "Result":
         """Read the run folder again and return the same object."""
-        self._trials = export.frame_of(self.folder)
+        is_started = self.folder.is_file() or (self.folder / store.FILE).exists()
+        self._trials = export.frame_of(self.folder) if is_started else store.frame()
         is_run = (self.folder / run_folder.PROGRESS).exists()
         self._progress = run_folder.read_any(self.folder) if is_run else None
         self._tidy: Any = None

@@ -146,8 +146,18 @@ def _typed(name: str, value: Any) -> Any:
         return tuple(several)
     if any(isinstance(one, dict | list) or callable(one) for one in several):
         raise SpecError(f"{name} is {value!r:.60}; expected one value or a list of values.")
-    words = [{None: "natural", True: "yes", False: "no"}.get(one, str(one)) for one in several]
-    return ", ".join(words)
+    return ", ".join(map(_word, several))
+
+
+def _word(value: Any) -> str:
+    """Write one value as a person types it.
+
+    >>> [_word(value) for value in (None, True, 1, 0.5)]
+    ['natural', 'yes', '1', '0.5']
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "natural" if value is None else str(value)
 
 
 def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budget: float) -> Result:

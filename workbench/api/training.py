@@ -1,5 +1,6 @@
 """Training of one estimator, the fastest way that trains the same model as dense training does."""
 
+import functools
 import time
 from typing import Any
 
@@ -71,7 +72,8 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
     x = loaded.x if hasattr(loaded.x, "shape") and frames_or_arrays(loaded.x) else loaded.dataset.x
     start = time.perf_counter()
     estimator.fit(x, loaded.y)
-    inputs.say(_summary(estimator, x, loaded, time.perf_counter() - start))
+    seconds = time.perf_counter() - start
+    inputs.say(_summary(estimator, x, loaded, seconds) + _loading(seconds))
     if loaded.encoder is None:
         return estimator
     from sklearn.pipeline import Pipeline
@@ -100,6 +102,17 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     return ESTIMATORS[target](**({"model": model} if model else {}), **chosen)
+
+
+@functools.cache
+def _is_first() -> list[bool]:
+    return [True]
+
+
+def _loading(seconds: float) -> str:
+    """Say of the first training of a process, if it took long, that compiled code was loaded in its time."""
+    is_first = bool(_is_first()) and _is_first().pop()
+    return " The time includes loading compiled code, once a process." if is_first and seconds > 1 else ""
 
 
 def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:

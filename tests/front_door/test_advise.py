@@ -1,0 +1,51 @@
+"""`wb.advise` and its answer; `wb.lab` outside a notebook."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+
+
+def test_advise_x_y(advice):
+    assert advice.verdict in ("sparse", "dense", "level", "undecided", "none")
+    assert advice.best.get("format") in ("csr", "csc", "coo", "dense") or advice.verdict == "none"
+    assert "verdict" in advice.table.columns
+    assert "verdict" in advice._repr_html_()
+    assert repr(advice).startswith("Advice: ")
+    assert "Train it with:" in str(advice)
+
+
+def test_command_is_none_for_data_in_memory(advice):
+    assert advice.command is None
+
+
+def test_code_runs_and_trains_so(advice, data):
+    x, y = data
+    names: dict = {"X": x, "y": y}
+    exec(advice.code, names)
+    assert names["model"].predict(x).shape == (300,)
+
+
+def test_fit_returns_a_trained_estimator(advice, data):
+    model = advice.fit(random_state=0)
+    assert isinstance(model, wb.SparseClassifier)
+    assert np.mean(model.predict(data[0]) == data[1]) > 0.6
+
+
+def test_plot_and_report(advice, tmp_path):
+    import matplotlib.pyplot as plt
+
+    assert advice.plot() is not None
+    plt.close("all")
+    assert advice.report(tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize("budget", [1, float("nan"), float("inf"), "60", True])
+def test_bad_budgets_are_refused(data, budget):
+    with pytest.raises(ValueError, match=r"expected 5 or more seconds, 60 is usual.\nType budget=60"):
+        wb.advise(*data, budget=budget)
+
+
+def test_lab_outside_a_notebook_says_how_to_open_one(data, capsys):
+    assert wb.lab(*data) is None
+    assert "Type workbench lab in a shell" in capsys.readouterr().out

@@ -1,0 +1,103 @@
+"""`import workbench as wb`: what it costs, what it lists, and functions that have the names of former packages."""
+
+import subprocess
+import sys
+
+import pytest
+
+import workbench as wb
+
+LISTED = {
+    "advise",
+    "compare",
+    "lab",
+    "load",
+    "open",
+    "profile",
+    "runs",
+    "sweep",
+    "train",
+    "Dataset",
+    "SparseClassifier",
+}
+ORDERS = (
+    ("training", "sweeps", "advising", "api.training"),
+    ("train", "sweep", "advise"),
+    ("sweeps.runner", "sweep", "train", "training.setup"),
+    (),
+)
+"""Submodules that are imported first, in a fresh interpreter each."""
+
+
+def run(code: str, *flags: str, folder=None) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_import_workbench_as_wb_loads_no_numpy_and_few_modules():
+    code = "import sys; before = set(sys.modules); import workbench; print(*sorted(set(sys.modules) - before))"
+    loaded = run(code).stdout.split()
+    assert "workbench" in loaded
+    assert not {"numpy", "typing", "re", "tokenize"} & set(loaded)
+    assert len(loaded) < 25
+
+
+def test_dir_lists_the_front_door_and_little_else():
+    assert set(dir(wb)) >= LISTED
+    assert len(dir(wb)) < 30
+    for name in dir(wb):
+        assert getattr(wb, name) is not None, name
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(AttributeError, match=r"no attribute 'lod'; expected one of: .*load"):
+        wb.lod  # noqa: B018
+
+
+def test_train_sweep_and_advise_are_functions_in_every_order_of_imports():
+    code = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(f"workbench.{name}")
+import workbench as wb
+for verb in (wb.train, wb.sweep, wb.advise):
+    try:
+        verb()
+    except TypeError as error:
+        assert "'X'" in str(error), error
+    else:
+        raise AssertionError(verb)
+"""
+    for names in ORDERS:
+        done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (names, done.stderr)
+
+
+def test_former_packages_are_found_by_their_names_for_one_release():
+    code = """
+import warnings
+with warnings.catch_warnings(record=True) as notes:
+    warnings.simplefilter("always")
+    from workbench import train
+    from workbench.train.setup import Setup
+    import workbench.training.setup, workbench.training
+    assert train.Setup is Setup is workbench.training.Setup
+    assert train.make_run is workbench.training.make_run
+    assert workbench.training.setup.__spec__.name == "workbench.training.setup"
+print([str(note.message) for note in notes])
+"""
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is now workbench.training") == 1
+
+
+def test_python_m_workbench_sweep_says_its_new_name(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench.sweep", str(tmp_path / "none")], capture_output=True, text=True, check=False
+    )
+    assert "python -m workbench.sweeps" in done.stdout
+    assert done.returncode != 0
+
+
+def test_an_unknown_attribute_of_a_function_is_said():
+    with pytest.raises(AttributeError, match=r"workbench.train is a function and has no attribute 'nothing'"):
+        wb.train.nothing  # noqa: B018

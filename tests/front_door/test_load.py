@@ -1,0 +1,184 @@
+"""`wb.load` and `wb.profile`: files, matrices, frames, tensors; and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import workbench as wb
+
+X = np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 0], [0, 0, 5]])
+Y = ["no", "yes", "no", "yes"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.txt").write_text("+1 1:1 3:2\n-1 2:3\n+1 1:4\n-1 3:5\n")
+    lines = "".join(f"{20 + row % 7},{'red' if row % 3 else 'blue'},{row % 2}\n" for row in range(40))
+    (tmp_path / "clicks.csv").write_text(f"age,color,clicked\n{lines}")
+    return tmp_path
+
+
+def test_load_train_txt(folder):
+    assert wb.load("train.txt").x.shape == (4, 3)
+
+
+def test_load_clicks_csv_with_a_label(folder):
+    assert wb.load("clicks.csv", label="clicked").classes == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.array, scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array, scipy.sparse.lil_matrix,
+        scipy.sparse.dok_array, scipy.sparse.bsr_array, scipy.sparse.dia_array, np.ndarray.tolist, pd.DataFrame,
+        lambda x: x.astype(bool), lambda x: scipy.sparse.csr_array(x.astype(np.int8)), lambda x: x.astype(np.float16),
+        lambda x: pd.DataFrame(x).astype(pd.SparseDtype(float, 0)),
+    ],
+)  # fmt: skip
+def test_load_x_y(make):
+    made = wb.load((make(X), Y))
+    expected = X if np.asarray(made.x.sum()) > 4 + 1 else X.astype(bool)
+    np.testing.assert_array_equal(made.x.toarray(), expected)
+    assert made.classes == ("no", "yes")
+    assert made.y.tolist() == [0, 1, 0, 1]
+
+
+def test_load_x_alone_has_random_labels_and_changes_nothing():
+    x = scipy.sparse.csr_array(X.astype(np.int64))
+    before = x.copy()
+    made = wb.load(x)
+    assert made.facts["random_labels"]
+    assert x.dtype == np.int64
+    assert (x != before).nnz == 0
+
+
+def test_load_frame_with_a_label():
+    frame = pd.DataFrame({"color": ["red", "blue"] * 20, "size": np.arange(40.0), "clicked": [0, 1] * 20})
+    made = wb.load(frame, label="clicked")
+    assert made.features == 3
+    assert made.classes == ("0", "1")
+
+
+def test_ids_in_frames_are_categories():
+    frame = pd.DataFrame({"user_id": np.arange(64) % 40, "count": np.arange(64), "y": [0, 1] * 32})
+    assert wb.load(frame).features == 40 + 1
+
+
+def test_the_label_of_a_frame_is_guessed_and_said(capsys):
+    wb.load(pd.DataFrame({"size": [1.0, 2, 3], "bought": [0, 1, 0], "weight": [5.0, 6, 7]}))
+    said = capsys.readouterr().err
+    assert 'label="bought" was guessed (the only column of two values). Type label="NAME" to change it.' in said
+
+
+def test_load_arrow_tables():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": [1.0, 2.0, 0.0], "label": ["x", "y", "x"]})
+    assert wb.load(table).classes == ("x", "y")
+
+
+def test_load_anndata():
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(scipy.sparse.csr_matrix(X.astype(np.float32)))
+    cells.obs["type"] = Y
+    assert wb.load(cells, label="type").classes == ("no", "yes")
+
+
+def test_load_torch_sparse_tensors():
+    torch = pytest.importorskip("torch")
+    made = wb.load((torch.from_numpy(X).to_sparse_coo(), torch.tensor([0, 1, 0, 1])))
+    np.testing.assert_array_equal(made.x.toarray(), X)
+
+
+def test_load_tensorflow_sparse_tensors():
+    tensorflow = pytest.importorskip("tensorflow")
+    np.testing.assert_array_equal(wb.load((tensorflow.sparse.from_dense(X), Y)).x.toarray(), X)
+
+
+def test_profile_of_a_matrix_needs_no_label():
+    profile = wb.profile(scipy.sparse.csr_array(X))
+    assert profile.density == 5 / 12
+    assert "labels" not in dict(profile.rows_shown)
+    assert "<table" in profile._repr_html_()
+    assert profile.table["value"].iloc[0] == "4 x 3"
+
+
+def test_profile_of_train_txt(folder):
+    assert wb.profile("train.txt").facts.entries == 5
+
+
+def test_profile_of_a_file_without_labels(folder):
+    scipy.sparse.save_npz("x.npz", scipy.sparse.csr_matrix(X))
+    assert wb.profile("x.npz").facts.entries == 5
+
+
+def nan(x):
+    x = x.copy()
+    x[0, 0] = np.nan
+    return x
+
+
+BAD = {
+    "different length": (lambda: wb.load((X, Y[:3])), "X has 4 rows and y has 3 labels"),
+    "nan": (lambda: wb.load((nan(X), Y)), "X has 1 value that is NaN or infinite.*\nType np.nan_to_num"),
+    "infinity": (
+        lambda: wb.load((scipy.sparse.csr_array(np.where(X, np.inf, 0)), Y)),
+        "NaN or infinite.*\nType np.nan_to_num",
+    ),
+    "object dtype": (lambda: wb.load((X.astype(object), Y)), "dtype object; expected numbers.\nType X.astype"),
+    "1-D": (lambda: wb.load((X[0], Y)), r"X has 1 dimension, shape \(3,\).*\nType X.reshape\(-1, 1\)"),
+    "no rows": (lambda: wb.load((X[:0], [])), "X has no rows.*\nCheck"),
+    "one class": (lambda: wb.load((X, ["no"] * 4)), "y has one class, 'no'.*\nCheck"),
+    "missing labels": (lambda: wb.load((X, ["no", None, "yes", "no"])), "y has 1 missing labels.\nLeave"),
+    "nan labels": (lambda: wb.load((X, [1.0, np.nan, 0, 1])), "y has 1 labels that are NaN"),
+    "mixed labels": (lambda: wb.load((X, ["no", 1, "yes", 0])), "y has labels of the types int, str"),
+    "generator": (lambda: wb.load(row for row in X), r"X is a generator.*\nType np.array\(list\(X\)\)"),
+    "generator of labels": (
+        lambda: wb.load((X, (one for one in Y))),
+        r"y is a generator.*\nType np.array\(list\(y\)\)",
+    ),
+    "ragged": (lambda: wb.load([[1, 2], [3]]), "X is not a matrix.*\nGive rows of equal length"),
+    "none": (lambda: wb.load(None), "X is a NoneType; expected a matrix"),
+    "label of a matrix": (lambda: wb.load(X, label="clicked"), "without names.\nGive the labels as the second"),
+    "unknown label": (
+        lambda: wb.load(pd.DataFrame({"clicked": [0, 1]}), label="click"),
+        "no column 'click'; expected one of: clicked.\nType label=\"clicked\"",
+    ),
+    "duplicate columns": (
+        lambda: wb.load(pd.DataFrame(X, columns=["a", "a", "b"]), Y),
+        "column 'a' more than once.*\nType frame.loc",
+    ),
+    "missing values": (
+        lambda: wb.load(pd.DataFrame({"a": [1.0, None], "y": [0, 1]})),
+        r"missing values in 1 columns: a \(1\).*\nType frame.dropna",
+    ),
+    "dates": (
+        lambda: wb.load(pd.DataFrame({"at": pd.to_datetime(["2020-01-01"] * 2), "y": [0, 1]})),
+        "holds dates.*\nType frame",
+    ),
+    "complex": (lambda: wb.load((X.astype(complex), Y)), "complex"),
+    "reader's setting": (lambda: wb.load((X, Y), hashed=4), "hashed is a setting of a reader of files"),
+    "indices out of range": (
+        lambda: wb.load((scipy.sparse.csr_array((np.ones(1), np.array([9]), np.array([0, 1, 1, 1, 1])), (4, 3)), Y)),
+        "9",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_with_the_fix(name):
+    call, message = BAD[name]
+    with pytest.raises((ValueError, TypeError), match=f"(?s){message}") as caught:
+        call()
+    assert len(str(caught.value)) < 400
+
+
+def test_a_missing_file_is_a_file_not_found_error(folder):
+    with pytest.raises(FileNotFoundError, match=r"There is no file 'trian.txt'.*\nCheck the path"):
+        wb.load("trian.txt")
+
+
+def test_labels_beside_a_file_are_refused(folder):
+    with pytest.raises(ValueError, match=r'labels of a file come from the file.\nType labels="FILE"'):
+        wb.load("train.txt", Y)

@@ -1,0 +1,165 @@
+"""`wb.sweep`, `wb.open`, `wb.runs`, `wb.compare` and what their results show."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import workbench as wb
+from workbench.api import progress
+from workbench.sweeps import run_folder
+
+SCRIPT = """
+import numpy as np, workbench as wb
+x = np.eye(64)[np.arange(256) % 64]
+result = wb.sweep(x, np.arange(256) % 2, density=[0.01], format="csr", update="lazy", engine="ours", launch="kernels",
+                  hold="format", rounds=1, trial_seconds=0.01)
+print(len(result.frame), result.folder)
+"""
+
+
+def test_sweep_x_y_density_format(result):
+    assert set(result.frame["format"]) == {"csr", "dense"}
+    assert set(result.trials["density"]) == {0.02, 0.1}
+    assert (result.folder / "X.sparse").is_dir()
+
+
+def test_sweep_spec_toml(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(
+        'name = "tiny"\n[axes]\ndataset = "uniform"\nrows = 200\nfeatures = 64\nformat = ["csr", "dense"]\n'
+        "[measure]\nrounds = 1\nseconds_total = 0.01\n"
+    )
+    made = wb.sweep("spec.toml")
+    assert made.folder.name == "tiny"
+    assert len(made.trials)
+    with pytest.raises(ValueError, match="Both a spec and density"):
+        wb.sweep("spec.toml", density=0.1)
+
+
+def test_result_frame_has_one_line_a_configuration(result):
+    frame = result.frame
+    assert frame["key"].is_unique
+    assert {"ratio", "ratio_low", "ratio_high", "verdict"} <= set(frame.columns)
+    allowed = {"faster", "slower", "equivalent", "inconclusive", "baseline"}
+    assert set(frame["verdict"]) <= allowed
+    assert (frame["verdict"] == "baseline").sum() == 2  # one at each density
+    known = frame.dropna(subset=["ratio"])
+    assert (known["ratio_low"] <= known["ratio"]).all()
+
+
+def test_result_trials_has_all_columns_of_all_trials(result):
+    assert {"seconds_step", "machine", "round", "key"} <= set(result.trials.columns)
+
+
+def test_result_verdict(result):
+    assert str(result.verdict).strip()
+    assert "verdict" in result.verdict._repr_html_()
+    assert "Finished" in str(result)
+
+
+def test_result_plot_returns_axes(result):
+    import matplotlib.pyplot as plt
+
+    axes = result.plot()
+    assert axes.get_xlabel()
+    assert result.plot("memory").figure is not axes.figure
+    assert result.plot("memory", figure=axes.figure).figure is axes.figure
+    plt.close("all")
+
+
+def test_result_report(result, tmp_path):
+    assert result.report(tmp_path / "x.html").read_text("utf-8").startswith("<!")
+
+
+def test_open_and_runs(result, monkeypatch):
+    root = result.folder.parents[1]
+    monkeypatch.chdir(root)
+    assert wb.open(f"runs/{result.folder.name}").frame.equals(result.frame)
+    assert len(wb.open(result.folder.name).trials) == len(result.trials)
+    assert wb.runs()["run"].tolist() == [f"runs/{result.folder.name}"]
+    with pytest.raises(FileNotFoundError, match=r"There is no run 'memry'; there are: runs/memory.*\nType wb\."):
+        wb.open("memry")
+
+
+def test_compare_a_b(result):
+    found = wb.compare(result, result.folder)
+    assert str(found)
+    assert found.is_worse is False
+    assert "<" in found._repr_html_()
+    with pytest.raises(TypeError, match="is no run; expected a Result"):
+        wb.compare(result, 3)
+
+
+def test_a_result_of_a_run_that_is_still_measured_says_so(result, tmp_path):
+    state = run_folder.read(result.folder)
+    other = tmp_path / "run"
+    other.mkdir()
+    state.state, state.done, state.total = "running", 1, 9
+    state.pid = __import__("os").getpid()
+    run_folder.write(other, state)
+    (other / "trials.jsonl").touch()
+    made = wb.open(other)
+    assert made.is_running
+    assert "Still measured: 1 of 9 trials. Type result.refresh()" in repr(made)
+    assert made.refresh() is made
+
+
+def test_ctrl_c_keeps_what_there_is(monkeypatch, tmp_path):
+    stopped, states = [], iter([KeyboardInterrupt(), None])
+
+    class Interrupted:
+        def __next__(self):
+            value = next(states)
+            if isinstance(value, BaseException):
+                raise value
+            raise StopIteration
+
+    monkeypatch.setattr(run_folder, "watch", lambda folder: Interrupted())
+    monkeypatch.setattr(run_folder, "stop", stopped.append)
+    progress.follow("Measuring", tmp_path, 0.0, 0.0)
+    assert stopped == [tmp_path]
+
+
+def test_a_plain_script_without_a_main_guard_works(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) >= 2
+    assert "of disk" in done.stderr
+    assert done.stdout.count("\n") == 1
+
+
+def test_without_waiting_a_result_comes_at_once_and_can_be_stopped(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = wb.sweep(*data, density=0.1, rounds=1, wait=False)
+    assert made.is_running
+    made.stop()
+    watcher = threading.Thread(target=lambda: list(run_folder.watch(made.folder)))
+    watcher.start()
+    watcher.join(60)
+    assert made.refresh().is_running is False
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"densty": 0.1}, "unknown setting 'densty'. Did you mean 'density'"),
+        ({"density": 2}, "density"),
+        ({"density": "much"}, "'much' is not a number"),
+        ({"format": "dense"}, 'always measured.\nType format=\\["csr", "dense"\\]'),
+        ({"format": "crs"}, "Did you mean 'csr'"),
+        ({"model": "logistc"}, "Did you mean 'logistic'"),
+        ({"budget": 0}, "budget is 0; expected a number of seconds"),
+        ({"budget": float("nan")}, "budget is nan"),
+        ({"budget": "60"}, "budget is '60'"),
+        ({"width": {"a": 1}}, "expected one value or a list"),
+        ({"rounds": 0}, "rounds"),
+    ],
+)
+def test_bad_settings_are_refused(data, given, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        wb.sweep(*data, **{"density": 0.1, **given})
+    assert not list(tmp_path.glob("runs/*/progress.json"))

@@ -1,0 +1,74 @@
+"""`wb.train`, and the estimators it returns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import workbench as wb
+
+
+def test_train_x_y_logistic(data, capsys):
+    x, y = data
+    model = wb.train(x, y, model="logistic", random_state=0)
+    assert isinstance(model, wb.SparseClassifier)
+    assert np.mean(model.predict(x) == y) > 0.8
+    assert model.predict_proba(x).shape == (300, 2)
+    said = capsys.readouterr().err
+    assert "Trained logistic on 300 rows x 40 features: 20 epochs in" in said
+    assert "loss" in said
+
+
+def test_the_model_is_guessed_from_the_labels(data):
+    x, _ = data
+    assert isinstance(wb.train(x, np.linspace(0.05, 1.5, 300)), wb.SparseRegressor)
+    three = wb.train(x, np.arange(300) % 3)
+    assert three.classes_.tolist() == [0, 1, 2]
+
+
+def test_updates_train_the_model_of_dense_training(data):
+    assert wb.train(*data, optimizer="adam").lazy == "exact"
+    assert wb.train(*data, optimizer="adagrad").lazy == "on"
+
+
+def test_a_frame_with_text_trains_a_pipeline_that_takes_unseen_values():
+    frame = pd.DataFrame({"color": ["red", "blue"] * 20, "size": np.arange(40.0) / 40, "y": [0, 1] * 20})
+    model = wb.train(frame, label="y", random_state=0)
+    new = pd.DataFrame({"color": ["red", "green"], "size": [0.1, 0.2]})
+    assert model.predict(new)[0] == 0
+    assert model.predict_proba(new).shape == (2, 2)
+
+
+def test_a_numeric_frame_trains_an_estimator_that_knows_its_columns(data):
+    x, y = data
+    frame = pd.DataFrame(x.toarray(), columns=[f"f{number}" for number in range(40)])
+    model = wb.train(frame, y)
+    assert model.feature_names_in_[0] == "f0"
+
+
+def test_a_file_is_trained_on(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("".join(f"{1 if row % 2 else -1} {1 + row % 2}:1\n" for row in range(40)))
+    assert wb.train(path).classes_.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": "logistc"}, "Did you mean 'logistic'"),
+        ({"model": "bpr"}, "has the target implicit; expected one of"),
+        ({"epocs": 3}, "has no parameter 'epocs'"),
+    ],
+)
+def test_bad_settings_are_refused(data, given, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        wb.train(*data, **given)
+
+
+def test_classes_of_a_model_of_classes_are_asked_for(data):
+    with pytest.raises(ValueError, match=r'the labels are numbers.*\nType model="linear"'):
+        wb.train(data[0], np.linspace(0.05, 1.5, 300), model="logistic")
+
+
+def test_data_without_labels_is_refused(data):
+    with pytest.raises(ValueError, match=r"X came without labels.\nType wb.train\(X, y\)"):
+        wb.train(data[0])
