@@ -22,6 +22,7 @@ _PUBLIC = {
     "compare": "workbench.api.results",
     "lab": "workbench.api.panel",
     "load": "workbench.api.loading",
+    "load_model": "workbench.training.trained",
     "open": "workbench.api.results",
     "profile": "workbench.api.profiling",
     "runs": "workbench.api.results",

@@ -1,5 +1,7 @@
 """`wb.train`, and the estimators it returns."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,3 +74,31 @@ def test_classes_of_a_model_of_classes_are_asked_for(data):
 def test_data_without_labels_is_refused(data):
     with pytest.raises(ValueError, match=r"X came without labels.\nType wb.train\(X, y\)"):
         wb.train(data[0])
+
+
+def test_model_save_and_load_model(data, tmp_path):
+    x, y = data
+    model = wb.train(x, y, random_state=0)
+    model.save(tmp_path / "model")
+    again = wb.load_model(tmp_path / "model")
+    assert again.predict(x).tolist() == model.predict(x).tolist()
+    np.testing.assert_allclose(again.predict_proba(x), model.predict_proba(x), rtol=1e-5)
+    with pytest.raises(ValueError, match="holds a model already"):
+        model.save(tmp_path / "model")
+    assert len(pickle.dumps(model)) < x.data.nbytes + 40_000  # the rows are not kept
+
+
+def test_a_model_of_a_file_is_applied_to_a_file(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("".join(f"{1 if row % 2 else -1} {1 + row % 2}:1\n" for row in range(40)))
+    wb.train(path).save(tmp_path / "model")
+    applied = wb.load_model(tmp_path / "model").apply(path)
+    assert applied.values[:2].tolist() == ["-1", "1"]
+    assert applied.quality["accuracy"] == 1.0
+
+
+def test_numbers_are_kept(data, tmp_path):
+    x, y = data[0], np.linspace(0.05, 1.5, 300)
+    model = wb.train(x, y)
+    model.save(tmp_path / "model")
+    np.testing.assert_allclose(wb.load_model(tmp_path / "model").predict(x), model.predict(x), rtol=1e-5)

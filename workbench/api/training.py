@@ -2,9 +2,11 @@
 
 import functools
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from workbench import models
 from workbench.advising.contenders import is_lazy_exact
@@ -12,9 +14,12 @@ from workbench.advising.source import suggested_model
 from workbench.api import frames, inputs
 from workbench.api.loading import Loaded, received
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
-from workbench.data import StoredRows
+from workbench.data import Dataset, Labels, StoredRows
 from workbench.data.errors import DataError
-from workbench.sweeps.spec import Cell, unknown
+from workbench.data.labels.meaning import name_of
+from workbench.sweeps.problem import parameters_of_file
+from workbench.sweeps.spec import FILES, Cell, unknown
+from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
 """Estimator that trains models with each kind of target."""
@@ -41,7 +46,8 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     Returns
     -------
     SparseClassifier, SparseRegressor, or a Pipeline with one as its last step
-        With `predict`, and `predict_proba` of classes. A pipeline encodes the columns of a frame with text first.
+        With `predict`, `predict_proba` of classes, and `save(folder)`, whose folder `load_model` reads. A pipeline
+        encodes the columns of a frame with text first, and has no `save`.
 
     Raises
     ------
@@ -75,6 +81,7 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
     seconds = time.perf_counter() - start
     inputs.say(_summary(estimator, x, loaded, seconds) + _loading(seconds))
     if loaded.encoder is None:
+        estimator.save = Saver(estimator, loaded)
         return estimator
     from sklearn.pipeline import Pipeline
 
@@ -102,6 +109,32 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     return ESTIMATORS[target](**({"model": model} if model else {}), **chosen)
+
+
+class Saver:
+    """The method `save` of an estimator that `train` returned: writes it to a folder, without pickle.
+
+    It keeps what the labels mean and how the file was read, and none of the rows.
+    """
+
+    def __init__(self, estimator: Any, loaded: Loaded) -> None:
+        self.estimator, self.reader = estimator, ""
+        self.facts, self.parameters = dict(loaded.dataset.facts), {}
+        self.labels = loaded.dataset.labels
+        if hasattr(estimator, "classes_"):
+            names = tuple(name_of(label) for label in estimator.classes_)
+            self.labels = Labels("classes", names, positive=names[1] if len(names) == 2 else None)
+        if loaded.settings:
+            self.reader = str(loaded.settings["dataset"])
+            self.parameters = parameters_of_file(dict.fromkeys(FILES) | dict(loaded.settings))
+
+    def __call__(self, folder: str | Path, force: bool = False) -> None:
+        """Write the model into a new folder; one that is there is replaced only with `force`."""
+        run = self.estimator._learner.run
+        x = scipy.sparse.csr_array((0, run.features), dtype=np.float32)
+        y = np.zeros(0, np.int64 if self.labels.kind == "classes" else np.float64)
+        stand_in = Dataset("model", x, y, self.labels, "the data trained on", "", facts=self.facts)
+        TrainedModel.of_run(run, stand_in, self.reader, self.parameters).save(folder, force)
 
 
 @functools.cache
