@@ -229,7 +229,7 @@ def _commands(command: object, names: tuple[str, ...]) -> Iterable[tuple[tuple[s
 def _is_documented(module: object, name: str) -> bool:
     """Return whether a public name is a function or class of the project, which gets a page."""
     value = getattr(module, name, None)
-    if not (inspect.isfunction(value) or inspect.isclass(value)):
+    if not (inspect.isfunction(inspect.unwrap(value) if callable(value) else value) or inspect.isclass(value)):
         return False
     return value.__module__.startswith(("workbench", "kernels")) and bool(inspect.getdoc(value))
 

@@ -1,0 +1,52 @@
+"""What README, docs and the reference show of `wb` runs as it stands, but for budgets, which are made small."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+
+ROOT = Path(__file__).parents[2]
+SMALLER = {
+    "budget=60": "budget=5",
+    'format=["csr", "dense"])': 'format="csr", update="lazy", launch="kernels", hold="format", rounds=1)',
+}
+PAGES = ("README.md", "docs/start/five_minutes.md", "docs/howto/keep_a_model.md")
+
+
+def block(page: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    code = next(code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "wb." in code)
+    for shown, small in SMALLER.items():
+        code = code.replace(shown, small)
+    return code
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_of_a_page_runs(page, data, tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(f"{1 if row % 2 else -1} {1 + row % 5}:1 {7 + row % 2}:1\n" for row in range(400))
+    (tmp_path / "training.txt").write_text(lines)
+    names = {"X": data[0], "y": data[1], "X_new": data[0][:3]}
+    exec(compile(block(page), page, "exec"), names)
+    plt.close("all")
+    assert hasattr(names["model"], "predict")
+
+
+def test_every_name_that_docs_promise_is_there():
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*/*.md"))
+    named = set(re.findall(r"\bwb\.([a-z_]+)\(", text + (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert {"advise", "sweep", "train", "load_model", "profile", "compare"} <= named <= set(dir(wb))
+
+
+def test_the_reference_lists_the_public_names():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    page = generate.api_page("workbench")
+    for name in ("advise", "sweep", "train", "load", "Dataset", "SparseClassifier"):
+        assert f"   {name}\n" in page

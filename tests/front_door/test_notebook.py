@@ -1,0 +1,29 @@
+"""The front door in a notebook, executed by nbclient: cards, pictures, progress, and the panel without a front end."""
+
+import nbformat
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+
+CELLS = (
+    "import numpy as np, workbench as wb\nX = np.eye(32)[np.arange(128) % 32]; y = np.arange(128) % 2",
+    "wb.profile(X)",
+    'quick = {"engine": "ours", "launch": "kernels", "hold": "format", "rounds": 1, "trial_seconds": 0.01}\n'
+    'result = wb.sweep(X, y, density=0.02, format="csr", update="lazy", **quick)\nresult',
+    "result.verdict",
+    "axes = result.plot()",
+    "wb.lab(X, y)",
+    "wb.train(X, y)",
+)
+
+
+@pytest.mark.slow
+def test_cells_of_a_newcomer_show_cards_and_pictures(tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    _, profile, result, verdict, plotted, lab, _ = (cell.outputs for cell in notebook.cells)
+    for outputs in (profile, result, verdict):
+        assert any("workbench-card" in output.get("data", {}).get("text/html", "") for output in outputs)
+    assert any("image/png" in output.get("data", {}) for output in plotted)
+    assert "Type workbench lab in a shell" in lab[0]["text"]
