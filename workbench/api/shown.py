@@ -1,4 +1,4 @@
-"""What objects of the front door look like in a notebook, in light and dark themes, and their charts."""
+"""Cards by which objects of the front door are shown in a notebook, in light and dark themes, and their charts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
