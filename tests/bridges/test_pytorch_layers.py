@@ -1,5 +1,7 @@
 """Our modules against dense products in PyTorch: values, gradients, and what is refused."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -184,7 +186,7 @@ def test_embedding_bag_is_that_of_pytorch(mode, include_last_offset, index):
 
 @pytest.mark.parametrize("shape", [(5, 3), (0, 3), (5, 0)])
 def test_embedding_bag_of_rows_of_ids(shape):
-    theirs, bags = torch.nn.EmbeddingBag(30, 4, mode="sum"), SparseEmbeddingBag(30, 4)
+    theirs, bags = torch.nn.EmbeddingBag(30, 4, mode="sum"), SparseEmbeddingBag(30, 4, mode="sum")
     bags.load_state_dict(theirs.state_dict())
     ids = torch.randint(0, 30, shape)
     wanted = theirs(ids) if ids.numel() else torch.zeros(shape[0], 4)
@@ -192,7 +194,7 @@ def test_embedding_bag_of_rows_of_ids(shape):
 
 
 def test_embedding_bag_refuses_what_it_cannot_do():
-    bags, ids = SparseEmbeddingBag(30, 4), torch.tensor([1, 2])
+    bags, ids = SparseEmbeddingBag(30, 4, mode="sum"), torch.tensor([1, 2])
     with pytest.raises(ValueError, match="sum, mean"):
         SparseEmbeddingBag(30, 4, mode="max")
     with pytest.raises(ContractError, match="30"):
@@ -209,6 +211,47 @@ def test_embedding_bag_refuses_what_it_cannot_do():
         bags(rows_of(drawn()), torch.tensor([0]))
     with pytest.raises(ValueError, match="mean"):
         SparseEmbeddingBag(30, 4, mode="mean")(rows_of(drawn()))
+
+
+def test_embedding_bag_has_the_arguments_and_defaults_of_pytorch():
+    wanted = inspect.signature(torch.nn.EmbeddingBag.__init__).parameters
+    found = inspect.signature(SparseEmbeddingBag.__init__).parameters
+    assert list(found) == list(wanted)
+    others = {name for name in wanted if found[name].default != wanted[name].default}
+    assert others == {"sparse"}  # the gradient is always row-sparse
+    assert (SparseEmbeddingBag(3, 2).mode, torch.nn.EmbeddingBag(3, 2).mode) == ("mean", "mean")
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("padding_idx", [3, -1])
+@pytest.mark.parametrize("is_table", [False, True])
+def test_ids_that_pad_count_in_no_bag(mode, padding_idx, is_table):
+    options = {"mode": mode, "padding_idx": padding_idx}
+    theirs, bags = torch.nn.EmbeddingBag(6, 2, sparse=True, **options), SparseEmbeddingBag(6, 2, **options)
+    assert not bags.weight[padding_idx].any()
+    bags.load_state_dict(theirs.state_dict())
+    given = (torch.randint(0, 6, (5, 4)),) if is_table else (torch.randint(0, 6, (20,)), torch.tensor([0, 4, 4, 9]))
+    first, second = bags(*given), theirs(*given)
+    torch.testing.assert_close(first, second)
+    for scores in (first, second):
+        (scores**2).sum().backward()
+    torch.testing.assert_close(bags.weight.grad.to_dense(), theirs.weight.grad.to_dense())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_norm": 1.0}, {"scale_grad_by_freq": True}, {"sparse": False}, {"padding_idx": 6}, {"device": "meta"}],
+    ids=str,
+)
+def test_embedding_bag_refuses_arguments_that_it_does_not_obey(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} is"):
+        SparseEmbeddingBag(6, 2, **options)
+
+
+def test_embedding_bag_is_made_of_pretrained_rows():
+    bags = SparseEmbeddingBag.from_pretrained(torch.eye(3), mode="sum")
+    assert not bags.weight.requires_grad
+    torch.testing.assert_close(bags(torch.tensor([[0, 2]])), torch.tensor([[1.0, 0, 1]]))
 
 
 def test_kernels_run_on_as_many_threads_as_pytorch():

@@ -49,7 +49,7 @@ THEIRS = {
 @pytest.mark.parametrize("rule", THEIRS)
 def test_steps_are_those_of_pytorch_where_the_mathematics_is_the_same(rule, fused):
     make, options = THEIRS[rule]
-    mine = SparseEmbeddingBag(30, 3, include_last_offset=True, dtype=torch.float64)
+    mine = SparseEmbeddingBag(30, 3, mode="sum", include_last_offset=True, dtype=torch.float64)
     theirs = torch.nn.EmbeddingBag(30, 3, mode="sum", sparse=True, include_last_offset=True, dtype=torch.float64)
     theirs.load_state_dict(mine.state_dict())
     ours_, their_ = class_of(rule)(mine.parameters(), lr=0.1, fused=fused, **options), make(theirs.parameters())

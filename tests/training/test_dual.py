@@ -76,13 +76,13 @@ def test_dense_ascent_is_saved_and_resumed_with_the_same_bits(made):
 
 def test_an_estimator_trains_by_it_and_takes_all_rows_at_once(made):
     y = made.y > 0
-    chosen = {"optimizer": "sgd", "lazy": "exact", "decay": DECAY, "launch": "dual", "random_state": 0}
-    estimator = SparseClassifier(epochs=100, **chosen).fit(made.x.astype("float32"), y)
+    chosen = {"optimizer": "sgd", "lazy": "exact", "alpha": DECAY, "launch": "dual", "random_state": 0}
+    estimator = SparseClassifier(max_iter=100, **chosen).fit(made.x.astype("float32"), y)
     w, _ = optimum(made, y)
     np.testing.assert_allclose(estimator.coef_, w.T, atol=1e-3)
     with pytest.raises(ValueError, match="Dual ascent trains on all rows at once: call fit"):
         estimator.partial_fit(made.x, y)
-    with pytest.raises(ValueError, match="launch is 'graph'; it is None"):
+    with pytest.raises(ValueError, match="The 'launch' parameter of SparseClassifier must be"):
         SparseClassifier(launch="graph").fit(made.x, y)
 
 

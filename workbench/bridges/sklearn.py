@@ -13,14 +13,15 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | class_weight          | None     | number by class, or "balanced"; multiplies the weights of samples           |
 | optimizer             | adagrad  | rule that changes the weights                                               |
 | learning_rate         | None     | its rate; None: the optimizer's own                                         |
-| decay                 | 0.0      | weight decay: of sgd, momentum, nesterov the penalty decay / 2 * |w|^2      |
+| alpha                 | 0.0      | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2      |
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: those that a batch touches; off: all; exact: as  |
 |                       |          | off, rows catching up when they are next touched                            |
 | launch                | None     | None: as the rest says; dual: by dual ascent, to what sgd, exact and decay   |
-|                       |          | come to, with no rate: of model_options, fit_intercept, decay, epochs alone |
-| batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where these are fewer        |
-| epochs                | 20       | passes over the data                                                        |
+|                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
+| batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
+|                       |          | to 256 rows each step has all, and an epoch has 8                           |
+| max_iter              | 20       | passes over the data (epochs)                                               |
 | shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
 |                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
 | random_state          | None     | draws order, held-out rows and starting values                              |
@@ -28,13 +29,14 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
 
-The loss is the mean over the rows of a batch of weight * loss. With `optimizer="sgd"`, `lazy="exact"` and decay = 1/(C
-n) that is LogisticRegression of n rows, with decay = alpha / n it is Ridge; both leave the intercept out of the
-penalty.
+The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
+row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With
+`optimizer="sgd"`, `lazy="exact"` and alpha = 1 / (C n) that is LogisticRegression of n rows, with alpha divided by n it
+is Ridge; both leave the intercept out of the penalty. `decay` and `epochs` are former names of `alpha` and `max_iter`.
 
 >>> import numpy as np, scipy.sparse
 >>> x = scipy.sparse.csr_array(np.float32([[1, 0], [0, 1], [2, 0], [0, 3]]))
->>> estimator = SparseClassifier(epochs=30, random_state=0).fit(x, ["a", "b", "a", "b"])
+>>> estimator = SparseClassifier(max_iter=30, random_state=0).fit(x, ["a", "b", "a", "b"])
 >>> estimator.predict(x).tolist(), estimator.coef_.shape
 (['a', 'b', 'a', 'b'], (1, 2))
 """
@@ -63,7 +65,7 @@ class _Regressor(RegressorMixin, Estimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
         """Train anew on X [rows, D] and numbers y [rows] or [rows, N]; `sample_weight` [rows] multiplies the loss."""
-        return self._fit(X, y, sample_weight, first=True, epochs=self.epochs)
+        return self._fit(X, y, sample_weight, first=True, epochs=self._setting("max_iter"))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
         """Train one epoch more, on these rows."""
@@ -115,7 +117,7 @@ class _Classifier(ClassifierMixin, Estimator):
         """Train anew on X [rows, D] and labels y [rows]; `sample_weight` [rows] multiplies the loss."""
         X, y = self._checked(X, y, True)
         check_classification_targets(y)
-        return self._fit(X, y, np.unique(y), sample_weight, self.epochs)
+        return self._fit(X, y, np.unique(y), sample_weight, self._setting("max_iter"))
 
     def partial_fit(self, X: Any, y: Any, classes: Any | None = None, sample_weight: Any | None = None) -> Self:
         """Train one epoch more, on these rows; the first call needs `classes`, all that there will be."""

@@ -1,16 +1,19 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from workbench import formats, models
@@ -66,14 +69,14 @@ class Learner:
         self.run.catch_up()
         return self.run.arrays
 
-    def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int) -> Iterator[float]:
-        """Train on csr x [R, D], its targets y and weights [R], for `most` epochs; gives the mean loss of each."""
+    def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int, passes: int = 1) -> Iterator[float]:
+        """Train on csr x [R, D], targets y and weights [R], for `most` epochs of `passes`; gives the loss of each."""
         if self.setup.launch == "dual" and self.epoch:
             raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
         self.run.take(x, y, weights)
         try:
             for _ in range(most):
-                losses = [(event.loss, event.rows) for event in self.run.epoch(self.epoch)]
+                losses = [(one.loss, one.rows) for _ in range(passes) for one in self.run.epoch(self.epoch)]
                 self.epoch += 1
                 yield sum(loss * rows for loss, rows in losses) / sum(rows for _, rows in losses)
         finally:
@@ -115,18 +118,18 @@ LAUNCHES = (None, "dual")
 """How an estimator may be told to train."""
 
 MOST_ROWS, LEAST_STEPS = 256, 8
-"""Rows of a batch where `batch_rows` is None: so many, fewer where an epoch had fewer steps."""
+"""Rows of a batch if `batch_rows` is None, and steps of an epoch at least; up to so many rows are one batch."""
 
 SHARED: dict[str, Any] = {
     "optimizer": "adagrad",
     "learning_rate": None,
-    "decay": 0.0,
+    "alpha": 0.0,
     "options": None,
     "model_options": None,
     "lazy": "on",
     "launch": None,
     "batch_rows": None,
-    "epochs": 20,
+    "max_iter": 20,
     "shuffle": True,
     "random_state": None,
     "fit_intercept": True,
@@ -134,8 +137,39 @@ SHARED: dict[str, Any] = {
     "validation_fraction": 0.1,
     "n_iter_no_change": 5,
     "tol": 1e-3,
+    "decay": "deprecated",
+    "epochs": "deprecated",
 }
 """Parameters that every estimator has, with their defaults."""
+
+FORMER = {"decay": "alpha", "epochs": "max_iter"}
+"""Parameters by the names that they had up to 0.2; these go with 0.4."""
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "model": [str, None],
+    "width": [Interval(Integral, 1, None, closed="left"), None],
+    "factors": [Interval(Integral, 1, None, closed="left"), None],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "optimizer": [str],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "decay": [Interval(Real, 0, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
+    "options": [Mapping, None],
+    "model_options": [str, None],
+    "lazy": [StrOptions({"on", "off", "exact"})],
+    "launch": [StrOptions({"dual"}), None],
+    "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "epochs": [Interval(Integral, 1, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
+    "shuffle": ["boolean", StrOptions({"once"})],
+    "random_state": ["random_state"],
+    "fit_intercept": ["boolean"],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+}
+"""Values that parameters may have, as scikit-learn checks those of its own."""
 
 
 def with_parameters(**own: Any) -> Callable[[type], type]:
@@ -155,6 +189,7 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
         first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         __init__.__signature__ = inspect.Signature([first, *named])  # type: ignore[attr-defined]
         cls.__init__ = __init__  # type: ignore[misc]
+        cls._parameter_constraints = {name: CONSTRAINTS[name] for name in defaults}  # type: ignore[attr-defined]
         return cls
 
     return decorate
@@ -209,14 +244,34 @@ class Estimator(BaseEstimator, ABC):
 
     # Training
 
+    def _setting(self, name: str) -> Any:
+        """Value of a parameter, which may be given by its former name."""
+        former = next(former for former, present in FORMER.items() if present == name)
+        old = getattr(self, former)
+        if isinstance(old, str):
+            return getattr(self, name)
+        if getattr(self, name) != SHARED[name]:
+            raise ValueError(f"{name} and {former} are given, two names of one parameter; keep {name}.")
+        warnings.warn(f"The parameter {former!r} is called {name!r} now.", FutureWarning, stacklevel=4)
+        return old
+
+    def _refuse_wrong(self) -> None:
+        """Refuse parameters as scikit-learn does (`InvalidParameterError`, a ValueError), and a value given twice."""
+        self._validate_params()
+        options = dict(self.options or {})
+        is_given = {"learning_rate": self.learning_rate is not None, "decay": bool(self._setting("alpha"))}
+        if twice := [name for name, given in is_given.items() if given and name in options]:
+            raise ValueError(f"{twice[0]} is a parameter and in options, too; keep one of the two.")
+
     def _checked(self, x: Any, y: Any, first: bool, **checks: Any) -> tuple[Any, np.ndarray]:
+        self._refuse_wrong()
         _require_sound(x, "data -> fit")
         return validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
 
     def _start(self, x: Any) -> None:
         """A learner of these parameters, at its starting values."""
         model = self._model()
-        usual = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS))
+        usual = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS)) if x.shape[0] > MOST_ROWS else MOST_ROWS
         rows = usual if self.batch_rows is None else self.batch_rows
         self._learner = Learner(self._setup(model, x.dtype, rows), x.shape[1], self._width(model))
 
@@ -230,7 +285,8 @@ class Estimator(BaseEstimator, ABC):
             raise ValueError(
                 f"launch is {self.launch!r}; it is None, for the fastest that does as the rest says, or dual."
             )
-        options = {"decay": self.decay} if self.decay else {}
+        alpha = self._setting("alpha")
+        options = {"decay": alpha} if alpha else {}
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
         chosen |= {} if self.launch is None else {"launch": self.launch}
@@ -241,12 +297,10 @@ class Estimator(BaseEstimator, ABC):
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
         """The epochs of one call, all but those that early stopping saves; sets `n_iter_`."""
-        if epochs < 1:
-            raise ValueError(f"epochs is {epochs}; it is 1 or more.")
         learner = self._learner
         x = as_csr(x, learner.dtype)
         if weights is not None:
-            weights = np.ascontiguousarray(weights, learner.dtype)
+            x, targets, weights = _with_mean_one(x, targets, weights, learner.dtype)
         if self.shuffle == "once":
             order = np.random.default_rng(learner.setup.seed).permutation(x.shape[0])
             x, targets, weights = x[order], targets[order], None if weights is None else weights[order]
@@ -254,7 +308,8 @@ class Estimator(BaseEstimator, ABC):
         if self.early_stopping and epochs > 1:
             x, targets, weights, held_out = self._split(x, targets, weights)
         best, without_gain, done = -np.inf, 0, 0
-        for done, _ in enumerate(learner.epochs(x, targets, weights, epochs), 1):  # noqa: B007 - read after the loop
+        steps = LEAST_STEPS if self._is_whole(x) else 1
+        for done, _ in enumerate(learner.epochs(x, targets, weights, epochs, steps), 1):  # noqa: B007 - read after the loop
             if held_out is None:
                 continue
             score = learner.model.quality(learner.scores(held_out[0]), held_out[1])
@@ -263,6 +318,10 @@ class Estimator(BaseEstimator, ABC):
             if without_gain >= self.n_iter_no_change:
                 break
         self.n_iter_ = done
+
+    def _is_whole(self, x: Any) -> bool:
+        """Whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""
+        return self.batch_rows is None and self.launch is None and x.shape[0] <= MOST_ROWS
 
     def _split(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple:
         """Rows to train on, and (x, targets) of `validation_fraction` of them, drawn by the seed."""
@@ -283,6 +342,23 @@ class Estimator(BaseEstimator, ABC):
         dtype = self._learner.dtype
         x = np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype)
         return self._learner.scores(x)
+
+
+def _with_mean_one(
+    x: Any, targets: np.ndarray, weights: np.ndarray, dtype: np.dtype
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The rows whose weight is above 0, their targets, and their weights scaled to the mean 1.
+
+    The loss is then the mean over the sum of the weights: a weight of 2 is the row twice, and one of 0 its absence.
+    """
+    if (weights < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`; weights are 0 or more.")
+    kept = np.flatnonzero(weights > 0)
+    if not len(kept):
+        raise ValueError("All weights of samples are 0; at least one is above 0.")
+    if len(kept) < len(weights):
+        x, targets, weights = x[kept], np.ascontiguousarray(targets[kept]), weights[kept]
+    return x, targets, np.ascontiguousarray(weights * (len(weights) / weights.sum(dtype=np.float64)), dtype)
 
 
 def _require_sound(x: Any, boundary: str) -> None:

@@ -80,13 +80,13 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
         return dict(settings)
     read = data.load(settings["dataset"], **parameters_of_file(settings))
     model = suggested_model(read)
-    for line in (*read.facts.get("guesses", ()), f"The model is {model}: {why(read)}. Another one: --model NAME."):
+    for line in (*read.facts.get("guesses", ()), f"The model is {model}: {_reason(read)}. Another one: --model NAME."):
         typer.echo(line, err=True)
     return {**settings, "model": model}
 
 
-def why(read: data.Dataset) -> str:
-    """Why a model suits the data: what its labels are."""
+def _reason(read: data.Dataset) -> str:
+    """Describe the labels, by which a model suits the data."""
     return f"the labels are {read.labels}" if not read.facts.get("implicit") else "each row is what was taken"
 
 

@@ -150,7 +150,7 @@ def _taken(given: dict[str, Any], is_added: bool) -> Any:
 
 
 def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], labels: Any) -> Dataset:
-    """What `make` reads, with the labels of the file `labels` (`DataError`)."""
+    """Read by `make`, with the labels of the file `labels` (`DataError`)."""
     names = ("kind", "positive", "classes", "unseen")
     wanted = Wanted(**{name: given.pop(name, None) for name in names})
     made = make(*args, **given, kind=NONE)

@@ -2,7 +2,7 @@
 
 Two lines of a script that has an EmbeddingBag change: the layer, and the optimizer.
 
-    model = SparseEmbeddingBag(features, classes, include_last_offset=True)  # torch.nn.EmbeddingBag(..., sparse=True)
+    model = SparseEmbeddingBag(features, classes, mode="sum")  # torch.nn.EmbeddingBag(..., sparse=True)
     optimizer = LazyAdam(model.parameters(), lr=0.01)  # torch.optim.SparseAdam(list(model.parameters()), lr=0.01)
 
 A script that begins with sparse data:

@@ -78,10 +78,12 @@ MODES = ("sum", "mean")
 
 
 class SparseEmbeddingBag(torch.nn.Module):
-    """`torch.nn.EmbeddingBag` with sparse=True on our kernels: sums or means of rows of `weight`, bag by bag.
+    """`torch.nn.EmbeddingBag` with sparse=True on our kernels: means or sums of rows of `weight`, bag by bag.
 
-    It takes what that takes: `input` [z] with `offsets` [R], or [R + 1] with `include_last_offset`, or `input` [R, L];
-    `per_sample_weights` of the input's shape with mode="sum". Also one argument alone: `SparseRows`, a CSR tensor, a
+    Arguments and defaults are those of torch.nn.EmbeddingBag, the mode mean among them; max_norm, scale_grad_by_freq
+    and the mode max are refused. It takes what that takes: `input` [z] with `offsets` [R], or [R + 1] with
+    `include_last_offset`, or `input` [R, L]; `per_sample_weights` of the input's shape with mode="sum". Ids that are
+    `padding_idx` count in no bag, and their row stays as it is. Also one argument alone: `SparseRows`, a CSR tensor, a
     SciPy matrix. The weight starts normal, as there. Ids out of range are refused (`ContractError`).
 
     >>> bags = SparseEmbeddingBag(5, 2)
@@ -93,24 +95,54 @@ class SparseEmbeddingBag(torch.nn.Module):
         self,
         num_embeddings: int,
         embedding_dim: int,
-        *,
-        mode: str = "sum",
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = True,
+        _weight: torch.Tensor | None = None,
         include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if mode not in MODES:
             raise ValueError(f"mode is {mode!r}; it is one of {', '.join(MODES)}.")
+        for name, value, usual in (
+            ("max_norm", max_norm, None), ("scale_grad_by_freq", scale_grad_by_freq, False), ("sparse", sparse, True)
+        ):  # fmt: skip
+            if value != usual:
+                raise ValueError(f"{name} is {value!r}; SparseEmbeddingBag has {name}={usual}: leave it out.")
+        if device is not None and torch.device(device).type != "cpu":
+            raise ValueError(f"device is {device!r}; kernels run on the cpu: leave it out.")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, False, True
         self.mode, self.include_last_offset = mode, include_last_offset
-        self.weight = torch.nn.Parameter(torch.empty((num_embeddings, embedding_dim), dtype=dtype))
+        self.padding_idx = _within(padding_idx, num_embeddings)
+        if _weight is not None and list(_weight.shape) != [num_embeddings, embedding_dim]:
+            raise ValueError(f"_weight is {list(_weight.shape)}; it is [{num_embeddings}, {embedding_dim}].")
+        weight = torch.empty((num_embeddings, embedding_dim), dtype=dtype) if _weight is None else _weight
+        self.weight = torch.nn.Parameter(weight)
         self.register_state_dict_pre_hook(_catch_up)
         self.register_load_state_dict_pre_hook(_catch_up)
-        self.reset_parameters()
+        if _weight is None:
+            self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(cls, embeddings: torch.Tensor, freeze: bool = True, **options: Any) -> "SparseEmbeddingBag":
+        """Make a layer of these rows [num_embeddings, embedding_dim]; with `freeze` they are not trained."""
+        count, dimension = embeddings.shape
+        layer = cls(count, dimension, _weight=embeddings, **options)
+        layer.weight.requires_grad = not freeze
+        return layer
 
     def reset_parameters(self) -> None:
         """Draw the weight anew, standard normal."""
         torch.nn.init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with torch.no_grad():
+                self.weight[self.padding_idx].zero_()
 
     def forward(
         self, input: Any, offsets: torch.Tensor | None = None, per_sample_weights: torch.Tensor | None = None
@@ -122,6 +154,8 @@ class SparseEmbeddingBag(torch.nn.Module):
             rows = rows_of(input)
         else:
             raise TypeError("Sparse rows came with offsets or weights; they have row starts and values of their own.")
+        if self.padding_idx is not None:
+            rows = _without(rows, self.padding_idx)
         if self.mode == "sum":
             return sparse_product(rows, self.weight)
         if rows.data is not None:
@@ -148,7 +182,25 @@ class SparseEmbeddingBag(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """The sizes, for `repr`."""
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
+
+
+def _within(padding_idx: int | None, count: int) -> int | None:
+    """The row that pads, counted from 0; `ValueError` for one that there is not."""
+    if padding_idx is None:
+        return None
+    if not -count <= padding_idx < count:
+        raise ValueError(f"padding_idx is {padding_idx}; it is within num_embeddings, {-count} to {count - 1}.")
+    return padding_idx % count
+
+
+def _without(rows: SparseRows, id_: int) -> SparseRows:
+    """The rows without the entries of one id. O(z)."""
+    kept = rows.indices != id_
+    before = torch.cat((kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)))
+    starts = before[rows.indptr.clamp(0, len(kept)).long()].to(rows.indptr.dtype)
+    return SparseRows(starts, rows.indices[kept], None if rows.data is None else rows.data[kept], rows.features)
 
 
 def _catch_up(module: Any, *_: Any) -> None:
