@@ -105,7 +105,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     if model is not None and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
-    optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("decay") or None
+    optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("alpha") or chosen.get("decay") or None
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     return ESTIMATORS[target](**({"model": model} if model else {}), **chosen)
