@@ -48,6 +48,7 @@ def write(docs: Path) -> None:
         "reference/api.md": api_index(),
         "results/gallery.md": gallery(docs / "results"),
     }
+    shutil.rmtree(docs / "reference" / "api", ignore_errors=True)  # Sphinx generates it, but removes nothing from it
     pages |= {f"reference/api_{name.replace('.', '_')}.rst": api_page(name) for name in PACKAGES}
     for name, text in pages.items():
         path = docs / name
@@ -180,11 +181,29 @@ def api_index() -> str:
 def api_page(name: str) -> str:
     """Return the page of a package: what it is, and a page for each public name."""
     module = importlib.import_module(name)
-    public = [each for each in getattr(module, "__all__", ()) if _is_documented(module, each)]
+    public = [each for each in _documented(name) if _home(module, each) == name]
     title = name
     lines = [title, "=" * len(title), "", _first_paragraph(inspect.getdoc(module) or ""), ""]
     lines += [f".. currentmodule:: {name}", "", ".. autosummary::", "   :toctree: api", ""]
-    return "\n".join([*lines, *(f"   {each}" for each in sorted(public)), ""])
+    lines += [*(f"   {each}" for each in sorted(public)), ""]
+    elsewhere = {each: _home(module, each) for each in sorted(_documented(name))}
+    for each, home in elsewhere.items():
+        if home != name:
+            lines += [f"``{each}`` is :class:`{home}.{each}`.", ""]
+    return "\n".join(lines)
+
+
+def _documented(name: str) -> list[str]:
+    """Return the public names of a package that have a page."""
+    module = importlib.import_module(name)
+    return [each for each in getattr(module, "__all__", ()) if _is_documented(module, each)]
+
+
+def _home(module: object, name: str) -> str:
+    """Return the first package of the reference that offers this object under this name: the one that has its page."""
+    value = getattr(module, name)
+    found = (other for other in PACKAGES if name in _documented(other))
+    return next(other for other in found if getattr(importlib.import_module(other), name) is value)
 
 
 def gallery(folder: Path) -> str:

@@ -95,21 +95,30 @@ def is_disturbed(row: Row) -> bool:
 
 
 def latest(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell: what is known now of each cell of a frame whose rows are in the order they were written.
+    """Return what is known now of each configuration of a frame whose records are in the order they were written.
 
-    The rows of a cell agree in all settings but `round`, and in the machine. Those that count have the `key` of the
-    newest ok row, so the same code and versions; of a round measured twice the later counts. Of these
-    - `seconds_step` and its ends are the mean of the rounds of one run with its 95 % interval, since seconds of another
-      run are other seconds: the run with most rounds of the comparison, of equal ones the newest, is named in `run`;
-    - other seconds are medians over those rounds, all other numbers medians over all rounds;
-    - disturbed rows count for all but seconds; a cell with no other has the status disturbed, and their seconds
-      without an interval;
-    - the rest, losses and quality among it, is as in the last round.
-    Where no row has numbers the last failure stands. Bytes are those of the device that trained (`on_its_device`).
-    Columns are added: `rounds` that were left alone, in all runs, `rounds_disturbed`, `rounds_failed`; `round_values`,
-    for each number a dictionary of its values by (run, round), and by the name `disturbed` which of these rounds were;
-    `deviation` and `freedom`, the noise of the comparison that the cell belongs to (`_noise`). A frame that has these
-    columns is returned as it is. O(rows).
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Records of trials. A frame that was returned from here is returned as it is.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One record for each configuration: records that agree in all settings but `round`, and in the machine. Added
+        columns are `rounds`, `rounds_disturbed`, `rounds_failed`; `round_values`, which has for each number a dictionary
+        of its values by (run, round), and under `disturbed` which of these rounds were; `deviation` and `freedom`, the
+        noise of the comparison that the configuration belongs to.
+
+    Notes
+    -----
+    Only records with the `key` of the newest successful one count, that is, those of the same code and versions; of a
+    round measured twice the later one. `seconds_step` and its bounds are the mean of the rounds of one run with its 95 %
+    interval, since seconds of another run are not comparable: the run with most rounds, of equal ones the newest, is
+    named in `run`. Other seconds are medians over those rounds, all other numbers medians over all rounds. Disturbed
+    records count for all but seconds; a configuration with no others has the status disturbed, and their seconds
+    without an interval. Losses, quality and the rest are those of the last round. If no record has numbers the last
+    failure is returned. Bytes are those of the device that trained. O(records).
     """
     if "rounds" in frame.columns:
         return frame

@@ -175,12 +175,12 @@ class RowSparse(Arithmetic):
 
     Parameters
     ----------
-    values : array_like, [stored, *shape[1:]]
+    values : array_like, ``[stored, *shape[1:]]``
         Stored rows, of any value dtype; not copied. Lists become float32.
     indices : array_like, int64 [stored]
         Row indices, sorted and unique; not copied. Use `from_rows` for unsorted or repeated ones.
     shape : tuple of int, optional
-        Shape of the whole array; (largest index + 1, *values.shape[1:]) if omitted.
+        Shape of the whole array; ``(largest index + 1, *values.shape[1:])`` if omitted.
 
     Raises
     ------
@@ -190,8 +190,7 @@ class RowSparse(Arithmetic):
     Notes
     -----
     Components are checked again wherever a RowSparse is read, since they are shared with the caller. Attributes cannot
-    be
-    assigned; values may be written to, and `x[:] = value` replaces all of them. `x[i]` is row i, dense; `x[a:b]` a
+    be assigned; values may be written to, and `x[:] = value` replaces all of them. `x[i]` is row i, dense; `x[a:b]` a
     RowSparse that shares the values unless the step is other than 1 and -1; iteration yields the rows. `+ - * / ** % @`
     and comparisons are computed by `workbench.ops`; `==` returns whether two arrays are equal as a whole. There is no
     `len`, as with SciPy's arrays: NumPy and SciPy would treat it as a list and make it dense, row by row.
@@ -280,10 +279,10 @@ class RowSparse(Arithmetic):
         ----------
         indices : array_like, [stored]
             Row indices, unsorted, repetitions allowed.
-        values : array_like, [stored, *shape[1:]]
+        values : array_like, ``[stored, *shape[1:]]``
             The rows.
         shape : tuple of int, optional
-            Shape of the whole array; (largest index + 1, *values.shape[1:]) if omitted.
+            Shape of the whole array; ``(largest index + 1, *values.shape[1:])`` if omitted.
 
         Returns
         -------

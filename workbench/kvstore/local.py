@@ -37,8 +37,7 @@ class Drawn:
     """Random initial values of a row_sparse array, generated row by row from `seed` and `name`.
 
     `kind` with its `number`: constant (the value), uniform (bound of the interval), normal (standard deviation). A row
-    is
-    the same whichever rows are generated with it.
+    is the same whichever rows are generated with it.
 
     >>> table = Drawn((10**9, 2), "float32", "normal", 0.1, seed=3, name="w")
     >>> bool((table.rows(np.array([7, 10**8])) == table.rows(np.array([10**8, 7]))[::-1]).all())
@@ -65,7 +64,7 @@ class Drawn:
         return len(self.shape)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the rows `numbers` in their order: [n, *shape[1:]]. O(n * width)."""
+        """Return the rows `numbers` in their order, ``[n, *shape[1:]]``. O(n * width)."""
         width = math.prod(self.shape[1:])
         places = numbers.astype(np.uint64)[:, None] * np.uint64(width) + np.arange(width, dtype=np.uint64)
         return self._values(places).astype(self.dtype).reshape(len(numbers), *self.shape[1:])
