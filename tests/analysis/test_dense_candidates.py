@@ -1,5 +1,6 @@
 """Several dense candidates: the best is the baseline, each has its name, and memory by bytes stands beside memory."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -150,3 +151,14 @@ def test_an_array_that_did_not_fit_is_said_beside_what_did():
     rows = [maker.unfit(row) if (row["format"], row["hold"]) == ("dense", "format") else row for row in swept()]
     said = " ".join(advise(store.frame(rows)).memory)
     assert "a dense array did not fit: it needs 82 GB" in said
+
+
+def test_the_break_even_by_bytes_against_a_dense_array_is_said_first():
+    """Data held as CSR on both sides differ by their batches, which move that break-even far away from half."""
+    held = replace(maker.HELD_AS_CSR, bytes_fixed=20e6, bytes_slope=300e6)
+    (even,) = breakeven(store.frame(swept((maker.DENSE, held, maker.SPARSE), noise=0.0)), "bytes_peak")
+    first, second = re.search(
+        r"of a dense array, (.*?); against dense \(data held as CSR.*?\) (.*)", even.sentence
+    ).groups()
+    assert re.match(r"it is at 2[23] % density", first)
+    assert re.match(r"it is at (9\.\d|10) % density", second)

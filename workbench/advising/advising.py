@@ -215,7 +215,7 @@ class _Clock:
 
     @property
     def slowdown(self) -> float:
-        """How many times as long work of this process has taken as its processor time: beside other programs > 1."""
+        """Wall time of this process by its processor time, at least 1: more beside other programs."""
         worked = time.process_time() - self._cpu_start
         return max((time.monotonic() - self._wall_start) / max(worked, 1e-3), 1.0) if worked > 0.1 else 1.0
 

@@ -73,15 +73,19 @@ def even_by_bytes(sparse: Iterable[Row], dense: Iterable[Row]) -> ByBytes | None
 
 
 def clause(sparse: Sequence[Row], dense: Sequence[Row]) -> str:
-    """Break-even by bytes against the best dense candidate, and against a dense array if that is another; or ""."""
+    """Break-even by bytes against a dense array, and against the dense candidate of fewest bytes if that is another.
+
+    Data that are held as CSR on both sides differ by their batches alone, so the array comes first. "" without
+    predictions.
+    """
     best = even_by_bytes(sparse, dense)
     if best is None:
         return ""
-    text = _sentence(best, sparse[0])
-    if cells.held(best.dense) == cells.HELD:
-        return text
     array = even_by_bytes(sparse, [row for row in dense if cells.held(row) == cells.HELD])
-    return f"{text}; against a dense array {array.place}" if array else text
+    text = _sentence(array or best, sparse[0])
+    if array is None or cells.held(best.dense) == cells.HELD:
+        return text
+    return f"{text}; against {words.line(best.dense)} {best.place}"
 
 
 def _zero(x: Sequence[float], y: Sequence[float]) -> float | None:

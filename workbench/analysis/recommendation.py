@@ -182,7 +182,7 @@ def _grounds(
 
 
 def _count_of_rounds(time: Contest) -> str:
-    """What the answer in time is from, to go on a sentence; empty if a side has no number."""
+    """Number of rounds that the answer in time is from, to go on a sentence; empty if no round has both sides."""
     if time.ratio is None or not time.ratio.rounds:
         return ""
     beside = f", {time.ratio.disturbed} beside other programs" if time.ratio.disturbed else ""
