@@ -141,3 +141,11 @@ def test_what_cannot_be_advised_on_is_refused_before_anything_runs(settings, sec
 def test_a_source_that_is_neither_file_nor_data_set_lists_the_data_sets():
     with pytest.raises(data.DataError, match=r"There is no file and no data set 'nowhere'. Data sets: .*uniform"):
         advice.settings_of("nowhere")
+
+
+def test_without_time_for_a_run_nothing_starts_and_the_answer_is_predicted(tmp_path, monkeypatch):
+    monkeypatch.setattr(advising.run_folder, "start", lambda *_: pytest.fail("a run was started"))
+    settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    answer = advice.advise(settings, AMPLE, seconds_spent=AMPLE)
+    assert (answer.trials, answer.recommendation.time.source) == (0, "predicted")
+    assert answer.command.startswith("workbench train --dataset svmlight")

@@ -176,3 +176,11 @@ def test_the_side_is_right_on_both_sides_of_the_crossing(density):
     truth = min((DENSE, QUICK, SLOW), key=lambda law: law.seconds(density))
     came = said(swept(laws=(DENSE, QUICK, SLOW), density=float(density), noise=0.02))
     assert came.settings["format"] == truth.format
+
+
+def test_dense_that_cannot_fit_loses_to_sparse_that_had_no_time():
+    skipped = {"seconds_step": None, "bytes_peak": None, "status": "skipped", "seconds_predicted": 1e-4}
+    rows = [made.unfit(row) if row["format"] == "dense" else row | skipped for row in swept(rounds=1)]
+    came = said(rows)
+    assert (came.verdict, came.time.source, came.time.ratio) == ("sparse", "bounded", None)
+    assert str(came.headline) == "Go sparse: dense needs 82 GB and the limit is 16 GB."

@@ -267,7 +267,10 @@ class _Advising:
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
     def race(self) -> None:
-        """All contenders on the data as it is."""
+        """All contenders on the data as it is; if a run cannot begin within the budget they are predicted alone."""
+        if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
+            self._name_cells()
+            return
         self._run("Racing", self.contenders, self.first_share * self.clock.left)
 
     @property
@@ -277,7 +280,7 @@ class _Advising:
 
     def look_around(self) -> None:
         """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
-        if self.clock.left < self.seconds_reserve + SECONDS_START:
+        if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             return
         known = self.recommended()
         if known.time is None:
@@ -331,15 +334,18 @@ class _Advising:
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start(self.spec, self.folder)
-        contents = Contents()
-        cells = grid.expand(self.spec).cells
-        self.by_key = {grid.key(cell, contents): cell for cell in cells}  # while the run loads libraries
+        self._name_cells()  # while the run loads libraries
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read(self.folder)
         if state.state == "failed":
             raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
         self.is_stopped, self.is_cut = state.state == "stopped", bool(state.message)
         self.seconds_compiled += state.seconds_compiled
+
+    def _name_cells(self) -> None:
+        """Find the keys of the cells of the spec."""
+        contents = Contents()
+        self.by_key = {grid.key(cell, contents): cell for cell in grid.expand(self.spec).cells}
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)

@@ -360,8 +360,9 @@ def _without_ratio(sparse: Row | None, dense: Row | None) -> Contest:
     if sparse is None or dense is None:
         return Contest(None, sparse, dense, "undecided", None, NO_SPARSE if sparse is None else NO_DENSE)
     ran = [row["status"] in cells.NUMBERED for row in (sparse, dense)]
-    if "memory" in (sparse["status"], dense["status"]) and any(ran):
-        return Contest(None, sparse, dense, "sparse" if ran[0] else "dense", source=BOUNDED)
+    fits = [row["status"] in (*cells.NUMBERED, *UNTRIED) for row in (sparse, dense)]
+    if "memory" in (sparse["status"], dense["status"]) and any(fits):
+        return Contest(None, sparse, dense, "sparse" if fits[0] else "dense", source=BOUNDED)
     return Contest(None, sparse, dense, "undecided", None, APART if all(ran) else NO_RESULT)
 
 

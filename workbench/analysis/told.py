@@ -102,7 +102,8 @@ def _incomparable(one: Contest, measure: str) -> str:
     """Tell what is known where one side has no number."""
     if one.verdict == "sparse" and one.sparse and one.dense:
         takes = words.measured_quantity(one.sparse, measure)
-        return f"only sparse runs: {did_not(one.dense)}; {words.line(one.sparse)} takes {takes}."
+        more = f"; {words.line(one.sparse)} takes {takes}" if takes else ""
+        return f"only sparse runs: {did_not(one.dense)}{more}."
     if one.verdict == "dense" and one.sparse:
         return f"only dense runs: {did_not(one.sparse)}."
     if one.why == NO_DENSE:
