@@ -2,7 +2,6 @@
 
 import difflib
 import html
-import os
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +220,7 @@ def runs(root: str | Path = run_folder.ROOT) -> Any:
 
     known = [(folder, run_folder.read_any(folder)) for folder in run_folder.runs(root)]
     lines = [
-        (str(folder), state.state, state.done, state.total, pd.Timestamp(os.path.getmtime(folder), unit="s").round("s"))
+        (str(folder), state.state, state.done, state.total, pd.Timestamp(folder.stat().st_mtime, unit="s").round("s"))
         for folder, state in known
     ]
     return pd.DataFrame(lines, columns=["run", "state", "trials", "total", "measured"])
