@@ -107,7 +107,9 @@ SECONDS_START = 3.0
 """About what a run takes until its first trial is at work: libraries, and which cells there are."""
 RESERVE, SECONDS_RESERVE = 0.06, 2.0
 """Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
-SLOWDOWN_MOST = 4.0
+SLOWDOWN_BOTH = 2.0
+"""A slowdown from which on a run takes too long to begin for two of them."""
+SLOWDOWN_MOST = 3.0
 """Beside many other programs the answer takes longer: at most so many times the reserve is left for it."""
 FIRST_SHARE = 0.6
 """Share of the budget that the race of all may take where a second stage follows."""
@@ -275,8 +277,9 @@ class _Advising:
 
     @property
     def first_share(self) -> float:
-        """The share of what is left that the race may take: all of a small budget."""
-        return FIRST_SHARE if self.clock.budget >= SECONDS_BOTH else 1.0
+        """The share of what is left that the race may take: all of a small budget, and beside many other programs."""
+        has_both = self.clock.budget >= SECONDS_BOTH and self.clock.slowdown < SLOWDOWN_BOTH
+        return FIRST_SHARE if has_both else 1.0
 
     def look_around(self) -> None:
         """The best of each side with larger batches and at another density, where there is time for a look's rounds."""

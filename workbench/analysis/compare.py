@@ -330,7 +330,10 @@ def _size(row: Row, measure: str) -> Interval | None:
     predicted = known(row.get("bytes_predicted"))
     if interval is None and predicted and measure == "bytes_peak":
         interval = Interval(
-            predicted, max(predicted * (1 - OFF) - BYTES_OFF, 1.0), predicted * (1 + OFF) + BYTES_OFF, COMPUTED
+            predicted,
+            max(predicted * (1 - OFF) - BYTES_OFF, predicted / 4),
+            predicted * (1 + OFF) + BYTES_OFF,
+            COMPUTED,
         )
     return interval if interval and interval.value > 0 else None
 
