@@ -46,6 +46,12 @@ def test_bad_budgets_are_refused(data, budget):
         wb.advise(*data, budget=budget)
 
 
+def test_settings_are_named_as_they_are_typed(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^model = 'logistc'.*Did you mean 'logistic'"):
+        wb.advise(*data, model="logistc")
+
+
 def test_lab_outside_a_notebook_says_how_to_open_one(data, capsys):
     assert wb.lab(*data) is None
     assert "Type workbench lab in a shell" in capsys.readouterr().out

@@ -4,6 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -13,7 +14,7 @@ SMALLER = {
     "budget=60": "budget=5",
     'format=["csr", "dense"])': 'format="csr", update="lazy", launch="kernels", hold="format", rounds=1)',
 }
-PAGES = ("README.md", "docs/start/five_minutes.md", "docs/howto/keep_a_model.md")
+PAGES = ("README.md", "docs/start/five_minutes.md", "docs/howto/keep_a_model.md", "docs/howto/own_data.md")
 
 
 def block(page: str) -> str:
@@ -31,10 +32,11 @@ def test_python_of_a_page_runs(page, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = "".join(f"{1 if row % 2 else -1} {1 + row % 5}:1 {7 + row % 2}:1\n" for row in range(400))
     (tmp_path / "training.txt").write_text(lines)
-    names = {"X": data[0], "y": data[1], "X_new": data[0][:3]}
+    frame = pd.DataFrame({"site": ["a", "b"] * 20, "clicked": [0, 1] * 20})
+    names = {"X": data[0], "y": data[1], "X_new": data[0][:3], "frame": frame}
     exec(compile(block(page), page, "exec"), names)
     plt.close("all")
-    assert hasattr(names["model"], "predict")
+    assert hasattr(names["model"] if "model" in names else names["advice"].fit(), "predict")
 
 
 def test_every_name_that_docs_promise_is_there():

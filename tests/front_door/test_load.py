@@ -145,6 +145,7 @@ BAD = {
         lambda: wb.load(pd.DataFrame({"clicked": [0, 1]}), label="click"),
         "no column 'click'; expected one of: clicked.\nType label=\"clicked\"",
     ),
+    "frame without columns": (lambda: wb.load(pd.DataFrame()), "The frame has no columns.*\nCheck"),
     "duplicate columns": (
         lambda: wb.load(pd.DataFrame(X, columns=["a", "a", "b"]), Y),
         "column 'a' more than once.*\nType frame.loc",

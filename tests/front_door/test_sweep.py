@@ -90,6 +90,8 @@ def test_compare_a_b(result):
     assert "<" in found._repr_html_()
     with pytest.raises(TypeError, match="is no run; expected a Result"):
         wb.compare(result, 3)
+    with pytest.raises(TypeError, match="None is no run; expected a Result"):
+        wb.open(None)
 
 
 def test_a_result_of_a_run_that_is_still_measured_says_so(result, tmp_path):

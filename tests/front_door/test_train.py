@@ -58,6 +58,7 @@ def test_a_file_is_trained_on(tmp_path):
     [
         ({"model": "logistc"}, "Did you mean 'logistic'"),
         ({"model": "bpr"}, "has the target implicit; expected one of"),
+        ({"optimizer": "adm"}, "^optimizer = 'adm'.*Did you mean 'adam'"),
         ({"epocs": 3}, "has no parameter 'epocs'"),
     ],
 )

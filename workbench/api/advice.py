@@ -7,6 +7,7 @@ from typing import Any
 from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.api import progress, shown, stored, training
+from workbench.api.inputs import in_python
 from workbench.api.loading import Loaded, received
 from workbench.api.results import CHARTS, Result
 from workbench.sweeps.spec import SpecError
@@ -191,7 +192,10 @@ def advise(
     folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
     fixed = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
-    answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow)
+    try:
+        answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow)
+    except SpecError as error:
+        raise SpecError(in_python(str(error))) from None
     return Advice(answer, loaded)
 
 

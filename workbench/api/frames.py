@@ -28,6 +28,8 @@ def as_pandas(table: Any) -> Any:
     """Return a table of pandas, Arrow or Polars as a pandas frame; duplicate column names are refused."""
     frame = table if hasattr(table, "iloc") else table.to_pandas()
     names = [str(name) for name in frame.columns]
+    if not names:
+        raise DataError("The frame has no columns; expected one or more.\nCheck how it was made.")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(
             f"The frame has the column {twice[0]!r} more than once; expected different names.\n"

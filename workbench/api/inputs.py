@@ -4,6 +4,7 @@ Libraries are recognised by the module of the object, so that none is imported t
 """
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,6 +23,15 @@ class InputTypeError(DataError, TypeError):
 def say(text: str) -> None:
     """Print a remark: in a notebook below the cell, elsewhere on the error stream, so that output stays clean."""
     print(text, file=sys.stdout if "ipykernel" in sys.modules else sys.stderr)
+
+
+def in_python(text: str) -> str:
+    """Say an error about the axes of a sweep in the words of a call.
+
+    >>> in_python("axis model = 'logistc': 'logistc' is not known")
+    "model = 'logistc': 'logistc' is not known"
+    """
+    return re.sub(r"\baxis (\w+) = ", r"\1 = ", text)
 
 
 def library_of(value: Any) -> str:

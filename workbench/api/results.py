@@ -187,6 +187,7 @@ def open(run: str | Path) -> Result:
     ...
     FileNotFoundError: There is no run 'no-such-run'...
     """
+    run = _path(run)
     for path in (Path(run).expanduser(), run_folder.ROOT / str(run)):
         if path.is_file() or any((path / name).exists() for name in (run_folder.PROGRESS, "trials.jsonl")):
             return Result(path)
@@ -220,7 +221,13 @@ def runs(root: str | Path = run_folder.ROOT) -> Any:
 
     known = [(folder, run_folder.read_any(folder)) for folder in run_folder.runs(root)]
     lines = [
-        (str(folder), state.state, state.done, state.total, pd.Timestamp(folder.stat().st_mtime, unit="s").round("s"))
+        (
+            str(folder),
+            state.state,
+            state.done,
+            state.total,
+            pd.Timestamp.fromtimestamp(folder.stat().st_mtime).round("s"),
+        )
         for folder, state in known
     ]
     return pd.DataFrame(lines, columns=["run", "state", "trials", "total", "measured"])
@@ -284,7 +291,7 @@ def compare(before: Any, after: Any) -> Comparison:
     ValueError
         If the runs have no configuration in common.
     """
-    first, second = (run if isinstance(run, Result) else open(_path(run)) for run in (before, after))
+    first, second = (run if isinstance(run, Result) else open(run) for run in (before, after))
     return Comparison(first.trials, second.trials)
 
 

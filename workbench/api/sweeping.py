@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.advising.source import suggested_model
 from workbench.api import progress, stored
+from workbench.api.inputs import in_python
 from workbench.api.loading import Loaded, received
 from workbench.api.results import Result
 from workbench.data.errors import DataError
@@ -131,7 +132,7 @@ def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> S
     try:
         return spec_of(suited.completed(choices), folder.name)
     except ChoiceError as error:
-        raise SpecError(str(error)) from None
+        raise SpecError(in_python(str(error))) from None
 
 
 def _typed(name: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ from workbench.data import Dataset, Labels, StoredRows
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import name_of
 from workbench.sweeps.problem import parameters_of_file
-from workbench.sweeps.spec import FILES, Cell, unknown
+from workbench.sweeps.spec import FILES, Cell, SpecError, unknown, validate
 from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
@@ -106,6 +106,10 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
     optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("alpha") or chosen.get("decay") or None
+    try:
+        validate({"name": "train", "axes": {"optimizer": optimizer} | ({"decay": decay} if decay else {})})
+    except SpecError as error:
+        raise SpecError(inputs.in_python(str(error))) from None
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
     return ESTIMATORS[target](**({"model": model} if model else {}), **chosen)
