@@ -59,6 +59,8 @@ def test_a_file_is_trained_on(tmp_path):
         ({"model": "logistc"}, "Did you mean 'logistic'"),
         ({"model": "bpr"}, "has the target implicit; expected one of"),
         ({"optimizer": "adm"}, "^optimizer = 'adm'.*Did you mean 'adam'"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"alpha": float("nan")}, "alpha"),
         ({"epocs": 3}, "has no parameter 'epocs'"),
     ],
 )

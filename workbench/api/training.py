@@ -105,9 +105,10 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     if model is not None and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
-    optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("alpha") or chosen.get("decay") or None
+    optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("alpha") or chosen.get("decay")
+    decay = decay if isinstance(decay, int | float) and 0 < decay < float("inf") else None  # the estimator refuses it
     try:
-        validate({"name": "train", "axes": {"optimizer": optimizer} | ({"decay": decay} if decay else {})})
+        validate({"name": "train", "axes": {"optimizer": optimizer}})
     except SpecError as error:
         raise SpecError(inputs.in_python(str(error))) from None
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
