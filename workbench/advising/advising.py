@@ -26,7 +26,7 @@ from workbench.measure import memory
 from workbench.measure.rounds import ALONE
 from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
-from workbench.sweeps.budget import LEAST_OF_RACE
+from workbench.sweeps.budget import LEAST_OF_RACE, no_device
 from workbench.sweeps.contents import Contents
 from workbench.sweeps.predicted import planned_row
 from workbench.sweeps.problem import Problem, is_synthetic, make_problem, parameters_of_file
@@ -196,6 +196,8 @@ def _looked_at(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile, Probl
     What cannot be trained on is told here.
     """
     validate({"name": "advise", "axes": settings})
+    if settings.get("device") == "cuda" and not (found := devices.probe()).present:
+        raise SpecError(f"{no_device(found)}\nTake --device cpu.")
     dataset = settings["dataset"]
     loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _loaded(settings)
     settings = {"model": suggested_model(loaded), **settings}

@@ -318,14 +318,25 @@ class LabState(traitlets.HasTraits):
 
     def stop(self) -> None:
         """Ask the sweep to stop; the trial at work ends within a second, rows stay."""
+        if self._is_gone():
+            return
         run_folder.stop(self.folder)
         self.stopping = self.alive
 
     def export(self) -> None:
         """Write the report and the rows into the run folder; `exported` names the files."""
+        if self._is_gone():
+            return
         from workbench.reports import export  # loads Matplotlib
 
         self.exported = (export.write_report(self.folder), export.write_table(self.folder))
+
+    def _is_gone(self) -> bool:
+        """Whether the run folder is gone, which is then shown in a line."""
+        if self.folder.is_dir():
+            return False
+        self.trouble = Trouble(f"The run folder {shorter(self.folder)} is gone: press Run to measure again.", "")
+        return True
 
     def tell(self, error: Exception, what: str) -> None:
         """Keep an exception where it is shown: `what` failed."""

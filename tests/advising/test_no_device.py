@@ -1,0 +1,15 @@
+"""Advice for a device that is not there is refused with the reason, before anything is measured."""
+
+import pytest
+
+from kernels import devices
+from workbench.advising import advising
+from workbench.sweeps.spec import SpecError
+
+
+def test_a_missing_device_is_told_with_the_reason(monkeypatch):
+    gpu = devices.probe()
+    if gpu.present:
+        pytest.skip("there is a CUDA device")
+    with pytest.raises(SpecError, match=r"No CUDA device: .*\nTake --device cpu"):
+        advising._looked_at({"dataset": "uniform", "device": "cuda"})
