@@ -184,3 +184,11 @@ def test_dense_that_cannot_fit_loses_to_sparse_that_had_no_time():
     came = said(rows)
     assert (came.verdict, came.time.source, came.time.ratio) == ("sparse", "bounded", None)
     assert str(came.headline) == "Go sparse: dense needs 82 GB and the limit is 16 GB."
+
+
+@pytest.mark.parametrize(("seconds", "side"), [(5e-5, "dense"), (2e-4, "csr")])
+def test_of_a_side_that_had_no_time_the_prediction_decides_which_one_to_take(seconds, side):
+    dense = {"seconds_step": None, "status": "stopped", "seconds_predicted": seconds}
+    rows = [row | ({"seconds_predicted": 1e-4} if row["format"] != "dense" else dense) for row in swept(rounds=1)]
+    came = said(rows)
+    assert (came.time.source, came.settings["format"]) == ("predicted", side)

@@ -14,7 +14,7 @@ from workbench import settings
 from workbench.analysis import cells, execution, told, words
 from workbench.analysis.best_of_all import beside_array, leader, smaller_than_array
 from workbench.analysis.cells import Row
-from workbench.analysis.compare import PREDICTION, REMEDY, Contest, contest, fastest_predicted, ratio_between
+from workbench.analysis.compare import PREDICTED, PREDICTION, REMEDY, Contest, contest, fastest_predicted, ratio_between
 from workbench.analysis.elsewhere import break_even, elsewhere
 from workbench.analysis.grades import Said, amount, grade, keys_of
 from workbench.analysis.intervals import values_of
@@ -94,6 +94,8 @@ def seconds_a_row(row: Row) -> float:
 def _of_better_side(best: Row, time: Contest) -> Row:
     """The row of the other side if that is better by the contest, since only the leader's side was measured."""
     side = time.likely or time.verdict
+    if time.source == PREDICTED and time.ratio is not None and side not in ("sparse", "dense"):
+        side = "sparse" if time.ratio.value > 1 else "dense"
     other = {"sparse": time.sparse, "dense": time.dense}.get(side)
     is_other = other is not None and cells.is_dense(best) != cells.is_dense(other)
     return other if other is not None and is_other else best
