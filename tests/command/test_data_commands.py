@@ -128,10 +128,6 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
         (["news.txt", "--labels", "y.npy"], "y.npy has 6 labels for 30 rows; there must be one for each row"),
         (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
         (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
-        (
-            ["x.npz"],
-            "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself",
-        ),
         (["svmlight"], "svmlight needs the parameter 'path'"),
         (["data.pickle"], "looks like a pickle"),
     ],
@@ -192,3 +188,15 @@ def test_dense_that_does_not_fit_is_told():
     found = known("uniform", "--reading", "rows=200, features=100, density=0.1")
     assert profiles.sentence(found, 80_000) == profiles.sentence(found)
     assert profiles.sentence(found, 79_999).endswith("Dense does not fit here: 80 kB are free.")
+
+
+def test_a_file_without_labels_is_profiled_and_says_so(matrix):
+    came = run("profile", matrix, "--json")
+    assert came.exit_code == 0, came.output
+    assert json.loads(came.stdout)["rows"] == 6
+    assert "It is read without labels." in came.stderr
+
+
+def test_the_label_of_a_table_is_named_by_an_option(tmp_path):
+    (tmp_path / "t.csv").write_text("c0,c1,c2\n" + "".join(f"{row % 2},{row % 3},{row}.5\n" for row in range(30)))
+    assert known(tmp_path / "t.csv", "--label", "c1")["labels"]["shown"] == [["0", 10], ["1", 10], ["2", 10]]

@@ -34,6 +34,7 @@ def profile(
     labels: Labels = "",
     columns: Columns = "",
     kind: Kind = "",
+    label: Annotated[str, typer.Option(help="Column or variable of labels; by default guessed.")] = "",
     reading: Reading = "",
     json: Json = False,
     charts: Charts = None,
@@ -42,7 +43,9 @@ def profile(
     from workbench.command import data_screen, data_source
     from workbench.data import profile as profile_of
 
-    known = asdict(profile_of(data_source.load(source, dataset, labels, kind, reading, columns)))
+    reading = data_source.with_label(reading, label)
+    read = data_source.load_with_or_without_labels(source, dataset, labels, kind, reading, columns)
+    known = asdict(profile_of(read))
     data_screen.show_profile(known, json)
     if charts is not None:
         from workbench.reports.profile import write_charts

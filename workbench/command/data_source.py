@@ -9,6 +9,7 @@ import typer
 
 from workbench import data, option_text
 from workbench.data import reader_options
+from workbench.data.errors import MissingLabelsError
 from workbench.data.tables import Columns
 
 
@@ -18,6 +19,20 @@ def load(
     """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
     name, parameters = named(source, dataset, labels, kind, reading, columns)
     return data.load(name, **parameters)
+
+
+def load_with_or_without_labels(
+    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
+) -> data.Dataset:
+    """The data set; without labels if none are found, which is told on the error stream."""
+    try:
+        read = load(source, dataset, labels, kind, reading, columns)
+    except MissingLabelsError as error:
+        typer.echo(f"{str(error).splitlines()[0]} It is read without labels.", err=True)
+        return load(source, dataset, labels, "none", reading, columns)
+    for line in read.facts.get("guesses", ()):
+        typer.echo(line, err=True)
+    return read
 
 
 def named(
