@@ -15,7 +15,7 @@ from workbench.bench.fit import cases
 from workbench.bench.fit.records import Policy
 from workbench.bench.fit.runner import Runner
 from workbench.command import training
-from workbench.command.data_source import settings_told
+from workbench.command.data_source import settings_told, with_model
 from workbench.reports import fit as reports
 
 console = Console()
@@ -25,6 +25,7 @@ def case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **
     """The case of a file or data set, trained with these settings; a reader that is guessed is told."""
     of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
     given = settings_told(source, dataset, reading, **of_data) | settings
+    given = given if "model" in given else {"model": "logistic"} | with_model(given)
     settled = training.cell_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
 

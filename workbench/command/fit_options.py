@@ -18,7 +18,7 @@ FirstSeconds = Annotated[
 def bench_fit(
     ctx: typer.Context,
     data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
-    model: Annotated[str, typer.Option(help="Model, for --data; a wrong name lists all.")] = "logistic",
+    model: Annotated[str, typer.Option(help="Model, for --data; by default guessed, and told.")] = "logistic",
     held_out: HeldOut = "0.2",
     dataset: data_commands.Dataset = "",
     labels: data_commands.Labels = "",
@@ -50,6 +50,8 @@ def bench_fit(
         given = {"labels": labels, "columns": columns, "kind": kind, "positive": positive}
         more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
         settings = {name: value for name, value in (given | more).items() if value}
+        if exits.is_default(ctx, "model"):
+            settings.pop("model")  # guessed from the labels, as train and advise do
         chosen = [fit.case_of(data, held_out, dataset, reading, **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
     if not fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx)):
