@@ -107,15 +107,15 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         One record for each configuration: records that agree in all settings but `round`, and in the machine. Added
         columns are `rounds`, `rounds_disturbed`, `rounds_failed`; `round_values`, which has for each number a
-        dictionary of its values by (run, round), and under `disturbed` which of these rounds were; `deviation` and `freedom`, the
-        noise of the comparison that the configuration belongs to.
+        dictionary of its values by (run, round), and under `disturbed` which of these rounds were; `deviation` and
+        `freedom`, the noise of the comparison that the configuration belongs to.
 
     Notes
     -----
     Only records with the `key` of the newest successful one count, that is, those of the same code and versions; of a
     round measured twice the later one. `seconds_step` and its bounds are the mean of the rounds of one run with its
-    95 % interval, since seconds of another run are not comparable: the run with most rounds, of equal ones the newest, is
-    named in `run`. Other seconds are medians over those rounds, all other numbers medians over all rounds. Disturbed
+    95 % interval, since seconds of another run are not comparable: the run with most rounds, of equal ones the newest,
+    is named in `run`. Other seconds are medians over those rounds, all other numbers medians over all rounds. Disturbed
     records count for all but seconds; a configuration with no others has the status disturbed, and their seconds
     without an interval. Losses, quality and the rest are those of the last round. If no record has numbers the last
     failure is returned. Bytes are those of the device that trained. O(records).

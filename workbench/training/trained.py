@@ -70,7 +70,7 @@ class Predictions:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedModel:
     """A model with its weights, what its labels mean, and how a file is read for it.
 
@@ -107,6 +107,10 @@ class TrainedModel:
     facts: Mapping[str, Any]
     reader: str = ""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        read = f", files read as {self.reader}" if self.reader else ""
+        return f"TrainedModel({self.setup.model}, {self.features:,} features, width {self.width}{read})"
 
     @classmethod
     def of_run(
