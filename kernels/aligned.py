@@ -20,12 +20,12 @@ LINE = 64
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return a C-contiguous uninitialised array, as `numpy.empty`."""
-    return _cut(np.empty, shape, np.dtype(dtype))
+    return _align(np.empty, shape, np.dtype(dtype))
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return an array of zeros, as `numpy.zeros`: pages of memory are allocated when they are written."""
-    return _cut(np.zeros, shape, np.dtype(dtype))
+    return _align(np.zeros, shape, np.dtype(dtype))
 
 
 def copy(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -35,7 +35,7 @@ def copy(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     return copied
 
 
-def _cut(make: Callable[..., np.ndarray], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _align(make: Callable[..., np.ndarray], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an aligned array of this shape within a larger buffer from `make(bytes, uint8)`."""
     size = math.prod(shape) * dtype.itemsize
     room = make(size + LINE, np.uint8)

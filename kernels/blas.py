@@ -43,7 +43,11 @@ _bits: dict[tuple[tuple[int, int], int, bool, str, int], bool] = {}
 @functools.cache
 def library() -> Any:
     """Return the threadpoolctl controller of NumPy's OpenBLAS; None if NumPy has another BLAS."""
-    found = [one for one in threadpoolctl.ThreadpoolController().lib_controllers if one.internal_api == "openblas"]
+    found = [
+        controller
+        for controller in threadpoolctl.ThreadpoolController().lib_controllers
+        if controller.internal_api == "openblas"
+    ]
     of_numpy = [one for one in found if "numpy" in one.filepath]
     if not of_numpy and len(found) != 1:
         return None
@@ -64,7 +68,7 @@ def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -
         if shape[-1] == 1 or _bits.get(shape) is False:
             return np.matmul(left, right, out=out)
         call = (matmul, in_c_order), work
-        rests = choices.rests(call)
+        rests = choices.is_cached_serial(call)
         is_alone = rests or choices.begin_elsewhere(call, count, entry_costs.costs(count)) == 1
         if is_alone and not have_same_bits(*shape):
             return np.matmul(left, right, out=out)  # nor is it learned from: no such product chooses again

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kernels.private import of_numba
+from kernels._compat import numba_internals
 
 SYMBOL = "kernels_note_wrong_access"
 """What compiled code calls: (first place, places that there are, what is accessed)."""
@@ -45,14 +45,14 @@ def switch_on() -> None:
             f"kernels.bounds.switch_on() came too late: {compiled[0].__qualname__} is compiled without checks. Call it "
             "first, right after the import."
         )
-    of_numba.define(SYMBOL, ctypes.cast(_note, ctypes.c_void_p).value)
-    of_numba.check_accesses_by(require_one)
+    numba_internals.define(SYMBOL, ctypes.cast(_note, ctypes.c_void_p).value)
+    numba_internals.check_accesses_by(require_one)
     _is_on = True
     for function, options in _functions:
-        enrol(function, options)
+        register_checked(function, options)
 
 
-def enrol(function: Any, options: dict[str, object]) -> None:
+def register_checked(function: Any, options: dict[str, object]) -> None:
     """Compile a function with bounds checks if they are on, or as soon as they are switched on."""
     if _is_on:
         options["boundscheck"] = function.targetoptions["boundscheck"] = True
@@ -89,7 +89,7 @@ def take() -> str:
     return first
 
 
-def watched(function: Callable, name: str) -> Callable:
+def with_bounds_check(function: Callable, name: str) -> Callable:
     """Wrap `function` so that it raises BoundsError if compiled code recorded an invalid access; unchanged without
     checks.
     """
@@ -124,6 +124,6 @@ def require(context: Any, builder: Any, place: Any, count: Any, length: Any, wha
     """
     end = builder.add(place, count)
     wrong = builder.or_(builder.icmp_signed("<", place, place.type(0)), builder.icmp_signed(">", end, length))
-    with of_numba.cgutils.if_unlikely(builder, wrong):
-        of_numba.note(context, builder, SYMBOL, place, length, what)
-        of_numba.leave(context, builder)
+    with numba_internals.cgutils.if_unlikely(builder, wrong):
+        numba_internals.note(context, builder, SYMBOL, place, length, what)
+        numba_internals.leave(context, builder)

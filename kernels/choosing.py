@@ -145,7 +145,7 @@ class Choices:
         self._count = 0
         self._call: tuple[Pace, int, float, Costs | None]
 
-    def rests(self, call: Call) -> bool:
+    def is_cached_serial(self, call: Call) -> bool:
         """Return whether such a call was recently found best on one thread, so that no choice is needed."""
         pace = self._of_calls.get(call)
         if pace is None or not pace.rests:
@@ -213,7 +213,7 @@ class Choices:
         if costs is not None:
             self.team.ended(now, side, costs)
 
-    def once(self, work: int, count: int, costs: Costs) -> int:
+    def choose_without_timing(self, work: int, count: int, costs: Costs) -> int:
         """Choose serial or parallel execution from the estimated work if the call cannot be timed: return 1 or
         `count`.
         """

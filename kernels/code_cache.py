@@ -28,7 +28,7 @@ import numba
 import numpy as np
 
 from kernels import bounds
-from kernels.private.of_numba import Dispatcher, FileCache, Intrinsic, config, definition_of, keep_code_in
+from kernels._compat.numba_internals import Dispatcher, FileCache, Intrinsic, config, definition_of, keep_code_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -89,7 +89,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         dispatcher, own = numba.njit(**options)(function), dict(options)
         keep_code_in(LateCache(function, own), dispatcher)
-        bounds.enrol(dispatcher, own)
+        bounds.register_checked(dispatcher, own)
         return dispatcher
 
     return decorate
@@ -111,7 +111,7 @@ def inlined(function: Function) -> Function:
     """
     own = dict(_INLINED)
     dispatcher = numba.njit(**own)(function)
-    bounds.enrol(dispatcher, own)
+    bounds.register_checked(dispatcher, own)
     return dispatcher
 
 

@@ -432,7 +432,7 @@ class Kernel:
         if raw is None or not self._are_plain(*arrays, *numbers):
             return None
         call = self.bound(*arrays) if self.bound else functools.partial(raw, *arrays)
-        return bounds.watched(call, self.name)
+        return bounds.with_bounds_check(call, self.name)
 
     @functools.cached_property
     def _are_plain(self) -> Callable[..., bool]:
@@ -502,7 +502,7 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
                 arg[...] = used
         return result
 
-    return bounds.watched(functools.wraps(raw)(guarded(parsed, KINDS, raw, otherwise)), kernel.name)
+    return bounds.with_bounds_check(functools.wraps(raw)(guarded(parsed, KINDS, raw, otherwise)), kernel.name)
 
 
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:

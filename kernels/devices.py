@@ -197,7 +197,7 @@ class CupyDevice(Device):
 
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
         """Launch the kernel, compiled on first use."""
-        compiled(source, name)((blocks,), (THREADS,), tuple(map(as_argument, args)))
+        compile_kernel(source, name)((blocks,), (THREADS,), tuple(map(as_argument, args)))
 
 
 class _Graph:
@@ -240,7 +240,7 @@ def as_argument(arg: Any) -> Any:
 
 
 @functools.cache
-def compiled(source: Source, name: str) -> Any:
+def compile_kernel(source: Source, name: str) -> Any:
     """Return the kernel `name` of a source, compiled on first use; CuPy 14.2 and later cache it on disk."""
     source.check(name)
     module = cupy().RawModule(code=source.text, options=OPTIONS, name_expressions=(name,))
@@ -255,7 +255,7 @@ def register_device(array_type: type, device: Device) -> None:
     _devices[array_type] = device
 
 
-def of(array: Any) -> Device:
+def device_of(array: Any) -> Device:
     """Return the device of an array. Raises TypeError for host arrays."""
     kind = type(array)
     if kind not in _devices:

@@ -22,9 +22,9 @@ import numba
 import numpy as np
 from numba import prange
 
+from kernels._compat import numba_internals
 from kernels.choice import Costs
 from kernels.code_cache import folder_of, njit
-from kernels.private import of_numba
 
 ENTRIES = 4096
 """Entries of the loop that tells how fast a thread is."""
@@ -179,7 +179,7 @@ def checked(kept: dict[str, float]) -> Costs:
 
 def _digest(threads: int) -> str:
     """Return the key of the stored file for this machine and environment."""
-    of_numba.layer()
+    numba_internals.layer()
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.exists() else ""
     models = sorted(set(re.findall(r"^(?:model.*|cpu family.*)$", text, re.MULTILINE)))

@@ -177,7 +177,7 @@ def origin(kind: str, name: str) -> str:
     return next(registry for registry in registries if registry.kind == kind).origin(name)
 
 
-FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "rivals")
+FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "competitors")
 _kernels: Registry[Kernel] = Registry("kernel", tuple(f"kernels.{folder}" for folder in FOLDERS), KernelError)
 register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.get, _kernels.unavailable
 

@@ -11,9 +11,9 @@ whose entries are a `head`, 13 ns one of seven entries in the mean.
 
 import numpy as np
 
+from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
 from kernels.partition import equal_cost
-from kernels.private.of_numba import layer
 from kernels.threads import compiled, share
 from kernels.vector.parts import each_part
 

@@ -22,9 +22,9 @@ import numba
 import numpy as np
 
 from kernels import choice, entry_costs
+from kernels._compat import numba_internals
 from kernels.choosing import Choices
 from kernels.code_cache import njit
-from kernels.private import of_numba
 
 # The CPU quota of a container: how many cores it pays for, which may be fewer than it sees.
 #
@@ -116,7 +116,7 @@ def available_layers() -> list[str]:
 
 def _loads(layer: str) -> bool:
     """Return whether the threading layer can be loaded."""
-    module = of_numba.layer_module(layer)
+    module = numba_internals.layer_module(layer)
     if importlib.util.find_spec(module) is None:
         return False
     try:
@@ -133,16 +133,16 @@ def choose_layer() -> str:
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, when libgomp is loaded
     if "NUMBA_THREADING_LAYER" not in os.environ:
-        of_numba.config.THREADING_LAYER = available_layers()[0]
-    if "NUMBA_NUM_THREADS" not in os.environ and not of_numba.is_layer_loaded():
-        most = max(int(min(cores(), of_numba.config.NUMBA_NUM_THREADS)), 1)
-        of_numba.config.NUMBA_NUM_THREADS = most
-    return of_numba.config.THREADING_LAYER
+        numba_internals.config.THREADING_LAYER = available_layers()[0]
+    if "NUMBA_NUM_THREADS" not in os.environ and not numba_internals.is_layer_loaded():
+        most = max(int(min(cores(), numba_internals.config.NUMBA_NUM_THREADS)), 1)
+        numba_internals.config.NUMBA_NUM_THREADS = most
+    return numba_internals.config.THREADING_LAYER
 
 
 def set_threads(count: int) -> None:
     """Run the following parallel calls of this process on `count` threads. Raises ValueError if not 1 to cores."""
-    most = 1 if _is_alone else of_numba.config.NUMBA_NUM_THREADS
+    most = 1 if _is_alone else numba_internals.config.NUMBA_NUM_THREADS
     if not 1 <= count <= most:
         raise ValueError(f"threads is {count}; this process can use 1 to {most}.{_ALONE if _is_alone else ''}")
     numba.set_num_threads(count)
@@ -163,7 +163,7 @@ def _after_fork() -> None:
     GNU OpenMP would wait for them, and Numba ends the process (signal 15) before, even for one thread.
     """
     global _is_alone
-    if of_numba.is_layer_loaded() and (layer := of_numba.layer()).dies_of_fork:
+    if numba_internals.is_layer_loaded() and (layer := numba_internals.layer()).dies_of_fork:
         layer.start(1)
         layer.set_count(1)
         _is_alone = True
@@ -226,7 +226,7 @@ def parallel() -> Iterator[None]:
 
 def get_threads() -> int:
     """Return the threads of the next parallel call of this thread."""
-    return 1 if this_thread.is_serial else of_numba.layer().count()
+    return 1 if this_thread.is_serial else numba_internals.layer().count()
 
 
 def available_threads() -> int:
@@ -236,7 +236,7 @@ def available_threads() -> int:
     """
     if this_thread.is_serial or _is_alone:
         return 1
-    return get_threads() if of_numba.is_layer_loaded() else of_numba.config.NUMBA_NUM_THREADS
+    return get_threads() if numba_internals.is_layer_loaded() else numba_internals.config.NUMBA_NUM_THREADS
 
 
 def is_serial(work: int, *, within: bool = False) -> bool:
@@ -258,7 +258,7 @@ def is_serial(work: int, *, within: bool = False) -> bool:
         if within:
             pays = choice.gain(work * costs.seconds_work, count, costs) > 0
         else:
-            pays = own.choices.once(work, count, costs) > 1
+            pays = own.choices.choose_without_timing(work, count, costs) > 1
         if not pays:
             return True
     own.calls_parallel += 1
@@ -278,7 +278,7 @@ def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
     own = this_thread
     choices = own.choices if own.is_serial is None else None
     call = maker, work
-    if choices is not None and choices.rests(call):
+    if choices is not None and choices.is_cached_serial(call):
         return ALONE
     count = get_threads()
     if count == 1:
@@ -293,12 +293,12 @@ def may_overlap() -> bool:
     """Return whether two threads may make parallel calls at the same time: the layer `workqueue` would end the
     process.
     """
-    return of_numba.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
+    return numba_internals.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
 
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
     """Call a `compiled_parallel` function, on one thread if `work` is small; the machine code is the same."""
-    layer = of_numba.layer()
+    layer = numba_internals.layer()
     parts, choices = share(work, function)
     if parts == 1 and (count := layer.count()) > 1:
         _alone(layer, count, function, *args)
@@ -319,7 +319,7 @@ def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, m
     another
     program occupies a core, one thread executes all parts; see `kernels.choosing`.
     """
-    own, layer = this_thread, of_numba.layer()
+    own, layer = this_thread, numba_internals.layer()
     count = get_threads()
     if own.is_serial is not None or count == 1:
         return function(0, steps) if steps else -1
@@ -337,7 +337,7 @@ def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, m
     return -1
 
 
-def _alone(layer: of_numba.Layer, count: int, function: Callable[..., Any], *args: object) -> Any:
+def _alone(layer: numba_internals.Layer, count: int, function: Callable[..., Any], *args: object) -> Any:
     """Call a function with all parts on this thread, which has `count` threads before and after."""
     layer.set_count(1)
     try:

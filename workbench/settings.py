@@ -225,7 +225,9 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     >>> names(role="line")
     ('format', 'engine', 'gradient', 'update', 'hold', 'launch', 'serial', 'trainers')
     """
-    chosen = (one for one in SETTINGS if (not goes_to or goes_to in one.goes_to) and role in ("", one.role))
+    chosen = (
+        setting for setting in SETTINGS if (not goes_to or goes_to in setting.goes_to) and role in ("", setting.role)
+    )
     return tuple(setting.name for setting in chosen)
 
 
@@ -234,7 +236,7 @@ def columns(role: str) -> tuple[str, ...]:
     return tuple(BY_NAME[name].column or name for name in names(role=role))
 
 
-def usual(name: str, value: Any) -> Any:
+def value_or_default(name: str, value: Any) -> Any:
     """Return a value of a setting; None is replaced by what records from before the setting were measured with."""
     setting = BY_NAME[name]
     return value if value is not None else setting.default if setting.before is None else setting.before

@@ -50,7 +50,7 @@ def cpu(indptr):
 
 def gpu(indptr):
     """Run the CUDA implementation."""
-    size = int(devices.of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
+    size = int(devices.device_of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
     return indices.rows_of(indptr, size, indptr.dtype)
 
 

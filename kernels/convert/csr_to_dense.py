@@ -58,7 +58,7 @@ def gpu(indptr, indices, data, out):
     """Run the CUDA implementation."""
     rows, columns = out.shape
     name, wide = f"csr_to_dense<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8
-    devices.of(out).launch(_CUDA, name, blocks(32 * rows), indptr, indices, wide, data, out, rows, columns)
+    devices.device_of(out).launch(_CUDA, name, blocks(32 * rows), indptr, indices, wide, data, out, rows, columns)
 
 
 def cost(s: Sizes) -> Cost:

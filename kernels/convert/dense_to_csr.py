@@ -119,7 +119,7 @@ _CUDA = source(__file__, [f"{name}<{value}>" for name in ("count_stored", "fill_
 
 def gpu(dense):
     """Run the CUDA implementation."""
-    device, value, (rows, columns) = devices.of(dense), c_name(dense.dtype), dense.shape
+    device, value, (rows, columns) = devices.device_of(dense), c_name(dense.dtype), dense.shape
     counts = device.empty(rows, np.int64)  # [R]
     grid = blocks(32 * rows)
     device.launch(_CUDA, f"count_stored<{value}>", grid, dense, rows, columns, counts)

@@ -103,7 +103,7 @@ _CUDA = source(__file__, [f"rows_to_dense<{value}>" for value in FLOATS])
 
 def gpu(indptr, indices, data, rows, held, out):
     """Run on a CUDA device, where all of a row is cleared."""
-    device, (count, columns) = devices.of(out), out.shape
+    device, (count, columns) = devices.device_of(out), out.shape
     name, wrong = f"rows_to_dense<{c_name(out.dtype)}>", device.zeros(1, np.int64)
     matrix = indptr, indices, on_device.is_wide(indptr), data, indptr.size - 1
     device.launch(_CUDA, name, blocks(32 * count), *matrix, rows, held, out, count, columns, wrong)

@@ -123,7 +123,7 @@ _CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FL
 
 def gpu(indptr, indices, data, rows):
     """Run the CUDA implementation."""
-    device, count, wide = devices.of(data), rows.size, on_device.is_wide(indptr)
+    device, count, wide = devices.device_of(data), rows.size, on_device.is_wide(indptr)
     lengths, wrong = device.empty(count, np.int64), device.zeros(1, np.int64)  # [R]
     device.launch(_CUDA, "row_lengths", blocks(count), indptr, wide, indptr.size - 1, rows, count, lengths, wrong)
     starts = on_device.scan(lengths, np.int64)

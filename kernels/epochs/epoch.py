@@ -134,7 +134,7 @@ def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     table = table.astype(case.dtype)
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
     x = case.indptr, case.indices, case.data
-    operands = *x, targets, counts, order, 3, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
+    operands = *x, targets, counts, order, 3, *arrays, *(table.reshape(-1) for table in tables), table, table[:1] * 0.5
     return *operands, *_beside(way, case, table[:1], NOW - FIRST + order.size)
 
 

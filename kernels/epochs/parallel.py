@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
 from kernels.epochs import grouped, placed
 from kernels.epochs.loops import (
@@ -27,7 +28,6 @@ from kernels.epochs.loops import (
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import Hashing, Touched, find, forget, owner_of, touched_of
 from kernels.epochs.ways import catches_up, is_dense, make_after, make_before
-from kernels.private.of_numba import layer
 from kernels.vector.lanes import emit_row
 from kernels.vector.parts import each_part
 

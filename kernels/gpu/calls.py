@@ -27,7 +27,7 @@ def checked(kernel: "Kernel") -> Callable:
     def call(*args: Any) -> Any:
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
-        device = devices.of(args[arrays[0]])
+        device = devices.device_of(args[arrays[0]])
         check_operands(kernel, args, type(args[arrays[0]]))
         ready = list(args)
         for place in arrays:

@@ -27,7 +27,7 @@ def copy_rows(code: Source, kernel: str, source, index, out, count: int) -> None
     width = out.shape[1]
     if not count or not width:
         return
-    device, bytes_row = devices.of(out), width * out.itemsize
+    device, bytes_row = devices.device_of(out), width * out.itemsize
     is_aligned = device.is_aligned(source) and device.is_aligned(out)
     word = next(word for word in WORDS if word <= out.itemsize or (is_aligned and bytes_row % word == 0))
     words, wide = bytes_row // word, index.dtype == np.int64

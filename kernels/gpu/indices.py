@@ -28,7 +28,7 @@ def is_wide(array: Any) -> bool:
 
 def scan(counts: Any, dtype: DTypeLike) -> Any:
     """Return the exclusive prefix sum [n + 1] of counts int64 [n], total last, as `dtype`."""
-    device, size = devices.of(counts), counts.size
+    device, size = devices.device_of(counts), counts.size
     tiles = max(-(-size // TILE), 1)
     sums = device.empty(tiles, np.int64)  # [tiles]
     if tiles > 1:
@@ -43,7 +43,7 @@ def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
     """Return keys in ascending order (stable) and the position that each had, of dtype `kind`; keys are in [0,
     limit).
     """
-    device, size = devices.of(keys), keys.size
+    device, size = devices.device_of(keys), keys.size
     bits = max(int(limit - 1).bit_length(), 1)
     passes = -(-bits // DIGIT_BITS)
     width = -(-bits // passes)
@@ -65,7 +65,7 @@ def survey(keys: Any, limit: int) -> tuple[int, int, int]:
     """Return (position of the first key outside [0, limit) or -1, the least key if negative else 0, the largest key
     or 0).
     """
-    device, size = devices.of(keys), keys.size
+    device, size = devices.device_of(keys), keys.size
     numbers = device.zeros(3, np.int64)
     device.launch(_CODE, "survey", blocks(size), keys, is_wide(keys), size, limit, numbers)
     first, low, high = map(int, device.read(numbers))  # synchronize!
@@ -74,7 +74,7 @@ def survey(keys: Any, limit: int) -> tuple[int, int, int]:
 
 def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
     """Return distinct keys int64 [U] of ascending keys, and the start of each run, of dtype `kind` [U + 1]."""
-    device, size = devices.of(keys), keys.size
+    device, size = devices.device_of(keys), keys.size
     flags = device.empty(size, np.int64)
     device.launch(_CODE, "mark_heads", blocks(size), keys, is_wide(keys), size, flags)
     ranks = scan(flags, np.int64)
@@ -87,7 +87,7 @@ def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
 
 def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
     """Return row pointers [rows + 1] of dtype `kind` from ascending keys."""
-    device = devices.of(keys)
+    device = devices.device_of(keys)
     starts = device.empty(rows + 1, kind)
     device.launch(_CODE, "find_starts", blocks(rows + 1), keys, is_wide(keys), keys.size, starts, is_wide(starts), rows)
     return starts
@@ -95,7 +95,7 @@ def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
 
 def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
     """Return the row of each of `size` entries, of dtype `kind`, from row pointers [R + 1]."""
-    device = devices.of(starts)
+    device = devices.device_of(starts)
     out = device.empty(size, kind)
     device.launch(_CODE, "find_rows", blocks(size), starts, is_wide(starts), starts.size - 1, out, is_wide(out), size)
     return out
@@ -103,7 +103,7 @@ def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
 
 def gathered(source_array: Any, places: Any, dtype: np.dtype | None = None) -> Any:
     """Return `source_array[places]`, converted to `dtype` if given."""
-    device = devices.of(places)
+    device = devices.device_of(places)
     out = device.empty(places.size, dtype or source_array.dtype)
     if out.dtype.kind == "f":
         name = f"gather_values<{c_name(out.dtype)}>"
@@ -126,7 +126,7 @@ def group(key: Any, other: Any, data: Any, n_keys: int, word: str) -> tuple[Any,
     kind = index_type(key.size, key.dtype)
     wrong, _, _ = survey(key, n_keys)
     if wrong >= 0:
-        value = int(devices.of(key).read(key[wrong : wrong + 1])[0])
+        value = int(devices.device_of(key).read(key[wrong : wrong + 1])[0])
         raise KernelError(
             f"Entry {wrong} has {word} {value}; allowed are 0 to {n_keys - 1}. Check where it comes from."
         )

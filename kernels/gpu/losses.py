@@ -25,7 +25,7 @@ def add_up(sums: Any, parts: Any, result: Any) -> None:
     """Write the sum of float64 values to `result` [1], added in a fixed order; `parts` float64 has one element per
     `ELEMENTS`.
     """
-    device, size, count = devices.of(sums), sums.size, -(-sums.size // ELEMENTS)
+    device, size, count = devices.device_of(sums), sums.size, -(-sums.size // ELEMENTS)
     if count > 1:
         device.launch(_SUM, "sum_parts", grid(count), sums, size, parts, count)
         sums, size = parts, count
@@ -40,7 +40,7 @@ def room_for(device: devices.Device, size: int) -> tuple[Any, Any, Any]:
 
 def total(sums: Any) -> float:
     """Return the sum of float64 values; waits for the device."""
-    device = devices.of(sums)
+    device = devices.device_of(sums)
     _, parts, result = room_for(device, sums.size)
     add_up(sums, parts, result)
     return float(device.read(result)[0])  # synchronize!
@@ -63,13 +63,13 @@ def each_element(
     """
     name, count = f"{kernel}<{c_name(gradient.dtype)}>", sums.size
     arguments = scores, targets, gradient, *scores.shape, *rows_of(counted, sums), sums, count
-    devices.of(gradient).launch(code, name, grid(count), *arguments)
+    devices.device_of(gradient).launch(code, name, grid(count), *arguments)
 
 
 def mean_loss(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any) -> float:
     """Write the gradient and return the mean loss over the rows; waits for the device."""
     if not scores.size:
         return 0.0
-    sums = devices.of(gradient).empty(-(-scores.size // ELEMENTS), np.float64)  # [blocks]
+    sums = devices.device_of(gradient).empty(-(-scores.size // ELEMENTS), np.float64)  # [blocks]
     each_element(code, kernel, scores, targets, gradient, sums)
     return total(sums) / scores.shape[0]

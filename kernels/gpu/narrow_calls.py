@@ -58,7 +58,7 @@ def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, funct
     parsed = [_parse(text) for text in operands.split()]
     if len(args) != len(parsed):
         raise KernelError(f"{name} takes {len(parsed)} arrays ({operands}), not {len(args)}.")
-    device = devices.of(args[0])
+    device = devices.device_of(args[0])
     sizes: dict[str, int] = {}
     kinds: dict[str, str] = {}
     for arg, (operand, kind, axes) in zip(args, parsed, strict=True):

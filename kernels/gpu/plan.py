@@ -26,7 +26,7 @@ def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = 
     read).
     Raises ValueError for an index outside [0, n_columns) or inconsistent row pointers.
     """
-    device, size, rows = devices.of(indices), indices.size, indptr.size - 1
+    device, size, rows = devices.device_of(indices), indices.size, indptr.size - 1
     ends = int(device.read(indptr[:1])[0]), int(device.read(indptr[rows:])[0])  # synchronize!
     if ends[0] or ends[1] != size:
         raise ValueError(
@@ -55,14 +55,14 @@ def in_order(plan: BatchPlan, data: Any) -> Any:
 def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
     """Return the Lengths of results whose entries start at `starts`, for repeated launches. Waits for the device."""
     rows = starts.size - 1
-    size, (longest,) = int(devices.of(starts).read(starts[rows:])[0]), _longest(starts)  # synchronize!
+    size, (longest,) = int(devices.device_of(starts).read(starts[rows:])[0]), _longest(starts)  # synchronize!
     order = _order(starts, size, longest) if in_order_of_length else None
     return Lengths(row_length(rows, size, longest), longest, order)
 
 
 def _longest(*each: Any) -> list[int]:
     """Return the largest difference of consecutive starts, of each array."""
-    device = devices.of(each[0])
+    device = devices.device_of(each[0])
     most = device.zeros(len(each), np.int64)
     for place, starts in enumerate(each):
         count = starts.size - 1
@@ -73,7 +73,7 @@ def _longest(*each: Any) -> list[int]:
 
 def _order(starts: Any, entries: int, longest: int) -> Any:
     """Return results in descending order of entries, int32; None if lengths are similar or int32 is too narrow."""
-    device, count, limit = devices.of(starts), starts.size - 1, PIECE + 1
+    device, count, limit = devices.device_of(starts), starts.size - 1, PIECE + 1
     if longest * count < LONG_TAIL * entries or longest < LONG_TAIL or index_type(count) != np.int32:
         return None
     keys = device.empty(count, np.int32)

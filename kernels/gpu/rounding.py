@@ -61,7 +61,7 @@ def rounded(values: Any, out: Any, rounding: Rounding = NEAREST) -> None:
 
     Raises KernelError for other dtypes and shapes, and TypeError for host arrays.
     """
-    device = devices.of(values) and devices.of(out)
+    device = devices.device_of(values) and devices.device_of(out)
     kinds = values.dtype.name, out.dtype.name
     if kinds[0] != "float32" or kinds[1] not in NARROW:
         raise KernelError(
@@ -82,4 +82,4 @@ def rounded(values: Any, out: Any, rounding: Rounding = NEAREST) -> None:
 
 def next_step(counter: Any) -> None:
     """Add one to `counter` int64 [1], the step of a `Rounding` on the device, for work that is repeated as a graph."""
-    devices.of(counter).launch(_CUDA, "next_step", 1, counter)
+    devices.device_of(counter).launch(_CUDA, "next_step", 1, counter)

@@ -141,7 +141,7 @@ def row_sums(
     rows, width = out.shape
     if rows == 0 or width == 0:
         return
-    device, value = devices.of(out), c_name(out.dtype)
+    device, value = devices.device_of(out), c_name(out.dtype)
     tile = tile_of(width, value, device.is_aligned(table) and device.is_aligned(out))
     pieces = lengths.pieces(entries[0].size)
     if partial is None:

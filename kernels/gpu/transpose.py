@@ -13,7 +13,7 @@ _CUDA = source(__file__, [f"transpose<{value}>" for value in FLOATS])
 
 def transpose(x: Any, out: Any = None) -> Any:
     """Return x.T [N, R] of `x` [R, N], in C order; written to `out` if given."""
-    device, (rows, columns) = devices.of(x), x.shape
+    device, (rows, columns) = devices.device_of(x), x.shape
     if out is None:
         out = device.empty((columns, rows), x.dtype)
     squares = -(-rows // SIDE) * -(-columns // SIDE)

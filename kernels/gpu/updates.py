@@ -87,7 +87,7 @@ def gpu_dense(rule: "Rule", *args: Any) -> None:
     if rule.average:
         lazy(rule, arrays, None, gradient, settings)
     elif size := gradient.size:
-        device, value = devices.of(gradient), c_name(gradient.dtype)
+        device, value = devices.device_of(gradient), c_name(gradient.dtype)
         pack = _pack(device, (*arrays, gradient), size, value)
         arguments = *_arrays(arrays), gradient, size // pack, *_settings(settings, gradient.dtype)
         device.launch(_sources[rule.name], f"dense<{value}, {pack}>", blocks(size // pack), *arguments)
@@ -100,7 +100,7 @@ def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
     """
     if not gradient.size:
         return
-    device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
+    device, value, (count, width) = devices.device_of(gradient), c_name(gradient.dtype), gradient.shape
     sizes: tuple[int, ...]
     if rule.average:
         pack, lanes = _shape_of_rows(rule, device, arrays, gradient)
@@ -132,7 +132,7 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple,
     """
     if not gradient.size:
         return
-    device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
+    device, value, (count, width) = devices.device_of(gradient), c_name(gradient.dtype), gradient.shape
     pack, lanes = _shape_of_rows(rule, device, arrays, gradient)
     named = device.empty(0, np.int64) if rows is None else rows
     arguments = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
@@ -156,7 +156,7 @@ def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAR
         )
     if not rows.size or not width:
         return
-    device, lanes = devices.of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
+    device, lanes = devices.device_of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
     name = f"replay<{c_name(table.dtype)}, {lanes}{_held(arrays[0])}>"
     arguments = rows, since, table, steps, rows.size, width, *rounding.arguments(table)
     device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *arguments)
@@ -189,7 +189,7 @@ def fused(
     count, width = columns.size, g.shape[1]
     if not count or not width:
         return
-    device, value, pieces = devices.of(g), c_name(g.dtype), lengths.pieces(rows.size)
+    device, value, pieces = devices.device_of(g), c_name(g.dtype), lengths.pieces(rows.size)
     pack = _pack(device, (arrays[0], g, *(() if rule.average else arrays[1:])), width, value)
     last = _widest(value, pack)
     tile = next((tile for tile in _tiles(value, pack) if pack * tile.lanes * tile.packs >= width), last)

@@ -138,7 +138,7 @@ _CUDA = source(__file__, [f"softmax<{value}, {g}, {k}>" for value in FLOATS for 
 
 def gpu(scores, labels, gradient):
     """Run the CUDA implementation."""
-    device, (rows, width) = devices.of(gradient), scores.shape
+    device, (rows, width) = devices.device_of(gradient), scores.shape
     if rows == 0:
         return 0.0
     losses, wrong = device.empty(rows, np.float64), device.zeros(1, np.int64)  # [R]
@@ -159,7 +159,7 @@ def on_device(scores, labels, gradient, losses, wrong, counted=None):
     group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
     name = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>"
     operands = scores, labels, gradient, rows, width, *rows_of(counted, wrong), losses, wrong
-    devices.of(gradient).launch(_CUDA, name, blocks(rows * group), *operands)
+    devices.device_of(gradient).launch(_CUDA, name, blocks(rows * group), *operands)
 
 
 def cost(s: Sizes) -> Cost:

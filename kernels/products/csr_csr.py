@@ -213,7 +213,12 @@ _CUDA = source(__file__, ["count_terms", "mark_elements", *_KERNELS])
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """Run on a CUDA device: memory grows with the products of two entries, about 50 bytes for each."""
-    device, entries, wide, rows = devices.of(a_data), a_indices.size, on_device.is_wide(a_indices), a_indptr.size - 1
+    device, entries, wide, rows = (
+        devices.device_of(a_data),
+        a_indices.size,
+        on_device.is_wide(a_indices),
+        a_indptr.size - 1,
+    )
     i64, value = np.dtype(np.int64), c_name(a_data.dtype)
     counts = device.empty(entries, i64)
     device.launch(_CUDA, "count_terms", blocks(entries), a_indices, b_indptr, wide, entries, counts)

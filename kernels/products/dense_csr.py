@@ -36,7 +36,7 @@ def cpu(x, indptr, indices, data, out):
 
 def gpu(x, indptr, indices, data, out):
     """Run the CUDA implementation."""
-    turned = devices.of(out).empty(out.shape[::-1], out.dtype)  # [D, N]
+    turned = devices.device_of(out).empty(out.shape[::-1], out.dtype)  # [D, N]
     csr_t_dense_full.gpu(indptr, indices, data, transpose(x), turned)
     transpose(turned, out)
 

@@ -36,7 +36,7 @@ def cpu(x, indptr, indices, data, out):
 
 def gpu(x, indptr, indices, data, out):
     """Run the CUDA implementation."""
-    turned = devices.of(out).empty(out.shape[::-1], out.dtype)  # [R, N]
+    turned = devices.device_of(out).empty(out.shape[::-1], out.dtype)  # [R, N]
     csr_dense.gpu(indptr, indices, data, transpose(x), turned)
     transpose(turned, out)
 

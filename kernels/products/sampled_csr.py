@@ -76,7 +76,7 @@ def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
     """Run the CUDA implementation."""
     name, wide, sizes = f"sampled_csr<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8, (indptr.size - 1, out.size)
     operands = indptr, indices, a_indptr, a_indices, wide, a_data, b, out
-    devices.of(out).launch(_CUDA, name, blocks(out.size), *operands, *sizes, b.shape[1])
+    devices.device_of(out).launch(_CUDA, name, blocks(out.size), *operands, *sizes, b.shape[1])
 
 
 def cost(s: Sizes) -> Cost:

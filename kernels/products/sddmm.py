@@ -71,7 +71,7 @@ def gpu(indptr, indices, a, b, out):
     (rows, width), entries = a.shape, indices.size
     if entries == 0:
         return
-    device, value = devices.of(out), c_name(out.dtype)
+    device, value = devices.device_of(out), c_name(out.dtype)
     tile = tile_of(width, value, device.is_aligned(a) and device.is_aligned(b))
     sizes = rows, entries, np.int32(width), b.nbytes <= KEPT_BYTES
     grid = blocks(-(-entries // _RUN) * tile.lanes)

@@ -98,7 +98,7 @@ _CUDA = source(__file__, ["mark_new", "unite", *[f"add_rows<{value}>" for value 
 
 def gpu(left_indices, left_values, right_indices, right_values):
     """Run the CUDA implementation."""
-    device, width = devices.of(left_values), left_values.shape[1]
+    device, width = devices.device_of(left_values), left_values.shape[1]
     sides = left_indices, left_indices.size, right_indices, right_indices.size, on_device.is_wide(left_indices)
     flags = device.empty(right_indices.size, np.int64)  # [V]
     device.launch(_CUDA, "mark_new", blocks(flags.size), *sides, flags)

@@ -69,7 +69,7 @@ _CUDA = source(__file__, ["find"])
 def gpu(indices, stored, out):
     """Run the CUDA implementation."""
     sought = indices, indices.dtype == np.int64, indices.size
-    devices.of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
+    devices.device_of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
 
 
 def cost(s: Sizes) -> Cost:

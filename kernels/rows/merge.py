@@ -52,7 +52,7 @@ def gpu(indices, values):
     kind = index_type(indices.size)
     ordered, order = on_device.sort(indices, largest + 1, kind)
     unique, segments = on_device.runs(ordered, kind)
-    sums = devices.of(values).empty((unique.size, values.shape[1]), values.dtype)
+    sums = devices.device_of(values).empty((unique.size, values.shape[1]), values.dtype)
     csr_dense_ones.gpu(segments, order, values, sums)
     return unique, sums
 

@@ -74,7 +74,7 @@ _CUDA = source(__file__, ["mark_wanted", "list_wanted"])
 
 def gpu(indices, values, wanted):
     """Run the CUDA implementation."""
-    device, stored, wide = devices.of(values), indices.size, on_device.is_wide(indices)
+    device, stored, wide = devices.device_of(values), indices.size, on_device.is_wide(indices)
     _, least, _ = on_device.survey(wanted, 0)
     if least < 0:
         raise wrong_row(least)

@@ -67,7 +67,7 @@ def gpu(source, index, out):
     if source.dtype == out.dtype:
         copy_rows(_CUDA, "take", source, index, out, out.shape[0])
     elif out.size:
-        device, (rows, width) = devices.of(out), out.shape
+        device, (rows, width) = devices.device_of(out), out.shape
         is_packed = width % _PACKS[0] == 0 and device.is_aligned(source) and device.is_aligned(out)
         pack = _PACKS[0] if is_packed else _PACKS[1]
         lanes = group_of(width // pack)

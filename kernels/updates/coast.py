@@ -64,7 +64,7 @@ def on_rows(kernel, rows, weights, *others):
     count, width = rows.size, weights.shape[1]
     lanes = CUDA_GROUPS[0] if width <= CUDA_GROUPS[0] else CUDA_GROUPS[1]
     name = f"{kernel}<{c_name(weights.dtype)}, {lanes}>"
-    devices.of(weights).launch(CUDA, name, blocks(count * lanes), weights, *others, count, width)
+    devices.device_of(weights).launch(CUDA, name, blocks(count * lanes), weights, *others, count, width)
 
 
 def cost(s: Sizes) -> Cost:

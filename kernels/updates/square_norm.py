@@ -55,7 +55,7 @@ _CUDA = source(__file__, names_of("square_norm"))
 
 def gpu(values):
     """Run the CUDA implementation."""
-    device, count = devices.of(values), -(-values.size // ELEMENTS)
+    device, count = devices.device_of(values), -(-values.size // ELEMENTS)
     if not count:
         return 0.0
     sums = device.empty(count, np.float64)  # [blocks]

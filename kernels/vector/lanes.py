@@ -27,8 +27,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
-from kernels.private.of_numba import cgutils
 from kernels.vector.operands import argument
 from kernels.vector.tiles import Cut, Tile
 from kernels.vector.values import Int, Vectors

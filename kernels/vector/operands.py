@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import types
 
 from kernels import bounds
+from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
-from kernels.private.of_numba import cgutils
 from kernels.vector.tiles import LINE
 from kernels.vector.values import Int
 

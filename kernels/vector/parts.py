@@ -6,14 +6,14 @@ Numba's own `prange` compiles what it repeats behind two more functions, in a mo
 from numba import types
 from numba.extending import intrinsic
 
-from kernels.private.of_numba import call_compiled, cgutils, on_threads
+from kernels._compat.numba_internals import call_compiled, cgutils, on_threads
 
 
 @intrinsic
 def each_part(typing_context, function, parts, arguments):
     """`function(part, *arguments)` for each part from 0 to `parts`; it returns nothing and raises nothing.
 
-    Whoever makes a function with it calls `kernels.private.of_numba.layer` first: code is linked with the layer.
+    Whoever makes a function with it calls `kernels._compat.numba_internals.layer` first: code is linked with the layer.
     """
     call = function.get_call_type(typing_context, (types.int64, *arguments), {})
 

@@ -4,7 +4,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from kernels.private.of_numba import cgutils
+from kernels._compat.numba_internals import cgutils
 
 _I8, _I32 = ir.IntType(8), ir.IntType(32)
 

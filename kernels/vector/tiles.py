@@ -12,8 +12,8 @@ from pathlib import Path
 
 import llvmlite.binding
 
+from kernels._compat.numba_internals import config
 from kernels.aligned import LINE
-from kernels.private.of_numba import config
 
 IN_FLIGHT = 8
 """Independent sums wanted: a fused multiply-add takes four cycles, and two can start in each."""

@@ -12,7 +12,7 @@ from workbench import advising as advice
 from workbench import data
 from workbench.advising import advising
 from workbench.advising.advising import folder_name_of, name_of, train_command
-from workbench.advising.contenders import contenders, is_faithful
+from workbench.advising.candidates import is_faithful, list_candidates
 from workbench.command import cli
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import Cell, SpecError
@@ -40,7 +40,7 @@ def svmlight(path, rows=60) -> str:
 
 
 def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_path, monkeypatch):
-    monkeypatch.setattr(advising, "contenders", lambda *given: contenders(*given)[:3])
+    monkeypatch.setattr(advising, "list_candidates", lambda *given: list_candidates(*given)[:3])
     settings, why = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
     assert "svmlight" in why
     with supervised_here():
@@ -48,7 +48,7 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
     told = answer.recommendation
     assert answer.settings["model"] == "logistic"
     assert re.fullmatch(r"advise-clicks-logistic-[0-9a-f]{8}", answer.folder.name)
-    assert run_folder.read(answer.folder).name == "advise-clicks-logistic"
+    assert run_folder.read_progress(answer.folder).name == "advise-clicks-logistic"
     assert answer.profile.rows == 60
     assert answer.trials == 3 + 3  # a race of three, and another at another density
     as_json = json.loads(json.dumps(answer.as_json(), allow_nan=False))
@@ -62,20 +62,20 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
 
 def test_files_of_one_name_in_two_folders_have_a_run_folder_each_with_a_readable_name(tmp_path):
     settings = [{"dataset": "svmlight", "model": "logistic", "path": str(tmp_path / one / "train.csv")} for one in "ab"]
-    assert {name_of(one) for one in settings} == {"advise-train-logistic"}
-    folders = {folder_name_of(one) for one in settings}
+    assert {name_of(setting) for setting in settings} == {"advise-train-logistic"}
+    folders = {folder_name_of(setting) for setting in settings}
     assert len(folders) == 2
     assert all(folder.startswith("advise-train-logistic-") for folder in folders)
     assert folder_name_of({"dataset": "uniform", "model": "linear"}) == "advise-uniform-linear"
 
 
 def test_exact_contenders_come_where_lazy_ones_train_another_model_which_come_last():
-    adam = [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "adam"})]
-    sgd = [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "sgd"})]
+    adam = [contender["update"] for contender in list_candidates({"dataset": "uniform", "optimizer": "adam"})]
+    sgd = [contender["update"] for contender in list_candidates({"dataset": "uniform", "optimizer": "sgd"})]
     assert set(adam) == {"lazy", "exact", "standard"}
     assert adam.index("lazy") > max(place for place, update in enumerate(adam) if update != "lazy")
     assert set(sgd) == {"lazy", "standard"}
-    allowed = contenders({"dataset": "uniform", "optimizer": "adam"}, lazy=True)
+    allowed = list_candidates({"dataset": "uniform", "optimizer": "adam"}, lazy=True)
     assert {one["update"] for one in allowed} == {"lazy", "standard"}
     assert is_faithful(Cell(optimizer="sgd"))
     assert not is_faithful(Cell(optimizer="adam"))
@@ -83,7 +83,7 @@ def test_exact_contenders_come_where_lazy_ones_train_another_model_which_come_la
 
 
 def test_epochs_in_one_call_are_no_contender_of_a_model_that_has_none():
-    found = contenders({"dataset": "low_rank", "model": "matrix_factorization"})
+    found = list_candidates({"dataset": "low_rank", "model": "matrix_factorization"})
     assert found
     assert not any(one.get("launch") == "epoch" for one in found)
 
@@ -95,19 +95,19 @@ def test_the_command_trains_a_serial_cell_on_one_thread():
 
 def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path, monkeypatch):
     begun = []
-    monkeypatch.setattr(advising.run_folder, "start", lambda spec, folder: begun.append(spec))
-    monkeypatch.setattr(advising.run_folder, "read", lambda folder: advising.Progress("x", state="finished"))
+    monkeypatch.setattr(advising.run_folder, "start_run", lambda spec, folder: begun.append(spec))
+    monkeypatch.setattr(advising.run_folder, "read_progress", lambda folder: advising.Progress("x", state="finished"))
     with pytest.raises(FileNotFoundError, match="no results"):  # nothing was measured, and there is nothing to read
         advising.store.read(tmp_path)
-    monkeypatch.setattr(advising.run_folder, "rows", lambda folder: [])
+    monkeypatch.setattr(advising.run_folder, "read_current_records", lambda folder: [])
     settings = {"dataset": "uniform", "rows": 60, "features": 30, "shuffle": False, "model": ""}
     answer = advice.advise(settings, AMPLE, follow=lambda *_: None)
     [spec] = begun
     assert spec.measure.race
     assert spec.axes["shuffle"] == (False,)  # what is no is no gap
     assert 0.2 * AMPLE < spec.limits.seconds_sweep < 0.6 * AMPLE
-    assert spec.contenders[0]["launch"] == "epoch"  # the likeliest first, and one of each side in two
-    assert spec.contenders[1]["format"] == "dense"
+    assert spec.candidates[0]["launch"] == "epoch"  # the likeliest first, and one of each side in two
+    assert spec.candidates[1]["format"] == "dense"
     found = answer.recommendation.time
     assert (found.source, found.ratio.rounds) == ("predicted", 0)
     assert found.ratio.high > 10 * found.ratio.low, "a prediction says little"
@@ -116,7 +116,7 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
 
 
 def test_another_density_is_looked_at_with_all_contenders_where_there_is_time_else_with_the_best_two():
-    place = advising._Place
+    place = advising._Variation
     places = [place("batch", {"batch_rows": 4}, [{}, {}]), place("density", {"density": 0.5}, [{}] * 8)]
     places.append(place("density", {"density": 0.5}, [{}, {}]))
     counts = [len(advising._Advising._affordable(places, trials)) for trials in (100, 20, 10, 5)]
@@ -144,7 +144,7 @@ def test_a_source_that_is_neither_file_nor_data_set_lists_the_data_sets():
 
 
 def test_without_time_for_a_run_nothing_starts_and_the_answer_is_predicted(tmp_path, monkeypatch):
-    monkeypatch.setattr(advising.run_folder, "start", lambda *_: pytest.fail("a run was started"))
+    monkeypatch.setattr(advising.run_folder, "start_run", lambda *_: pytest.fail("a run was started"))
     settings, _ = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
     answer = advice.advise(settings, AMPLE, seconds_spent=AMPLE)
     assert (answer.trials, answer.recommendation.time.source) == (0, "predicted")

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from workbench.advising import cost_model
-from workbench.advising.cost_model import at_density, columns_in_use, crossing, errors, fit, moved, sizes_of, terms
+from workbench.advising.cost_model import (
+    columns_in_use,
+    cost_terms,
+    crossing_sensitivities,
+    error_by_data_set,
+    fit_cost_models,
+    predict_crossing,
+    sizes_at_density,
+    sizes_of,
+)
 
 SPARSE = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels"}
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
@@ -26,7 +35,7 @@ def row(settings, density, features=4096, width=16, batch_rows=256, dataset="uni
     entries = density * batch_rows * features
     made = {**COMMON, **settings, "dataset": dataset, "features": features, "width": width, "batch_rows": batch_rows}
     made |= {"nnz_batch": entries, "touched": features * -np.expm1(-entries / features)}
-    seconds = float(np.dot(LAWS[settings["format"]], terms(made, sizes_of(made))))
+    seconds = float(np.dot(LAWS[settings["format"]], cost_terms(made, sizes_of(made))))
     return made | {"seconds_step": seconds * float(np.exp(noise * rng.standard_normal() if rng else 0.0))}
 
 
@@ -41,16 +50,16 @@ def swept(noise=0.0, seed=0) -> list[dict]:
 
 
 def models(rows) -> tuple:
-    by_format = {one.settings["format"]: one for one in fit(rows)}
+    by_format = {one.settings["format"]: one for one in fit_cost_models(rows)}
     return by_format["csr"], by_format["dense"]
 
 
 def test_a_known_law_is_predicted_where_it_was_not_measured():
-    for one in models(swept()):
-        asked = row(one.settings, 0.03, 8192, 32, 512)
-        assert one.seconds(sizes_of(asked)) == pytest.approx(asked["seconds_step"], rel=0.02)
-        assert one.is_inside(sizes_of(asked))
-        assert not one.is_inside(sizes_of(row(one.settings, 0.03, 100_000)))
+    for model in models(swept()):
+        asked = row(model.settings, 0.03, 8192, 32, 512)
+        assert model.seconds(sizes_of(asked)) == pytest.approx(asked["seconds_step"], rel=0.02)
+        assert model.is_inside(sizes_of(asked))
+        assert not model.is_inside(sizes_of(row(model.settings, 0.03, 100_000)))
 
 
 def test_coefficients_are_never_negative_and_a_bandwidth_is_told():
@@ -60,27 +69,27 @@ def test_coefficients_are_never_negative_and_a_bandwidth_is_told():
 
 
 def test_the_error_is_that_of_data_sets_left_out_and_grows_with_the_noise():
-    quiet, noisy = errors(swept()), errors(swept(noise=0.3))
+    quiet, noisy = error_by_data_set(swept()), error_by_data_set(swept(noise=0.3))
     assert {name[0] for name in quiet} == {"set 1024", "set 4096", "set 16384"}
     assert max(quiet.values()) < 0.05 < max(noisy.values())
-    assert errors([one for one in swept() if one["features"] == 1024]) == {}
+    assert error_by_data_set([one for one in swept() if one["features"] == 1024]) == {}
 
 
 def test_a_data_set_that_nothing_else_was_trained_like_is_predicted_by_the_same_products_of_other_models():
     rows = [one | ({"model": "logistic"} if one["features"] == 1024 else {}) for one in swept()]
-    assert max(errors(rows).values()) < 0.05
-    assert {name[0] for name in errors(rows)} == {"set 1024", "set 4096", "set 16384"}
-    assert errors([one for one in rows if one["features"] == 1024]) == {}
+    assert max(error_by_data_set(rows).values()) < 0.05
+    assert {name[0] for name in error_by_data_set(rows)} == {"set 1024", "set 4096", "set 16384"}
+    assert error_by_data_set([row for row in rows if row["features"] == 1024]) == {}
 
 
 def test_a_crossing_is_where_both_laws_take_the_same_and_moves_as_they_do():
     sparse, dense = models(swept())
     here = sizes_of(row(SPARSE, 0.01))
-    found = crossing(sparse, [dense], here)
+    found = predict_crossing(sparse, [dense], here)
     times = [row(settings, found.density)["seconds_step"] for settings in (SPARSE, DENSE)]
     assert times[0] == pytest.approx(times[1], rel=0.05)
     assert not found.is_extrapolated
-    for other in moved(sparse, [dense], here)[1:5]:
+    for other in crossing_sensitivities(sparse, [dense], here)[1:5]:
         size = {"width": 16, "batch_rows": 256}
         size["width" if other.what == "width" else "batch_rows"] *= other.factor
         sizes = {name: round(value) for name, value in size.items()}
@@ -91,9 +100,9 @@ def test_a_crossing_is_where_both_laws_take_the_same_and_moves_as_they_do():
 def test_of_several_dense_ones_the_crossing_is_with_the_best():
     sparse, dense = models(swept())
     here = sizes_of(row(SPARSE, 0.01))
-    slower = replace(dense, coefficients=tuple(2 * one for one in dense.coefficients))
-    assert crossing(sparse, [slower, dense], here) == crossing(sparse, [dense], here)
-    assert crossing(sparse, [slower], here).density > crossing(sparse, [dense], here).density
+    slower = replace(dense, coefficients=tuple(2 * coefficient for coefficient in dense.coefficients))
+    assert predict_crossing(sparse, [slower, dense], here) == predict_crossing(sparse, [dense], here)
+    assert predict_crossing(sparse, [slower], here).density > predict_crossing(sparse, [dense], here).density
 
 
 def test_a_dense_batch_moves_what_it_is_made_of():
@@ -105,31 +114,31 @@ def test_a_dense_batch_moves_what_it_is_made_of():
         "made dense": ({**DENSE, "hold": "csr"}, batch + 8 * sizes.z),
         "widened": ({**DENSE, "hold": "uint8"}, 1.25 * batch),
     }
-    read = terms({**COMMON, **DENSE}, sizes)[1] - 2 * batch
-    found = {what: terms({**COMMON, **one}, sizes)[1] - read for what, (one, _) in moved_by.items()}
+    read = cost_terms({**COMMON, **DENSE}, sizes)[1] - 2 * batch
+    found = {what: cost_terms({**COMMON, **one}, sizes)[1] - read for what, (one, _) in moved_by.items()}
     assert found == {what: bytes_ for what, (_, bytes_) in moved_by.items()}
 
 
 def test_what_lies_beyond_the_rows_is_marked():
     sparse, dense = models(swept())
-    beyond = crossing(sparse, [dense], sizes_of(row(SPARSE, 0.01)), "features", 100.0)
+    beyond = predict_crossing(sparse, [dense], sizes_of(row(SPARSE, 0.01)), "features", 100.0)
     assert beyond.is_extrapolated
 
 
 def test_skew_makes_few_columns_and_those_stay_few():
     even = sizes_of(row(SPARSE, 0.01))
     assert columns_in_use(even) == pytest.approx(4096, rel=0.01)
-    skewed = at_density(even, 0.01, 500.0)
+    skewed = sizes_at_density(even, 0.01, 500.0)
     assert columns_in_use(skewed) == pytest.approx(500, rel=0.05)
-    assert at_density(skewed, 0.1, 500.0).U <= 500
+    assert sizes_at_density(skewed, 0.1, 500.0).U <= 500
 
 
 def test_too_few_rows_and_failed_ones_make_no_model():
-    assert fit([row(SPARSE, 0.01), row(SPARSE, 0.1)]) == []
+    assert fit_cost_models([row(SPARSE, 0.01), row(SPARSE, 0.1)]) == []
     failed = [one | {"status": "memory", "seconds_step": None} for one in swept()]
-    assert fit(failed) == []
+    assert fit_cost_models(failed) == []
 
 
 def test_rows_are_predicted_from_the_others_within_their_noise():
-    assert cost_model.error(cost_model.predictions_within(swept(noise=0.05))) < 0.15
-    assert cost_model.error(cost_model.predictions_within(swept()[:2])) is None
+    assert cost_model.median_log_error(cost_model.predictions_within(swept(noise=0.05))) < 0.15
+    assert cost_model.median_log_error(cost_model.predictions_within(swept()[:2])) is None

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, advisor, breakeven, cells, contests
-from workbench.analysis.words import number
+from workbench.analysis import advise, advisor, breakeven, configurations, contests
+from workbench.analysis.formatting import format_number
 
 DENSE, SERIAL, SPARSE = maker.DENSE, maker.SERIAL, maker.SPARSE
 ALIKE = replace(SPARSE, fixed=8e-3, slope=0.0)
@@ -48,12 +48,15 @@ def test_how_sure_it_is_tells_rounds_runs_the_interval_what_could_be_seen_and_wh
 def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
     rows = maker.sweep(noise=0.05, rounds=9)
     wild = maker.sweep(densities=(0.003,), noise=0.4, rounds=9)
-    (group,) = cells.groups(store.frame([row for row in rows if row["density"] != 0.003] + wild))
+    (group,) = configurations.groups(store.frame([row for row in rows if row["density"] != 0.003] + wild))
     found = contests(group.rows, "seconds_step")
-    told = advisor.visible(found)
-    worst = max(one.visible for one in found)
+    told = advisor.minimum_detectable_sentence(found)
+    worst = max(one.minimum_detectable_ratio for one in found)
     assert re.fullmatch(
-        rf"differences from 1\.\d+ times on could be told at most densities, from {number(worst, 2)} times at 0\.3 %",
+        (
+            rf"differences from 1\.\d+ times on could be told at most densities, from {format_number(worst, 2)} "
+            rf"times at 0\.3 %"
+        ),
         told,
     )
 
@@ -74,7 +77,11 @@ def test_one_round_decides_what_is_far_apart_and_leaves_the_rest_open():
     assert "Undecided at 10 %: neither is surely better." in advice.verdict
     assert "How sure: 95 % intervals from 1 round of 1 run." in advice.certainty
     assert "For memory, go sparse up to 10 % density" in advice.verdict
-    assert not [one for one in advise(frame(DENSE, ALIKE, rounds=1)).sentences if "faster" in one and "time" in one]
+    assert not [
+        sentence
+        for sentence in advise(frame(DENSE, ALIKE, rounds=1)).sentences
+        if "faster" in sentence and "time" in sentence
+    ]
 
 
 def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
@@ -107,7 +114,7 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
         advice.verdict,
     )
     assert "Undecided from 1 to 30 %: neither is surely better." in advice.verdict
-    without = [re.sub(r"at least [\d.]+ times faster|probably faster", "", one) for one in advice.sentences]
+    without = [re.sub(r"at least [\d.]+ times faster|probably faster", "", sentence) for sentence in advice.sentences]
     assert not [one for one in without if "faster" in one]
     (likely, *_) = (one for one in advice.time if "probably faster" in one)
     assert re.match(
@@ -224,8 +231,8 @@ def test_a_break_even_has_the_digits_that_its_interval_allows(rows):
 
 @pytest.mark.parametrize("rows", SWEEPS.values(), ids=SWEEPS)
 def test_one_cell_has_one_number_in_every_sentence(rows):
-    (group, *_), (advice, _) = cells.groups(store.frame(rows)), said(rows)
-    first = next((one for one in contests(group.rows, "seconds_step") if one.verdict == "sparse"), None)
+    (group, *_), (advice, _) = configurations.groups(store.frame(rows)), said(rows)
+    first = next((contest for contest in contests(group.rows, "seconds_step") if contest.verdict == "sparse"), None)
     assert first is not None
     factor = re.search(r": ((?:at least )?[\d.]+(?: \([^)]*\))? times faster)", advice.verdict).group(1)
     assert factor in advice.time[0]

@@ -36,7 +36,7 @@ CASES = (
 
 
 def by_rule(rows=CASES) -> dict:
-    found = advice.scores(store.ADVICE.frame(rows))
+    found = advice.score_rules(store.ADVICE.frame(rows))
     return {(score.case, score.rule): (score.side, score.whole) for score in found}
 
 
@@ -75,12 +75,12 @@ def without_dense(name: str) -> dict:
 
 def test_a_case_in_which_the_choice_of_a_rule_did_not_run_is_left_out_and_counted():
     assert by_rule([without_dense("wide")])["wide", "always dense"] == (None, None)
-    goals = {goal.what: goal for goal in advice.goals(store.ADVICE.frame([*CASES, without_dense("wide")]))}
+    goals = {goal.what: goal for goal in advice.list_targets(store.ADVICE.frame([*CASES, without_dense("wide")]))}
     dense = goals["beside it: always dense"]
     assert (
         dense.measured == "side 6.214 x, whole 8.143 x, worst 30.00 x: thinner; 1 case left out, where it did not run"
     )
-    alone = advice.goals(store.ADVICE.frame([without_dense("wide")]))
+    alone = advice.list_targets(store.ADVICE.frame([without_dense("wide")]))
     assert {goal.what: goal for goal in alone}["beside it: always dense"].measured.startswith(
         "not measured; 1 case left"
     )
@@ -98,7 +98,7 @@ def test_the_rules_of_one_side_take_the_best_ways_of_that_side_that_ran():
     found = by_rule([row])
     assert found["thick", "always sparse"] == (8.0, 8.0)
     assert found["thick", "always dense"] == (1.0, 2.0)
-    assert advice.dense_by_sparse(row) == 0.125
+    assert advice.dense_over_sparse_seconds(row) == 0.125
 
 
 def judged(*ratios: float) -> dict:
@@ -107,7 +107,7 @@ def judged(*ratios: float) -> dict:
         case(f"case {place}", 0.1, (1.0, 3.0, ratio, 2 * ratio), FUSED if ratio > 1 else DENSE)
         for place, ratio in enumerate(ratios)
     ]
-    return {goal.what: goal for goal in advice.goals(store.ADVICE.frame(rows))}
+    return {goal.what: goal for goal in advice.list_targets(store.ADVICE.frame(rows))}
 
 
 def test_a_suite_whose_cases_have_one_winner_judges_nothing_and_says_so():
@@ -126,17 +126,19 @@ def test_a_suite_whose_cases_have_one_winner_judges_nothing_and_says_so():
 
 @pytest.mark.parametrize(("share", "recommended", "met"), [(0.2, FUSED, True), (0.3, FUSED, False)])
 def test_goals_are_met_by_good_choices_in_little_time(share, recommended, met):
-    goals = advice.goals(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), recommended, share=share)]))
+    goals = advice.list_targets(
+        store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), recommended, share=share)])
+    )
     assert [goal.met for goal in goals[:3]] == [True, True, True]
     assert goals[3].met is met
     assert len(goals) == 4 + len(advice.RULES) - 1 + 3
 
 
 def test_a_bad_choice_misses_the_goals_and_the_worst_case_is_named():
-    goals = advice.goals(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), DENSE)]))
+    goals = advice.list_targets(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), DENSE)]))
     assert [goal.met for goal in goals[:3]] == [False, False, False]
     assert "thin" in goals[2].measured
 
 
 def test_nothing_measured_is_said_so():
-    assert advice.goals(store.ADVICE.frame([]))[0].measured == "not measured"
+    assert advice.list_targets(store.ADVICE.frame([]))[0].measured == "not measured"

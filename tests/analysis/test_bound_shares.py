@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.bench_rows import row
 from workbench import store
-from workbench.analysis import goals
+from workbench.analysis import performance_targets
 
 
 def frame(*rows):
@@ -12,7 +12,7 @@ def frame(*rows):
 
 
 def test_the_lowest_mean_comes_first_with_what_binds_most_often():
-    found = goals.shares(
+    found = performance_targets.bandwidth_shares(
         frame(
             row("csr_dense", bound_share=0.9),
             row("csr_dense", width=4, bound_share=0.4),
@@ -32,7 +32,7 @@ def test_the_lowest_mean_comes_first_with_what_binds_most_often():
 def test_a_kernel_that_is_near_needs_no_reason():
     far = row("merge_rows", bound_share=0.2, why_below="it sorts")
     near = row("add_rows", width=4, bound_share=0.7, why_below="it never is")
-    lines = goals.lines(frame(far, near, row("sddmm", width=8, bound_share=0.5)))
+    lines = performance_targets.share_lines(frame(far, near, row("sddmm", width=8, bound_share=0.5)))
     assert [(line[0], line[1], line[4]) for line in lines] == [
         ("merge_rows", "20 %", "it sorts"),
         ("sddmm", "50 %", ""),
@@ -41,7 +41,9 @@ def test_a_kernel_that_is_near_needs_no_reason():
 
 
 def test_the_goal_names_those_that_are_below():
-    (goal,) = goals._share(frame(row("csr_dense", bound_share=0.9), row("softmax", task="softmax", bound_share=0.3)))
+    (goal,) = performance_targets._share(
+        frame(row("csr_dense", bound_share=0.9), row("softmax", task="softmax", bound_share=0.3))
+    )
     assert goal.measured == "lowest: softmax 30 %, csr_dense 90 %; 1 of 2 kernels are below"
     assert goal.met is False
 
@@ -53,6 +55,6 @@ def test_what_a_call_takes_beyond_its_work_is_of_batches_of_one_width():
         for width, each in ((16, (3e-6, 5e-6)), (256, (12e-6, 16e-6)))
         for rows, seconds in zip((32, 64), each, strict=True)
     ]
-    (goal,) = goals._overhead(frame(*small))
+    (goal,) = performance_targets._overhead(frame(*small))
     assert goal.measured == "1 µs (csr_dense)"
     assert goal.met is True

@@ -8,8 +8,8 @@ import pytest
 from tests.support import rows as maker
 from tests.support.pooled import neighbours, pooled
 from workbench import store
-from workbench.analysis import breakeven, cells, compare, contests
-from workbench.analysis.breakeven import of_group
+from workbench.analysis import breakeven, compare, configurations, contests
+from workbench.analysis.breakeven import breakevens_of_group
 
 DENSE, SPARSE = maker.DENSE, maker.SPARSE
 LINEAR = replace(SPARSE, fixed=0.0)  # a straight line in the logarithms: interpolation is exact
@@ -41,7 +41,7 @@ def simulated(rng, densities, truth, **noise):
     for density in densities:
         sparse, dense = neighbours(truth / density, rng, **noise)
         rows += [pooled(sparse, density), pooled(dense, density, "dense")]
-    return only(of_group(cells.Group({}, "", rows), "seconds_step"))
+    return only(breakevens_of_group(configurations.Group({}, "", rows), "seconds_step"))
 
 
 def test_the_interval_holds_the_true_crossing_in_at_least_95_of_100_repetitions():
@@ -57,8 +57,8 @@ def test_the_interval_holds_the_true_crossing_in_at_least_95_of_100_repetitions(
 @pytest.mark.parametrize("seed", range(8))
 def test_a_break_even_lies_between_the_last_win_and_the_first_loss(seed):
     rows = store.frame(maker.sweep((DENSE, LINEAR), NARROW, noise=0.15, seed=seed))
-    group, even = only(cells.groups(rows)), only(breakeven(rows))
-    verdicts = {one.density: one.verdict for one in contests(group.rows, "seconds_step")}
+    group, even = only(configurations.groups(rows)), only(breakeven(rows))
+    verdicts = {contest.density: contest.verdict for contest in contests(group.rows, "seconds_step")}
     won = [density for density, verdict in verdicts.items() if verdict == "sparse"]
     lost = [density for density, verdict in verdicts.items() if verdict == "dense"]
     assert won or lost

@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as maker
 from workbench import store
 from workbench.analysis import changes
-from workbench.analysis.changes import compared
+from workbench.analysis.changes import compare_runs
 
 LAWS = (
     maker.DENSE,
@@ -61,7 +61,7 @@ def slowed_machine(times):
 @pytest.mark.parametrize("source", ["5eed", "0ther"], ids=["same key", "other key"])
 def test_one_build_measured_twice_is_the_same_or_ambiguous(noise, source):
     found = [
-        compared(
+        compare_runs(
             measured("r1", seed=seed, noise=noise, shared=0.02, samples=5),
             measured("r2", seed=100 + seed, noise=noise, shared=0.02, samples=5, source=source),
         )
@@ -76,27 +76,27 @@ def test_one_build_measured_twice_is_the_same_or_ambiguous(noise, source):
 def test_a_kernel_twice_as_slow_is_found_and_named_and_no_other(noise):
     before = measured("r1", seed=1, noise=noise, rounds=6)
     after = measured("r2", seed=2, noise=noise, rounds=6, change=slower("csr_dense", 2.0))
-    found = compared(before, after)
-    (kernel,) = changes.worst(found.kernels)
+    found = compare_runs(before, after)
+    (kernel,) = changes.largest_changes(found.kernels)
     assert kernel.name == "csr_dense (forward)"
     assert kernel.ratio.low <= 2.0 <= kernel.ratio.high
     assert all("CSR ours" in name for name in kernel.cells)
-    assert not [one for one in changes.worst(found.cells) if "CSR ours" not in one.name]
+    assert not [one for one in changes.largest_changes(found.cells) if "CSR ours" not in one.name]
     assert found.is_worse
     assert changes.headline(found).startswith("Slower: the kernel csr_dense (forward), ")
 
 
 def test_cells_of_a_kernel_together_show_less_than_each_alone():
-    found = compared(measured("r1", seed=1, noise=0.1), measured("r2", seed=2, noise=0.1))
-    together = next(one for one in found.kernels if one.name.startswith("csr_dense"))
-    alone = [one.visible for one in found.cells if one.name in together.cells]
-    assert 1 < together.visible < min(alone)
+    found = compare_runs(measured("r1", seed=1, noise=0.1), measured("r2", seed=2, noise=0.1))
+    together = next(kernel for kernel in found.kernels if kernel.name.startswith("csr_dense"))
+    alone = [cell.minimum_detectable_ratio for cell in found.cells if cell.name in together.cells]
+    assert 1 < together.minimum_detectable_ratio < min(alone)
     assert "over all cells of a kernel together" in " ".join(changes.sentences(found))
 
 
 def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
     slow = slowed_machine(1.5)
-    found = compared(measured("r1", seed=1), measured("r2", seed=2, change=slow))
+    found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, change=slow))
     assert found.drift.kind == "cells"
     assert found.drift.factor == pytest.approx(1.5, rel=0.1)
     assert not found.is_worse
@@ -106,7 +106,7 @@ def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
 def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift():
     beside = lambda row: row | {"seconds_sentinel": 1e-3}  # noqa: E731
     slow = lambda row: slowed_machine(1.5)(beside(row))  # noqa: E731
-    found = compared(
+    found = compare_runs(
         measured("r1", seed=1, change=beside, noise=0.02), measured("r2", seed=2, source="new", change=slow, noise=0.02)
     )
     assert found.drift.kind == "work"
@@ -115,20 +115,20 @@ def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift(
 
 
 def test_without_a_sentinel_a_drift_that_runs_have_is_allowed_for():
-    found = compared(measured("r1", seed=1), measured("r2", seed=2, source="new", change=slowed_machine(1.2)))
+    found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, source="new", change=slowed_machine(1.2)))
     assert found.drift.kind == "none"
-    assert {one.verdict for one in found.cells} == {"ambiguous"}
+    assert {cell.verdict for cell in found.cells} == {"ambiguous"}
 
 
 def test_other_machines_are_told():
-    found = compared(measured("r1", seed=1), measured("r2", seed=2, machine="bench-2"))
+    found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, machine="bench-2"))
     assert found.drift.kind == "machines"
     assert "The machines differ, bench-1 and bench-2" in " ".join(changes.sentences(found))
 
 
 def test_a_result_that_is_there_no_more_is_worse_and_named():
     lose = lambda row: maker.failed(row, "failed", "it broke") if row["format"] == "csc" else row  # noqa: E731
-    found = compared(measured("r1", seed=1), measured("r2", seed=2, change=lose))
+    found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, change=lose))
     assert found.is_worse
     assert len(found.pairs.lost) == len(maker.DENSITIES)
     assert "No result any more: CSC ours" in " ".join(changes.sentences(found))
@@ -136,7 +136,7 @@ def test_a_result_that_is_there_no_more_is_worse_and_named():
 
 def test_more_memory_is_worse():
     twice = lambda row: row | {"bytes_peak": 2 * row["bytes_peak"]}  # noqa: E731
-    found = compared(measured("r1", seed=1), measured("r2", seed=2, change=twice))
+    found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, change=twice))
     assert {one.verdict for one in found.memory} == {"slower"}
     assert found.is_worse
     assert "cells of 36 take more" in " ".join(changes.sentences(found))
@@ -144,21 +144,21 @@ def test_more_memory_is_worse():
 
 def test_rows_that_are_in_both_runs_are_no_evidence():
     run = measured("r1", seed=1)
-    found = compared(run, run)
+    found = compare_runs(run, run)
     assert (len(found.cells), found.pairs.again) == (0, 36)
     assert "Nothing can be compared" in changes.headline(found)
 
 
 def test_three_rounds_decide_nothing():
-    found = compared(measured("r1", seed=1, rounds=3), measured("r2", seed=2, rounds=3, change=slowed_machine(9.0)))
-    assert {one.verdict for one in found.cells} == {"ambiguous"}
+    found = compare_runs(measured("r1", seed=1, rounds=3), measured("r2", seed=2, rounds=3, change=slowed_machine(9.0)))
+    assert {cell.verdict for cell in found.cells} == {"ambiguous"}
     assert "fewer than four rounds" in " ".join(changes.sentences(found))
 
 
 def test_runs_of_other_cells_are_refused_with_what_differs():
     with pytest.raises(ValueError, match=r"No cell is in both runs\. They differ in width"):
-        compared(measured("r1", seed=1, width=16), measured("r2", seed=2, width=32))
+        compare_runs(measured("r1", seed=1, width=16), measured("r2", seed=2, width=32))
     with pytest.raises(ValueError, match="The second run has no rows"):
-        compared(measured("r1", seed=1), store.frame([]))
+        compare_runs(measured("r1", seed=1), store.frame([]))
     with pytest.raises(ValueError, match="within a factor above 1"):
-        compared(measured("r1", seed=1), measured("r2", seed=2), within=1.0)
+        compare_runs(measured("r1", seed=1), measured("r2", seed=2), within=1.0)

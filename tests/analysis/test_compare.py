@@ -10,9 +10,9 @@ from tests.support import rows as maker
 from tests.support.effects import posterior_with_effects
 from tests.support.pooled import neighbours, pooled
 from workbench import store
-from workbench.analysis import cells, compare, contests, latest, told, verdict
-from workbench.measure.posterior import LEVEL, NOISE, Scatter, Trial, posterior
-from workbench.measure.rounds import decide
+from workbench.analysis import compare, configurations, contest_verdict, contests, pool_rounds, verdict_text
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, NOISE, Scatter, Trial, posterior
+from workbench.measure.rounds import decide_comparison
 
 DENSE, SERIAL, SPARSE = maker.DENSE, maker.SERIAL, maker.SPARSE
 ALIKE = replace(SPARSE, fixed=8e-3, slope=0.0)
@@ -20,7 +20,7 @@ ALIKE = replace(SPARSE, fixed=8e-3, slope=0.0)
 
 
 def rows_of(*laws, densities=(0.01,), change=lambda row: row, **known):
-    return cells.records(latest(store.frame(map(change, maker.sweep(laws, densities, **known)))))
+    return configurations.records(pool_rounds(store.frame(map(change, maker.sweep(laws, densities, **known)))))
 
 
 def judged(*laws, measure="seconds_step", **known):
@@ -45,13 +45,13 @@ def test_few_rounds_decide_what_is_far_apart_and_say_of_the_rest_what_could_have
     assert (far.verdict, far.why, far.ratio.rounds) == ("sparse", "", rounds)
     assert far.ratio.low <= 8e-3 / SPARSE.seconds(0.01) <= far.ratio.high
     assert (near.verdict, near.why) == ("undecided", compare.HOLDS_ONE)
-    assert near.visible == near.ratio.visible > 1.2
+    assert near.minimum_detectable_ratio == near.ratio.minimum_detectable_ratio > 1.2
 
 
 def test_what_cannot_be_told_apart_says_what_could_have_been_seen():
     found = judged(DENSE, replace(ALIKE, fixed=7.5e-3), noise=0.2)
     assert (found.verdict, found.why) == ("undecided", compare.HOLDS_ONE)
-    assert found.visible == found.ratio.visible > 1.2
+    assert found.minimum_detectable_ratio == found.ratio.minimum_detectable_ratio > 1.2
 
 
 def test_a_side_is_likely_from_a_probability_of_four_in_five_on_and_only_where_it_is_undecided():
@@ -79,12 +79,12 @@ def test_verdicts_and_ratios_are_those_of_the_module_of_rounds():
         for place, seconds in row["round_values"]["seconds_step"].items()
     ]
     scatter = Scatter(rows[0]["deviation"], rows[0]["freedom"])
-    decision = decide(trials, {"denseFalse", "denseTrue"}, scatter=scatter)
+    decision = decide_comparison(trials, {"denseFalse", "denseTrue"}, scatter=scatter)
     assert found.verdict == decision.verdict
     assert found.ratio.rounds == decision.ratio.rounds == 6
     sides = [decision.sparse, decision.dense]
     assert [name(found.sparse), name(found.dense)] == sides or found.level
-    alone = posterior([one for one in trials if one.candidate in sides], scatter=scatter).ratio(*sides[::-1])
+    alone = posterior([trial for trial in trials if trial.candidate in sides], scatter=scatter).ratio(*sides[::-1])
     if not found.level:
         assert found.ratio == pytest.approx(alone)
 
@@ -105,7 +105,7 @@ def test_the_noise_of_a_comparison_is_shrunk_towards_that_of_its_machine():
 
 def test_two_runs_are_combined_by_their_ratios():
     slow = [row | {"seconds_step": 3 * row["seconds_step"]} for row in maker.sweep(run="r2", seed=1, densities=(0.01,))]
-    rows = cells.records(latest(store.frame(maker.sweep(densities=(0.01,)) + slow)))
+    rows = configurations.records(pool_rounds(store.frame(maker.sweep(densities=(0.01,)) + slow)))
     (found,) = contests(rows, "seconds_step")
     assert (found.ratio.runs, found.ratio.rounds) == (2, 8)
     assert found.ratio.low < 8e-3 / SPARSE.seconds(0.01) < found.ratio.high
@@ -113,7 +113,7 @@ def test_two_runs_are_combined_by_their_ratios():
 
 def test_two_sides_of_different_runs_are_not_compared():
     rows = maker.sweep((DENSE,), (0.01,)) + maker.sweep((SPARSE,), (0.01,), run="r2")
-    (found,) = contests(cells.records(latest(store.frame(rows))), "seconds_step")
+    (found,) = contests(configurations.records(pool_rounds(store.frame(rows))), "seconds_step")
     assert (found.verdict, found.ratio, found.why) == ("undecided", None, compare.APART)
 
 
@@ -153,8 +153,8 @@ def test_the_ratio_of_disturbed_rounds_is_that_of_the_model_with_each_effect_as_
 
 def test_the_more_rounds_are_disturbed_the_less_is_known():
     widths = [judged(DENSE, SPARSE, change=disturb(("dense", "csr"), range(lost)), rounds=6) for lost in range(0, 7, 2)]
-    assert [one.ratio.disturbed for one in widths] == [0, 2, 4, 6]
-    visible = [one.ratio.visible for one in widths]
+    assert [width.ratio.disturbed for width in widths] == [0, 2, 4, 6]
+    visible = [width.ratio.minimum_detectable_ratio for width in widths]
     assert visible == sorted(visible)
     assert visible[-1] > 3 * visible[0]
 
@@ -207,8 +207,8 @@ def test_one_configuration_stands_for_those_that_win_alike():
 
 def test_a_pair_of_rows_has_the_verdict_of_their_contest():
     dense, sparse = rows_of(DENSE, SPARSE)
-    assert verdict(sparse, dense, "seconds_step") == judged(DENSE, SPARSE).verdict == "sparse"
-    assert verdict(dense, sparse, "seconds_step") == "dense"
+    assert contest_verdict(sparse, dense, "seconds_step") == judged(DENSE, SPARSE).verdict == "sparse"
+    assert contest_verdict(dense, sparse, "seconds_step") == "dense"
 
 
 def simulated(ratio, times, rounds=12, sd=0.2):
@@ -216,7 +216,8 @@ def simulated(ratio, times, rounds=12, sd=0.2):
     rng = np.random.default_rng(1)
     made = (neighbours(ratio, rng, rounds=rounds, sd=sd) for _ in range(times))
     return [
-        compare.contest([pooled(sparse)], [pooled(dense, format="dense")], "seconds_step") for sparse, dense in made
+        compare.compare_best([pooled(sparse)], [pooled(dense, format="dense")], "seconds_step")
+        for sparse, dense in made
     ]
 
 
@@ -233,7 +234,7 @@ def test_the_best_of_four_candidates_alike_seldom_beats_dense_by_its_luck():
         spells = rng.normal(0, 0.3, 8)
         sides = np.exp(spells + rng.normal(0, 0.15, (5, 8)))
         sparse = [pooled(seconds, engine=f"rival {k}") for k, seconds in enumerate(sides[1:])]
-        won += compare.contest(sparse, [pooled(sides[0], format="dense")], "seconds_step").verdict == "sparse"
+        won += compare.compare_best(sparse, [pooled(sides[0], format="dense")], "seconds_step").verdict == "sparse"
     assert won <= 0.05 * 150
 
 
@@ -245,7 +246,7 @@ def test_a_true_difference_is_found_and_its_interval_holds_it():
 
 
 def test_nobody_is_called_level_who_is_not():
-    told = [one.verdict for one in simulated(LEVEL, 300, sd=0.03)]
+    told = [one.verdict for one in simulated(EQUIVALENCE_MARGIN, 300, sd=0.03)]
     assert "dense" not in told
     assert told.count("level") <= 0.05 * 300
 
@@ -285,7 +286,7 @@ def test_dense_wins_where_what_was_not_measured_is_surely_behind_another_one_nea
     assert partly(behind)[0.1] == ("undecided", compare.PARTLY)
     rows = rows_of(DENSE, FASTER, replace(behind, fixed=4e-3), densities=(0.01,), noise=0.01)
     rows += rows_of(DENSE, replace(FASTER, slope=0.2), densities=(0.1,), noise=0.01)
-    assert [one.verdict for one in contests(rows, "seconds_step")] == ["sparse", "dense"]
+    assert [contest.verdict for contest in contests(rows, "seconds_step")] == ["sparse", "dense"]
 
 
 def test_dense_wins_where_what_was_not_measured_loses_nearby():
@@ -304,7 +305,7 @@ def test_a_dense_side_that_was_cut_off_is_bounded_by_the_bytes_that_it_reads():
     least = 256 * 10_000 * 4 / compare.BYTES_A_SECOND / 1e-6
     assert (found.verdict, found.source, found.ratio.rounds) == ("sparse", compare.BOUNDED, 0)
     assert 0.9 * least < found.ratio.low < least
-    said = told.sentence(found, "seconds_step")
+    said = verdict_text.contest_sentence(found, "seconds_step")
     assert "a step, at least" in said
     assert "times faster (dense was cut off when its time was out)." in said
 

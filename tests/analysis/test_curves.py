@@ -16,12 +16,12 @@ def test_trials_that_trained_epochs_become_points_by_seed_and_measure():
     laws = [maker.SPARSE, maker.DENSE]
     rows = maker.sweep(laws, (0.1,), rounds=2, quality_curve=judged)
     rows = [row | {"seed": seed} for seed in (1, 2) for row in rows]
-    found = curves.of_trials(store.frame([*rows, *maker.sweep(densities=(0.2,))]))
+    found = curves.points_of_trials(store.frame([*rows, *maker.sweep(densities=(0.2,))]))
     assert set(found["repeat"]) == {1, 2}
     assert len(found) == 2 * 2 * 3
     assert found["who"].nunique() == 2, "who names what differs, and no seed"
-    assert curves.measures(found) == ("AUC", "log loss")
-    assert {end for of_who in curves.ends(found, "AUC").values() for end in of_who.values()} == {(1.0, 0.7)}
+    assert curves.list_measures(found) == ("AUC", "log loss")
+    assert {end for of_who in curves.final_values(found, "AUC").values() for end in of_who.values()} == {(1.0, 0.7)}
 
 
 def test_no_points_beside_some_leave_numbers_numbers():
@@ -31,26 +31,26 @@ def test_no_points_beside_some_leave_numbers_numbers():
 
 
 def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
-    assert curves.best(two(), "AUC") == "ours"
-    assert curves.best(two(measure="log loss"), "log loss") == "theirs"
-    assert curves.best(two(), "AUC", side="rival") == "theirs"
+    assert curves.best_candidate(two(), "AUC") == "ours"
+    assert curves.best_candidate(two(measure="log loss"), "log loss") == "theirs"
+    assert curves.best_candidate(two(), "AUC", side="rival") == "theirs"
     with pytest.raises(ValueError, match="No training of rival has the measure 'AUC'"):
-        curves.best(two().query("side == 'ours'"), "AUC", side="rival")
+        curves.best_candidate(two().query("side == 'ours'"), "AUC", side="rival")
 
 
 def test_contenders_are_compared_split_by_split():
-    told = curves.compared(two(), "AUC", "ours", "theirs")
+    told = curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
     assert "ours ends with the better AUC, by 0.099 to 0.1" in told
     found = re.search(r"ours is ([\d.]+) to ([\d.]+) times faster to within 1 % of the lesser of both ends", told)
     assert float(found[1]) < 8 < float(found[2]) < 2 * float(found[1]), "its first epoch is good enough"
-    worse = curves.compared(two(measure="log loss"), "log loss", "ours", "theirs")
+    worse = curves.compare_paired_repeats(two(measure="log loss"), "log loss", "ours", "theirs")
     assert "theirs ends with the better log loss" in worse
 
 
 def test_the_best_of_ours_is_set_beside_the_best_rival():
     title, sentence = curves.headline(two(), "AUC")
     assert title == "ours ends with the best AUC, 0.778 to 0.916"
-    assert sentence == curves.compared(two(), "AUC", "ours", "theirs")
+    assert sentence == curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
     other = curves.frame([point("x", seconds=2.0, measure="RMSE"), point("y", measure="RMSE")])
     mixed = pd.concat([two(), other])
     assert curves.headline(mixed, "RMSE")[1].startswith("x and y: "), "rivals of another measure are none of this one"
@@ -73,33 +73,33 @@ def test_a_rival_is_set_beside_ours_of_its_model():
 
 
 def test_what_cannot_be_told_is_said_so():
-    told = curves.compared(two(repeats=3), "AUC", "ours", "theirs")
+    told = curves.compare_paired_repeats(two(repeats=3), "AUC", "ours", "theirs")
     assert "which ends with the better AUC is undecided, fewer than four repeats of both" in told
     assert "the time to within 1 % of the lesser of both ends is undecided, fewer than four repeats" in told
     assert curves.sentences(two(repeats=3), "AUC")[-1].startswith("Fewer than four repeats: which is better")
     alike = curves.frame([point(who, repeat) for who in "ab" for repeat in range(4)])
-    assert "a and b: their AUC is the same" in curves.compared(alike, "AUC", "a", "b")
+    assert "a and b: their AUC is the same" in curves.compare_paired_repeats(alike, "AUC", "a", "b")
     level = [point("a", r, value=0.5 + 0.01 * (-1) ** r) for r in range(4)] + [point("b", r) for r in range(4)]
-    assert "their AUC cannot be told apart" in curves.compared(curves.frame(level), "AUC", "a", "b")
+    assert "their AUC cannot be told apart" in curves.compare_paired_repeats(curves.frame(level), "AUC", "a", "b")
 
 
 def test_a_reference_is_no_contender():
     both = curves.frame([point(), point("click rate", side="reference", seconds=None, epoch=None)])
-    assert list(curves.ends(both, "AUC")) == ["ours"]
+    assert list(curves.final_values(both, "AUC")) == ["ours"]
     ended, level, few = curves.sentences(both, "AUC")
     assert ended == "ours ends with AUC about 0.5 after about 1 s."
     assert level == "click rate: AUC 0.5, with no training."
     assert few.startswith("Fewer than four repeats: ")
-    assert curves.unbeaten(both, "AUC") == ["click rate"]
+    assert curves.unbeaten_references(both, "AUC") == ["click rate"]
 
 
 def test_a_reference_is_to_be_beaten_and_a_bound_is_not():
     levels = [point("known", side=side, value=value) for side, value in (("reference", 0.6), ("bound", 0.99))]
     both = curves.frame([*two().to_dict("records"), *(level | {"who": level["side"]} for level in levels)])
-    assert curves.levels(both, "AUC") == {"reference": 0.6, "bound": 0.99}
-    assert curves.unbeaten(both, "AUC") == []
+    assert curves.reference_levels(both, "AUC") == {"reference": 0.6, "bound": 0.99}
+    assert curves.unbeaten_references(both, "AUC") == []
     of_loss = curves.frame([one | {"measure": "RMSE"} for one in both.to_dict("records")])
-    assert curves.unbeaten(of_loss, "RMSE") == ["reference"]
+    assert curves.unbeaten_references(of_loss, "RMSE") == ["reference"]
 
 
 def test_a_point_with_other_columns_is_refused():

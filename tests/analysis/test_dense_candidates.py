@@ -7,11 +7,11 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, breakeven, cells, contests
-from workbench.analysis.by_bytes import even_by_bytes
+from workbench.analysis import advise, breakeven, configurations, contests
+from workbench.analysis.by_bytes import breakeven_by_bytes
 from workbench.analysis.compare import PARTLY
 from workbench.analysis.recommendation import recommend
-from workbench.analysis.standings import standings
+from workbench.analysis.standings import make_standings
 
 NAMES = (
     "dense",
@@ -27,7 +27,7 @@ def swept(laws=maker.BOTH_AT_THEIR_BEST, **known):
 
 
 def group_of(rows):
-    (group,) = cells.groups(store.frame(rows))
+    (group,) = configurations.groups(store.frame(rows))
     return group
 
 
@@ -41,14 +41,14 @@ def lacking(rows, law, densities):
 def test_the_baseline_is_the_best_dense_candidate_of_each_measure():
     group = group_of(swept())
     for measure, hold in (("seconds_step", "format"), ("bytes_peak", "csr")):
-        assert {one.dense["hold"] for one in contests(group.rows, measure)[:4]} == {hold}
-    assert {one.dense["launch"] for one in contests(group.rows, "seconds_step")} == {"epoch"}
+        assert {contest.dense["hold"] for contest in contests(group.rows, measure)[:4]} == {hold}
+    assert {contest.dense["launch"] for contest in contests(group.rows, "seconds_step")} == {"epoch"}
 
 
 def test_the_table_has_a_column_with_its_own_name_for_each_in_a_fixed_order():
-    assert standings(group_of(swept()), "seconds_step").contenders[:5] == NAMES
+    assert make_standings(group_of(swept()), "seconds_step").candidates[:5] == NAMES
     turned = swept(tuple(reversed(maker.BOTH_AT_THEIR_BEST)))
-    assert standings(group_of(turned), "seconds_step").contenders[:5] == NAMES
+    assert make_standings(group_of(turned), "seconds_step").candidates[:5] == NAMES
 
 
 def test_sparse_does_not_win_without_a_dense_candidate_that_may_be_faster():
@@ -56,7 +56,7 @@ def test_sparse_does_not_win_without_a_dense_candidate_that_may_be_faster():
     quick, slow = replace(maker.IN_CALLS, slope=0.05), replace(maker.DENSE_IN_CALLS, fixed=9e-3)
     for call, found in ((maker.DENSE_IN_CALLS, ("undecided", PARTLY)), (slow, ("sparse", ""))):
         rows = lacking(swept((maker.DENSE, call, quick)), call, (0.1,))
-        by_density = {one.sparse["density"]: one for one in contests(group_of(rows).rows, "seconds_step")}
+        by_density = {contest.sparse["density"]: contest for contest in contests(group_of(rows).rows, "seconds_step")}
         assert (by_density[0.1].verdict, by_density[0.1].why) == found
         assert by_density[0.03].verdict == "sparse"
 
@@ -71,7 +71,7 @@ def test_the_break_even_by_bytes_is_where_the_formulas_cross(places, beyond):
     """Bytes of sparse are 10 MB and 400 MB x density, so it is at (places - 10 MB) / 400 MB."""
     dense = replace(maker.DENSE, bytes_fixed=places)
     rows = group_of(swept((dense, maker.SPARSE), noise=0.0)).rows
-    found = even_by_bytes([row for row in rows if row["format"] == "csr"], cells.dense_rows(rows))
+    found = breakeven_by_bytes([row for row in rows if row["format"] == "csr"], configurations.dense_rows(rows))
     truth = 1.002 * (places - 10e6) / 400e6
     assert found.density == pytest.approx(truth, rel=1e-3)
     assert found.is_beyond == beyond
@@ -84,19 +84,19 @@ def test_the_break_even_by_bytes_is_against_the_candidate_of_fewest_bytes():
     """A dense array of 100 MB, and data held as CSR of 20 MB and 300 MB x density: sparse has fewer up to 10 %."""
     held = replace(maker.HELD_AS_CSR, bytes_fixed=20e6, bytes_slope=300e6)
     rows = group_of(swept((maker.DENSE, held, maker.SPARSE), noise=0.0)).rows
-    found = even_by_bytes([row for row in rows if row["format"] == "csr"], cells.dense_rows(rows))
+    found = breakeven_by_bytes([row for row in rows if row["format"] == "csr"], configurations.dense_rows(rows))
     assert found.density == pytest.approx(0.1, rel=0.01)
     assert found.dense["hold"] == "csr"
     never = replace(held, bytes_slope=401e6)
     rows = group_of(swept((never, maker.SPARSE), noise=0.0)).rows
-    found = even_by_bytes([row for row in rows if row["format"] == "csr"], cells.dense_rows(rows))
+    found = breakeven_by_bytes([row for row in rows if row["format"] == "csr"], configurations.dense_rows(rows))
     assert (found.density, found.text) == (None, "sparse is smaller up to 100 %")
 
 
 def test_sizes_that_are_alike_have_no_break_even_by_bytes():
     alike = replace(maker.DENSE, format="csr", engine="ours", gradient="row_sparse")
     rows = group_of(swept((maker.DENSE, alike))).rows
-    found = even_by_bytes([row for row in rows if row["format"] == "csr"], cells.dense_rows(rows))
+    found = breakeven_by_bytes([row for row in rows if row["format"] == "csr"], configurations.dense_rows(rows))
     assert (found.density, found.is_level) == (None, True)
 
 
@@ -118,15 +118,15 @@ def test_dense_held_as_csr_is_recommended_if_it_is_as_fast_and_smaller():
     assert (came.verdict, came.settings["hold"], came.settings["launch"]) == ("dense", "csr", "epoch")
     assert str(came.headline).startswith("Stay dense: it is 2")
     assert str(came.grounds[0]).startswith("Take dense (data held as CSR, epochs in one call), with 256 rows a batch")
-    (compared,) = [str(one) for one in came.grounds if "where a dense array needs" in str(one)]
+    (compared,) = [str(ground) for ground in came.grounds if "where a dense array needs" in str(ground)]
     assert "it needs 54 MB where a dense array needs 100 MB" in compared
-    assert any(str(one).startswith("Dense: held as CSR and made dense a batch at a time") for one in came.grounds)
+    assert any(str(ground).startswith("Dense: held as CSR and made dense a batch at a time") for ground in came.grounds)
 
 
 def test_less_memory_for_a_little_more_time_is_told_of_beside_a_dense_array():
     came = recommend(at_own_density(0.1))
     assert (came.settings["format"], came.settings["hold"]) == ("dense", "format")
-    (compared,) = [str(one) for one in came.grounds if "where a dense array needs" in str(one)]
+    (compared,) = [str(ground) for ground in came.grounds if "where a dense array needs" in str(ground)]
     assert compared.startswith("With dense (data held as CSR, epochs in one call) it needs 54 MB")
     assert compared.endswith("that takes 0.95 times as long.")
 
@@ -134,7 +134,7 @@ def test_less_memory_for_a_little_more_time_is_told_of_beside_a_dense_array():
 def test_the_recommendation_of_sparse_says_how_both_were_executed():
     came = recommend(at_own_density(0.01))
     assert came.verdict == "sparse"
-    (said,) = [str(one) for one in came.grounds if str(one).startswith("Dense: ")]
+    (said,) = [str(ground) for ground in came.grounds if str(ground).startswith("Dense: ")]
     assert "Sparse: held as CSR, lazy update, the epoch in one compiled call" in said
 
 

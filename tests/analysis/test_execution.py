@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, breakeven, cells, contests, execution
+from workbench.analysis import advise, breakeven, configurations, contests, execution
 from workbench.analysis.standings import headline_of
 
 STEPS_ONLY = (maker.DENSE, maker.SPARSE, replace(maker.SPARSE, launch="epoch", fixed=5e-5, slope=0.05))
@@ -15,7 +15,7 @@ SPARSE = BASE | {"format": "csr", "engine": "ours", "gradient": "fused", "update
 
 
 def group_of(*laws, **known):
-    (group,) = cells.groups(store.frame(maker.sweep(laws, **{"noise": 0.003, "rounds": 60} | known)))
+    (group,) = configurations.groups(store.frame(maker.sweep(laws, **{"noise": 0.003, "rounds": 60} | known)))
     return group
 
 
@@ -71,13 +71,13 @@ def test_a_side_that_did_not_run_is_not_described():
     group = group_of(maker.DENSE, maker.SPARSE)
     first = contests(group.rows, "seconds_step")[0]
     unfit = first._replace(dense=dict(first.dense) | {"status": "memory"})
-    assert execution.of_sides(unfit).startswith("Sparse: ")
+    assert execution.describe_sides(unfit).startswith("Sparse: ")
 
 
 def unequal(group, density):
     rows = [row for row in group.rows if row["density"] == density]
     (one,) = contests(rows, "seconds_step")
-    return one, execution.of_inequality(one, rows)
+    return one, execution.describe_inequality(one, rows)
 
 
 def test_one_call_against_steps_is_bounded_by_what_one_call_gained_on_the_other_side():
@@ -108,7 +108,7 @@ def test_without_steps_of_the_other_side_the_bound_is_what_is_outside_of_the_ker
 
 def test_without_phases_no_bound_is_known():
     rows = [without_phases(row) for row in maker.sweep((maker.DENSE, STEPS_ONLY[2]), noise=0.003)]
-    (group,) = cells.groups(store.frame(rows))
+    (group,) = configurations.groups(store.frame(rows))
     assert unequal(group, 0.03)[1].endswith("is not known, since the phases of its steps were not timed.")
 
 

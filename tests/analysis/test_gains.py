@@ -7,14 +7,14 @@ import pytest
 
 from tests.support import rows as made
 from workbench import store
-from workbench.analysis import breakeven, cells, gains, words
+from workbench.analysis import breakeven, configurations, formatting, gains
 
 LAW = made.SPARSE
 
 
 def lines(rows, measure="seconds_step"):
     """The sparse configurations of the rows' largest group."""
-    return list(gains.of_group(cells.groups(store.frame(rows))[0], measure))
+    return list(gains.lines_of_group(configurations.groups(store.frame(rows))[0], measure))
 
 
 def truth(density):
@@ -28,16 +28,16 @@ def line():
 
 
 def test_at_a_measured_density_the_gain_is_that_of_the_contest(line):
-    gain = gains.at_density(line, 0.01)
-    at = next(one for one in line.contests if math.isclose(one.density, 0.01, rel_tol=0.01))
+    gain = gains.gain_at_density(line, 0.01)
+    at = next(contest for contest in line.contests if math.isclose(contest.density, 0.01, rel_tol=0.01))
     assert (gain.ratio, gain.verdict, gain.source) == (at.ratio, at.verdict, "measured")
-    assert gain.text == f"✓ sparse {words.gain(at.ratio)} better"
+    assert gain.text == f"✓ sparse {formatting.format_gain(at.ratio)} better"
     assert gain.ratio.low < truth(0.01) < gain.ratio.high < 1.5 * gain.ratio.low
 
 
 @pytest.mark.parametrize(("density", "verdict"), [(0.02, "sparse"), (0.2, "dense")])
 def test_between_two_densities_it_is_read_with_the_interval_of_both(line, density, verdict):
-    gain = gains.at_density(line, density)
+    gain = gains.gain_at_density(line, density)
     assert gain.ratio.value == pytest.approx(truth(density), rel=0.12), "the law bends between the two"
     assert gain.ratio.low < gain.ratio.value < gain.ratio.high
     assert gain.verdict == verdict
@@ -46,19 +46,19 @@ def test_between_two_densities_it_is_read_with_the_interval_of_both(line, densit
 
 @pytest.mark.parametrize(("density", "said"), [(1e-5, "not measured below 0.1 %"), (0.9, "not measured above 30.1 %")])
 def test_beyond_what_was_measured_nothing_is_said(line, density, said):
-    gain = gains.at_density(line, density)
+    gain = gains.gain_at_density(line, density)
     assert (gain.ratio, gain.verdict, gain.source) == (None, "undecided", said)
 
 
 def test_to_gain_a_factor_of_one_is_the_break_even(line):
     (even,) = breakeven(store.frame(made.sweep(noise=0.01)))
-    reach = gains.reach(line, 1.0)
+    reach = gains.highest_density_with_gain(line, 1.0)
     assert (reach.status, reach.density, reach.low, reach.high) == (even.status, even.density, even.low, even.high)
 
 
 @pytest.mark.parametrize("factor", [2.0, 5.0])
 def test_the_density_up_to_which_a_factor_is_gained_is_that_of_the_law(line, factor):
-    reach = gains.reach(line, factor)
+    reach = gains.highest_density_with_gain(line, factor)
     assert reach.status == "crossing"
     expected = (made.DENSE.fixed / factor - LAW.fixed) / LAW.slope
     assert reach.density == pytest.approx(expected, rel=0.2)
@@ -66,29 +66,29 @@ def test_the_density_up_to_which_a_factor_is_gained_is_that_of_the_law(line, fac
 
 
 def test_what_is_gained_nowhere_or_everywhere_says_so(line):
-    assert gains.reach(line, 1000.0).sentence == "at no density measured"
-    assert gains.reach(line, 0.1).sentence.endswith("as far as was measured")
+    assert gains.highest_density_with_gain(line, 1000.0).sentence == "at no density measured"
+    assert gains.highest_density_with_gain(line, 0.1).sentence.endswith("as far as was measured")
 
 
 def test_rounds_that_decide_nothing_decide_nothing_here():
     (line,) = lines(made.sweep((made.DENSE, replace(LAW, fixed=7.5e-3, slope=0.0)), rounds=1))
-    assert gains.at_density(line, 0.01).verdict == "undecided"
-    assert gains.at_density(line, 0.02).verdict == "undecided"
-    assert gains.reach(line, 1.1).status == "undecided"
+    assert gains.gain_at_density(line, 0.01).verdict == "undecided"
+    assert gains.gain_at_density(line, 0.02).verdict == "undecided"
+    assert gains.highest_density_with_gain(line, 1.1).status == "undecided"
 
 
 def test_a_dense_side_that_did_not_fit_is_no_ratio():
     rows = [made.unfit(row) if row["format"] == "dense" else row for row in made.sweep(rounds=4)]
     (line,) = lines(rows)
-    gain = gains.at_density(line, 0.01)
+    gain = gains.gain_at_density(line, 0.01)
     assert (gain.ratio, gain.text) == (None, "✓ dense did not fit in memory")
-    assert gains.reach(line, 2.0).sentence == "not compared with dense"
+    assert gains.highest_density_with_gain(line, 2.0).sentence == "not compared with dense"
 
 
 def test_one_density_says_whether_the_factor_is_gained_there():
     (line,) = lines(made.sweep(densities=(0.01,), noise=0.01))
-    assert gains.reach(line, 2.0).sentence == "yes, at 1 %, the one density"
-    assert gains.reach(line, 20.0).sentence == "no, at 1 %, the one density"
+    assert gains.highest_density_with_gain(line, 2.0).sentence == "yes, at 1 %, the one density"
+    assert gains.highest_density_with_gain(line, 20.0).sentence == "no, at 1 %, the one density"
 
 
 def test_a_worse_model_is_told_beside_the_gain():

@@ -5,13 +5,13 @@ import pytest
 
 from tests.support import rows as made
 from workbench import store
-from workbench.analysis import cells
-from workbench.analysis.outliers import outliers, usual_deviation
-from workbench.measure.rounds import FLOOR
+from workbench.analysis import configurations
+from workbench.analysis.outliers import find_outliers, usual_deviation
+from workbench.measure.rounds import MIN_LOG_SD
 
 
 def found(rows):
-    return outliers(cells.records(cells.latest(store.frame(rows))))
+    return find_outliers(configurations.records(configurations.pool_rounds(store.frame(rows))))
 
 
 def test_rounds_that_agree_are_no_outliers():
@@ -45,7 +45,7 @@ def test_the_usual_deviation_is_that_of_the_rounds_however_few_a_cell_has_and_wh
     generator = np.random.default_rng(0)
     runs = [*(0.2 * generator.standard_normal((400, 4))), *(3 + generator.standard_normal((40, 4)))]
     assert usual_deviation(runs) == pytest.approx(0.2, rel=0.15)
-    assert usual_deviation([[1.0], []]) == FLOOR
+    assert usual_deviation([[1.0], []]) == MIN_LOG_SD
 
 
 def test_drift_is_listed_where_the_fixed_work_ranges_further_than_beside_the_other_cells():
@@ -69,7 +69,7 @@ def test_few_rounds_have_no_outlier_of_their_own():
 def test_cells_without_a_result_come_first_and_disturbed_ones_are_told():
     found_ = found(made.rich())
     statuses = [one.row["status"] for one in found_]
-    assert statuses[:3] == sorted(statuses[:3], key=lambda status: status in cells.NUMBERED)
+    assert statuses[:3] == sorted(statuses[:3], key=lambda status: status in configurations.NUMBERED)
     reasons = [one.reason for one in found_]
     assert any(reason.startswith("memory: needs 5 GB") for reason in reasons)
     assert any(reason.startswith("disturbed: other programs took 60 %") for reason in reasons)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import breakeven, cells, groups, interval_of, latest, pool
+from workbench.analysis import breakeven, configurations, groups, interval_of, pool, pool_rounds
 from workbench.analysis.intervals import ONCE
 from workbench.measure.rounds import mean_interval
 
@@ -17,7 +17,7 @@ def one_cell(**known):
 
 
 def pooled(rows):
-    (row,) = cells.records(latest(store.frame(rows)))
+    (row,) = configurations.records(pool_rounds(store.frame(rows)))
     return row
 
 
@@ -27,7 +27,7 @@ def only(found):
 
 
 def test_rounds_of_a_cell_are_pooled_by_round():
-    frame = latest(store.frame(maker.sweep(rounds=6)))
+    frame = pool_rounds(store.frame(maker.sweep(rounds=6)))
     assert len(frame) == 2 * len(maker.DENSITIES)
     assert set(frame["rounds"]) == {6}
     rows = one_cell(rounds=6)
@@ -37,18 +37,18 @@ def test_rounds_of_a_cell_are_pooled_by_round():
     assert interval_of(row, "seconds_step")[:3] == tuple(mean)[:3]
     assert row["round_values"]["seconds_step"] == {("r1", k): value for k, value in enumerate(seconds)}
     assert row["bytes_peak"] == int(np.median([row["bytes_peak"] for row in rows]))
-    assert latest(frame) is frame
+    assert pool_rounds(frame) is frame
 
 
 def test_rows_of_a_pooled_frame_are_read_once_and_are_those_of_whoever_asks(monkeypatch):
-    frame = latest(store.frame(maker.sweep(rounds=2)))
+    frame = pool_rounds(store.frame(maker.sweep(rounds=2)))
     monkeypatch.setattr(pool, "_is_null", lambda value: pytest.fail("read again"))
-    first, second = cells.records(frame), cells.records(frame)
+    first, second = configurations.records(frame), configurations.records(frame)
     assert first == second
     first[0]["format"] = "changed"
-    assert cells.records(frame) == second
+    assert configurations.records(frame) == second
     with pytest.raises(pytest.fail.Exception):
-        cells.records(frame.copy())
+        configurations.records(frame.copy())
 
 
 def test_seconds_are_those_of_one_run_and_never_a_mixture():
@@ -66,7 +66,7 @@ def test_contenders_of_a_comparison_show_seconds_of_the_same_run():
     first = maker.sweep(densities=(0.01,), rounds=4)
     second = maker.sweep(densities=(0.01,), rounds=6, run="r2", seed=1)
     lost = [row for row in second if row["format"] != "csr" or row["round"] < 3]
-    frame = latest(store.frame(first + lost))
+    frame = pool_rounds(store.frame(first + lost))
     assert set(frame["run"]) == {"r2"}
 
 
@@ -93,7 +93,7 @@ def test_disturbed_rounds_take_no_part_in_time_and_do_in_memory():
     quiet = [maker.disturbed(row) if row["round"] < 2 else row for row in rows]
     row = pooled(quiet)
     assert (row["status"], row["rounds"], row["rounds_disturbed"]) == ("ok", 4, 2)
-    assert row["seconds_step"] == mean_interval([one["seconds_step"] for one in rows[2:]]).value
+    assert row["seconds_step"] == mean_interval([row["seconds_step"] for row in rows[2:]]).value
     assert len(row["round_values"]["bytes_peak"]) == 6
 
 
@@ -101,7 +101,7 @@ def test_a_cell_that_was_only_disturbed_has_memory_and_seconds_without_an_interv
     rows = [maker.disturbed(row) for row in one_cell()]
     row = pooled(rows)
     assert (row["status"], row["rounds"], row["rounds_disturbed"]) == ("disturbed", 0, 4)
-    assert row["seconds_step"] == pytest.approx(np.median([one["seconds_step"] for one in rows]))
+    assert row["seconds_step"] == pytest.approx(np.median([row["seconds_step"] for row in rows]))
     assert (row["seconds_step_low"], row["seconds_step_high"], row["samples"]) == (None, None, None)
     known = interval_of(row, "seconds_step")
     assert (known.low, known.high, known.why) == (known.value, known.value, ONCE)
@@ -153,8 +153,8 @@ def test_settings_that_a_row_does_not_have_do_not_join_it_to_rows_that_have_them
 
 def test_dense_on_one_thread_is_in_the_group_of_dense_on_all():
     group = only(groups(store.frame(maker.sweep((DENSE, maker.SERIAL, SPARSE)))))
-    assert len(cells.dense_rows(group.rows)) == 2 * len(maker.DENSITIES)
-    assert len(cells.sparse_lines(group.rows)) == 1
+    assert len(configurations.dense_rows(group.rows)) == 2 * len(maker.DENSITIES)
+    assert len(configurations.sparse_lines(group.rows)) == 1
     old = [row | {"serial": None} for row in maker.sweep()]
     assert {row["serial"] for row in only(groups(store.frame(old))).rows} == {False}
 

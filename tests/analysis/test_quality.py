@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.analysis import cells, curves
+from workbench.analysis import configurations, curves
 
 LAZY = replace(maker.SPARSE, update="lazy", fixed=6e-5, loss_last=0.37, quality=0.895)
 EXACT = replace(maker.SPARSE, update="exact", quality=0.91)
@@ -24,33 +24,36 @@ def frame_of(*laws, name="accuracy"):
 
 
 def rows_of(*laws, **known):
-    return cells.records(cells.latest(frame_of(*laws, **known)))
+    return configurations.records(configurations.pool_rounds(frame_of(*laws, **known)))
 
 
 def test_who_never_comes_to_the_quality_of_dense_has_no_time_to_it():
     rows = rows_of(maker.DENSE, maker.SPARSE, LAZY)
-    goal = curves.target(rows)
+    goal = curves.quality_target(rows)
     assert (goal.measure, goal.value) == ("accuracy", pytest.approx(0.99 * 0.91))
-    reached = {one.row["update"] + one.row["format"]: one.reached for one in curves.trained(rows)}
+    reached = {one.row["update"] + one.row["format"]: one.reached for one in curves.trained_records(rows)}
     assert reached["lazycsr"] is None
     assert reached["standardcsr"] < reached["standarddense"]
 
 
 def test_of_a_loss_less_is_reached():
     rows = rows_of(maker.DENSE, maker.SPARSE, name="log loss")
-    assert curves.target(rows).is_loss
-    assert curves.target(rows).value == pytest.approx(1.01 * 0.91)
-    assert all(one.reached is not None for one in curves.trained(rows))
+    assert curves.quality_target(rows).is_loss
+    assert curves.quality_target(rows).value == pytest.approx(1.01 * 0.91)
+    assert all(one.reached is not None for one in curves.trained_records(rows))
 
 
 def test_on_the_frontier_is_what_none_other_is_as_fast_and_better_than():
-    found = curves.trained(rows_of(maker.DENSE, maker.SPARSE, LAZY))
-    assert [one.row["update"] for one in curves.frontier(found)] == ["lazy", "standard"]
-    assert all(one.row["format"] == "csr" for one in curves.frontier(found))
+    found = curves.trained_records(rows_of(maker.DENSE, maker.SPARSE, LAZY))
+    assert [one.row["update"] for one in curves.pareto_front(found)] == ["lazy", "standard"]
+    assert all(one.row["format"] == "csr" for one in curves.pareto_front(found))
 
 
 def test_lazy_and_exact_are_held_against_the_standard_update_trained_alike():
-    found = {one.row["update"]: one for one in curves.moved(rows_of(maker.DENSE, maker.SPARSE, LAZY, EXACT))}
+    found = {
+        one.row["update"]: one
+        for one in curves.differences_from_dense_update(rows_of(maker.DENSE, maker.SPARSE, LAZY, EXACT))
+    }
     assert set(found) == {"lazy", "exact"}
     assert found["lazy"].standard["format"] == "csr"
     assert (found["lazy"].quality, found["lazy"].loss) == (pytest.approx(-0.015), pytest.approx(0.02))

@@ -107,7 +107,7 @@ def test_who_left_the_race_is_not_said_to_be_slower_or_faster_for_one_round(luck
     rows = [row | {"seconds_step": lucky * first["seconds_step"]} if row["engine"] == "vendor" else row for row in rows]
     came = said(rows)
     assert came.settings["engine"] == ("vendor" if lucky < 1 else "ours")
-    assert any(" cannot be told from it: it takes 0." in str(one) for one in came.grounds)
+    assert any(" cannot be told from it: it takes 0." in str(ground) for ground in came.grounds)
     assert came.time.ratio.rounds == (1 if lucky < 1 else 9)
 
 
@@ -116,7 +116,7 @@ def test_who_left_after_a_round_is_slower_and_memory_is_that_of_who_stayed():
     came = said(
         [row for row in swept(laws=laws) if row["round"] == 0 or not (row["serial"] or row["engine"] == "vendor")]
     )
-    assert any(str(one).startswith("The next sparse one, CSR vendor") for one in came.grounds)
+    assert any(str(ground).startswith("The next sparse one, CSR vendor") for ground in came.grounds)
     assert came.memory.verdict == "sparse"
 
 
@@ -129,7 +129,7 @@ def test_of_batches_nearly_as_fast_the_smallest_is_taken_and_a_much_faster_one_i
     assert said(small + alike).settings["batch_rows"] == 256
     came = said(small + quicker)
     assert came.settings["batch_rows"] == 1024
-    [of_batches] = [str(one) for one in came.grounds if str(one).startswith("An epoch takes")]
+    [of_batches] = [str(ground) for ground in came.grounds if str(ground).startswith("An epoch takes")]
     assert "by seconds an epoch alone: its epochs have fewer updates, which trains another model" in of_batches
     assert "--batch-rows 256 keeps to the smaller one" in of_batches
 

@@ -7,21 +7,21 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import breakeven, cells, contests
-from workbench.analysis.standings import headline_of, standings
+from workbench.analysis import breakeven, configurations, contests
+from workbench.analysis.standings import headline_of, make_standings
 
 LAZY = replace(maker.SPARSE, update="lazy", fixed=1.01e-4)
 
 
 def group_of(*laws, **known):
-    (group,) = cells.groups(store.frame(maker.sweep(laws, **{"noise": 0.01} | known)))
+    (group,) = configurations.groups(store.frame(maker.sweep(laws, **{"noise": 0.01} | known)))
     return group
 
 
 def test_each_density_marks_the_winner_and_what_cannot_be_told_from_it():
     group = group_of(maker.DENSE, maker.SPARSE, LAZY)
-    found = standings(group, "seconds_step")
-    assert found.contenders[0] == "dense"
+    found = make_standings(group, "seconds_step")
+    assert found.candidates[0] == "dense"
     assert [line.density for line in found.lines] == ["0.1 %", "0.3 %", "1 %", "3 %", "10 %", "30 %"]
     for line, one in zip(found.lines, contests(group.rows, "seconds_step"), strict=True):
         wins = [place.row for place in line.places if place.mark == "wins"]
@@ -32,21 +32,23 @@ def test_each_density_marks_the_winner_and_what_cannot_be_told_from_it():
 
 
 def test_what_trained_a_worse_model_says_so_and_wins_nothing():
-    found = standings(group_of(maker.DENSE, maker.SPARSE, replace(LAZY, fixed=5e-5, loss_last=0.4)), "seconds_step")
+    found = make_standings(
+        group_of(maker.DENSE, maker.SPARSE, replace(LAZY, fixed=5e-5, loss_last=0.4)), "seconds_step"
+    )
     assert {line.places[2].mark for line in found.lines} == {"worse"}
     assert "worse" in found.marks
 
 
 def test_what_is_undecided_has_no_winner_and_says_why():
     alike = replace(maker.SPARSE, fixed=8e-3, slope=0.0)
-    found = standings(group_of(maker.DENSE, alike, rounds=1), "seconds_step")
+    found = make_standings(group_of(maker.DENSE, alike, rounds=1), "seconds_step")
     assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
     assert {line.verdict for line in found.lines} == {"undecided: neither is surely better"}
 
 
 def test_what_is_likely_has_no_winner_and_says_its_probability():
     nearly = replace(maker.SPARSE, fixed=5.5e-3, slope=0.0)
-    found = standings(group_of(maker.DENSE, nearly, rounds=1), "seconds_step")
+    found = make_standings(group_of(maker.DENSE, nearly, rounds=1), "seconds_step")
     assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
     for line in found.lines:
         assert line.contest.likely == "sparse"
@@ -56,8 +58,8 @@ def test_what_is_likely_has_no_winner_and_says_its_probability():
 
 def test_what_ran_beside_other_programs_has_a_bound_and_no_factor():
     rows = map(maker.disturbed, maker.sweep((maker.DENSE, maker.SPARSE), (0.001,)))
-    (group,) = cells.groups(store.frame(rows))
-    (line,) = standings(group, "seconds_step").lines
+    (group,) = configurations.groups(store.frame(rows))
+    (line,) = make_standings(group, "seconds_step").lines
     assert re.fullmatch(r"sparse, at least [\d.]+ times faster", line.verdict)
     number = headline_of(group, "seconds_step", []).number
     assert re.fullmatch(r"Sparse is at least [\d.]+ times faster \(other programs were running\)", number)
@@ -67,8 +69,8 @@ def test_what_ran_beside_other_programs_has_a_bound_and_no_factor():
 
 def test_a_contender_that_did_not_fit_says_what_it_needs():
     rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
-    (group,) = cells.groups(store.frame(rows))
-    first = standings(group, "seconds_step").lines[0]
+    (group,) = configurations.groups(store.frame(rows))
+    first = make_standings(group, "seconds_step").lines[0]
     assert first.places[0].text == "no memory: needs 82 GB"
     assert first.verdict == "sparse, the other has none"
 
@@ -76,7 +78,7 @@ def test_a_contender_that_did_not_fit_says_what_it_needs():
 def test_the_headline_is_the_number_at_the_datas_own_density_where_there_is_one():
     own = lambda row: row | {"density": None} if row["density"] == 0.03 else row  # noqa: E731
     frame = store.frame(map(own, maker.sweep((maker.DENSE, maker.SPARSE), noise=0.01)))
-    (group,) = cells.groups(frame)
+    (group,) = configurations.groups(frame)
     found = headline_of(group, "seconds_step", breakeven(frame))
     assert re.fullmatch(r"Sparse is 2\.6 \(95 %: 2\.[2-5] to (2\.[7-9]|3)\) times faster", found.number)
     assert found.where.startswith("At 3.01 %, the data's own density. CSR ours")

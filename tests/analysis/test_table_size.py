@@ -17,8 +17,8 @@ def group(rows: list[dict]):
 
 def test_rows_that_differ_in_the_size_make_one_group_and_others_do_not():
     one = group(swept(rounds=30))
-    assert [len(line) for line in table_size.lines(one)] == [3, 3]
-    assert [row["gradient"] for row in table_size.lines(one)[0]] == ["dense"] * 3
+    assert [len(line) for line in table_size.records_by_size(one)] == [3, 3]
+    assert [row["gradient"] for row in table_size.records_by_size(one)[0]] == ["dense"] * 3
     other = store.frame([*swept(), *swept(reading="hashed={}, slope=2.0")])
     assert [each.label for each in table_size.groups(other)] == ["read with slope=1.5", "read with slope=2.0"]
 
@@ -36,7 +36,7 @@ def test_the_winner_changes_with_the_size():
 
 
 def test_memory_has_its_own_answer_and_both_are_told():
-    time, memory = table_size.sentences(store.frame(swept()))
+    time, memory = table_size.table_size_sentences(store.frame(swept()))
     assert time.startswith("For time, touched rows win from 100,000 rows on")
     assert memory.startswith("For memory, touched rows win from 100,000 rows on")
     assert "less memory than CSR ours (dense gradient, standard update)" in memory

@@ -8,10 +8,10 @@ from tests.support import rows as maker
 from workbench import store
 from workbench.analysis.advisor import advise
 from workbench.analysis.breakeven import breakeven
-from workbench.analysis.by_place import sentences
-from workbench.analysis.cells import groups
+from workbench.analysis.compare_devices import compare_device_sentences
+from workbench.analysis.configurations import groups
 from workbench.analysis.recommendation import recommend
-from workbench.analysis.standings import standings
+from workbench.analysis.standings import make_standings
 from workbench.plots import phases, style
 from workbench.reports.cell_rows import command_of
 
@@ -35,7 +35,7 @@ def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
         assert even.low <= maker.crossing(law) <= even.high
     assert "CSR ours, 2 trainers (" in found[2].sentence
     assert any("time moves with trainers: that of CSR ours (" in text for text in advise(frame).would_change)
-    assert [name.split(" · ")[0] for name in standings(group, "seconds_step").contenders] == [
+    assert [name.split(" · ")[0] for name in make_standings(group, "seconds_step").candidates] == [
         "dense",
         "CSR ours",
         "CSR ours, 2 trainers",
@@ -47,7 +47,7 @@ def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
 )
 def test_trainers_are_compared_with_one_process_at_both_ends(law, first, second):
     frame = swept(law)
-    told = [text for text in sentences(groups(frame)) if " faster than " in text]
+    told = [text for text in compare_device_sentences(groups(frame)) if " faster than " in text]
     assert told
     assert all(f" density {first} " in text and f" faster than {second}, each at its fastest" in text for text in told)
     assert set(told) <= set(advise(frame).time)
@@ -68,5 +68,5 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
 
 
 def test_one_number_of_trainers_is_compared_with_none():
-    assert list(sentences(groups(swept()))) == []
-    assert list(sentences(groups(store.frame(maker.sweep(laws=(maker.DENSE, SLOW)))))) == []
+    assert list(compare_device_sentences(groups(swept()))) == []
+    assert list(compare_device_sentences(groups(store.frame(maker.sweep(laws=(maker.DENSE, SLOW)))))) == []

@@ -12,7 +12,7 @@ from workbench.sweeps.spec import SpecError
 @pytest.mark.parametrize("case", runner.CASES, ids=lambda case: case.name)
 def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(case):
     spec = runner.full_sweep(case)
-    found = grid.expand(spec)
+    found = grid.expand_grid(spec)
     formats = [cell.format for cell in found.cells]
     assert {"csr", "coo", "csc", "dense"} <= set(formats)
     dense = {(cell.hold, cell.launch) for cell in found.cells if cell.format == "dense"}
@@ -25,13 +25,13 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
 
 @pytest.mark.parametrize("name", ["thick logistic", "full softmax", "columns linear"])
 def test_a_full_sweep_has_dense_epochs_and_dense_data_held_as_csr(name):
-    [case] = runner.chosen([name])
+    [case] = runner.choose_cases([name])
     dense = [one for one in runner.every_contender(case.settings) if one["format"] == "dense"]
     ways = {(one["hold"], one["launch"]) for one in dense}
     assert ways == {("format", "kernels"), ("format", "epoch"), ("csr", "kernels"), ("csr", "epoch")}
 
 
-@pytest.mark.parametrize("chosen", [runner.chosen(), runner.chosen(is_quick=True)], ids=["all", "quick"])
+@pytest.mark.parametrize("chosen", [runner.choose_cases(), runner.choose_cases(is_quick=True)], ids=["all", "quick"])
 def test_the_cases_are_enough_and_some_are_as_dense_as_tables_are(chosen):
     drawn = [case.settings for case in chosen]
     assert len(drawn) >= 12
@@ -41,9 +41,9 @@ def test_the_cases_are_enough_and_some_are_as_dense_as_tables_are(chosen):
 
 
 def test_cases_are_chosen_by_name_and_unknown_ones_list_the_known():
-    assert [case.name for case in runner.chosen(is_quick=True)] == list(runner.QUICK)
+    assert [case.name for case in runner.choose_cases(is_quick=True)] == list(runner.QUICK)
     with pytest.raises(SpecError, match="There is no case 'thik'; there is: text softmax"):
-        runner.chosen(["thik"])
+        runner.choose_cases(["thik"])
 
 
 def test_cases_of_the_same_data_are_told_so_whatever_their_model():
@@ -66,9 +66,9 @@ def test_a_sweep_that_other_programs_disturbed_judges_nothing(statuses, why):
 
 
 def test_a_suite_that_is_stopped_has_no_row_of_the_case_at_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner.run_folder, "start", lambda spec, folder: folder)
-    monkeypatch.setattr(runner.run_folder, "read", lambda folder: run_folder.Progress("x", state="stopped"))
-    [case] = runner.chosen(["thick logistic"])
+    monkeypatch.setattr(runner.run_folder, "start_run", lambda spec, folder: folder)
+    monkeypatch.setattr(runner.run_folder, "read_progress", lambda folder: run_folder.Progress("x", state="stopped"))
+    [case] = runner.choose_cases(["thick logistic"])
     assert runner.run([case], tmp_path, tmp_path / "runs", follow=lambda *_: None) is False
     assert not list(tmp_path.glob("*.jsonl"))
 
@@ -78,8 +78,8 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
         tried.append(case.name)
         raise run_folder.RunError("The disk is full.")
 
-    monkeypatch.setattr(runner, "_measured", fails)
-    both, tried = runner.chosen(["thick logistic", "half linear"]), []
+    monkeypatch.setattr(runner, "_measure_case", fails)
+    both, tried = runner.choose_cases(["thick logistic", "half linear"]), []
     assert runner.run(both, tmp_path, tmp_path / "runs") is True
     rows = store.ADVICE.read(tmp_path)
     assert [(row["case"], row["status"], row["reason"]) for row in rows] == [
@@ -94,15 +94,15 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
 
 
 def test_a_case_is_measured_anew_when_what_advises_is_other_code(tmp_path, monkeypatch):
-    [case] = runner.chosen(["thick logistic"])
+    [case] = runner.choose_cases(["thick logistic"])
     tmp_path.mkdir(exist_ok=True)
     known = {"case": case.name, "cells": [], "recommended": {}, "versions": {}}
     store.ADVICE.append(
         tmp_path / store.ADVICE.file, store.ADVICE.new_row(key=runner._keys(case)[1], status="ok", **known)
     )
-    assert runner.left([case], tmp_path) == []
-    monkeypatch.setattr(runner, "ADVISING", ("workbench.advising.contenders",))
-    assert runner.left([case], tmp_path) == [case]
+    assert runner.remaining_cases([case], tmp_path) == []
+    monkeypatch.setattr(runner, "ADVISING", ("workbench.advising.candidates",))
+    assert runner.remaining_cases([case], tmp_path) == [case]
 
 
 EPOCH = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
@@ -110,7 +110,7 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 COO = {**EPOCH, "format": "coo", "gradient": "fused", "launch": "kernels"}
 
 
-def recorded(*seconds, seconds_sweep=60.0) -> runner.Recorded:
+def recorded(*seconds, seconds_sweep=60.0) -> runner.RecordedCase:
     """A case whose cells epoch, dense and COO take so long; a trial took a second."""
     judged = [
         {**line, "serial": False, "status": "ok", "seconds": each, "is_faithful": True}
@@ -123,12 +123,12 @@ def recorded(*seconds, seconds_sweep=60.0) -> runner.Recorded:
         "trials_sweep": seconds_sweep,
         "seconds_sweep": seconds_sweep,
     }
-    [found] = runner.recorded([row | {"dataset": "uniform", "model": "logistic", "optimizer": "sgd"}])
+    [found] = runner.read_recorded_cases([row | {"dataset": "uniform", "model": "logistic", "optimizer": "sgd"}])
     return found
 
 
 def test_a_race_that_is_played_back_keeps_to_its_time_and_finds_what_is_far_ahead():
-    found = runner.replays([recorded(1.0, 3.0, 4.0)], draws=5)
+    found = runner.replay_races([recorded(1.0, 3.0, 4.0)], draws=5)
     assert {name for _, name in found} == set(runner.WAYS)
     own = found["made", "as advice does"]
     assert {one.regret for one in own} == {1.0}
@@ -136,6 +136,6 @@ def test_a_race_that_is_played_back_keeps_to_its_time_and_finds_what_is_far_ahea
 
 
 def test_more_rounds_lose_less_to_noise_when_races_are_played_back():
-    found = runner.replays([recorded(1.0, 1.3, 9.0, seconds_sweep=80.0)], draws=60, noise=0.4)
+    found = runner.replay_races([recorded(1.0, 1.3, 9.0, seconds_sweep=80.0)], draws=60, noise=0.4)
     mean = {way: sum(one.regret for one in came) / len(came) for (_, way), came in found.items()}
     assert mean["as advice does"] < mean["one round of all"]

@@ -12,11 +12,11 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import cells, contenders, runner, steps, steps_cpu, steps_users, suites
-from workbench.bench.cells import Cell, Entry, Field
+from workbench.bench import candidates, configurations, runner, steps, steps_cpu, steps_of_user_code, suites
+from workbench.bench.candidates import Ready, Traffic
 from workbench.bench.child import measure
-from workbench.bench.contenders import Ready, Traffic
-from workbench.bench.rounds import Policy, interleave, ratio
+from workbench.bench.configurations import Cell, Entry, Field
+from workbench.bench.rounds import Policy, interleave, median_ratio
 from workbench.bench.shapes import BenchError, Shape
 from workbench.measure.bandwidth import Bandwidth, Limits
 from workbench.measure.child import Ended
@@ -54,8 +54,8 @@ def test_a_planted_slow_rival_has_its_ratio_whatever_the_machine_does():
     ours = calls["ours"]
     calls["ours"] = lambda: (setattr(work, "slowness", 1 + next(drift) / 1e4), ours())
     taken = interleave(calls, Policy(seconds_warmup=0, seconds_sample=5e-3, rounds=7), work.clock)
-    assert ratio(taken["slow"], taken["ours"]) == pytest.approx((3.0, 3.0, 3.0), rel=0.02)
-    assert ratio(taken["fast"], taken["ours"])[0] == pytest.approx(0.5, rel=0.02)
+    assert median_ratio(taken["slow"], taken["ours"]) == pytest.approx((3.0, 3.0, 3.0), rel=0.02)
+    assert median_ratio(taken["fast"], taken["ours"])[0] == pytest.approx(0.5, rel=0.02)
     assert (taken["slow"].calls, taken["ours"].calls, taken["fast"].calls) == (2, 5, 10)
 
 
@@ -71,7 +71,7 @@ def test_a_very_slow_contender_has_fewer_rounds():
     calls = {"ours": work.call("ours", 1e-5), "slow": work.call("slow", 0.1)}
     taken = interleave(calls, Policy(seconds_warmup=0, rounds=9, rounds_slow=3), work.clock)
     assert (len(taken["ours"].seconds), len(taken["slow"].seconds)) == (9, 3)
-    assert ratio(taken["slow"], taken["ours"])[0] == pytest.approx(1e4)
+    assert median_ratio(taken["slow"], taken["ours"])[0] == pytest.approx(1e4)
 
 
 def test_a_case_that_takes_long_has_fewer_rounds():
@@ -112,9 +112,9 @@ def test_a_row_has_times_rates_bound_and_ratio_and_fits_the_table():
     work = Workload()
     entries = [entry("ours", work.call("ours", 1e-3), "ours"), entry("rival", work.call("rival", 2e-3))]
     limits = Limits([Bandwidth("read", 2**20, 0, 2, 1e6), Bandwidth("gather", 2**20, 64, 2, 4e6)], threads=2)
-    ours, rival = measure(Field(entries, {"nnz": 3, "touched": 2}, 1e-3), QUICK, 10**9, limits, work.clock)
-    assert rival["ratio"] == pytest.approx(2.0)
-    assert rival["reference"] == "ours"
+    ours, competitor = measure(Field(entries, {"nnz": 3, "touched": 2}, 1e-3), QUICK, 10**9, limits, work.clock)
+    assert competitor["ratio"] == pytest.approx(2.0)
+    assert competitor["reference"] == "ours"
     assert ours["bytes_per_second"] == pytest.approx(800 / 1e-3)
     assert ours["seconds_bound"] == pytest.approx(400 / 1e6)
     assert ours["bound_by"] == "stream"
@@ -133,16 +133,16 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
 
     bad = dataclasses.replace(kernel, cpu=off)
     monkeypatch.setattr(
-        contenders.kernels, "get", lambda name: bad if name == "csr_dense" else kernels.registry.get(name)
+        candidates.kernels, "get", lambda name: bad if name == "csr_dense" else kernels.registry.get(name)
     )
-    rows = measure(cells.field_of(Cell("kernels", "csr_dense", TINY, 4)), QUICK, 10**9)
+    rows = measure(configurations.field_of(Cell("kernels", "csr_dense", TINY, 4)), QUICK, 10**9)
     assert rows[0]["status"] == "wrong"
     assert {row["contender"]: row["status"] for row in rows}["scipy.csr_dense"] == "ok"
 
 
-@pytest.mark.parametrize("task", [name for name in contenders.tasks() if name != "csr_to_dense"])
+@pytest.mark.parametrize("task", [name for name in candidates.list_tasks() if name != "csr_to_dense"])
 def test_every_task_measures_and_every_contender_of_ours_is_right(task):
-    rows = measure(cells.field_of(Cell("kernels", task, TINY, 4)), QUICK, 10**9)
+    rows = measure(configurations.field_of(Cell("kernels", task, TINY, 4)), QUICK, 10**9)
     assert {row["status"] for row in rows if row["side"] == "ours"} == {"ok"}
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}
     assert max(row["error"] for row in rows if row["status"] == "ok") < 1e-5
@@ -154,7 +154,7 @@ def test_every_task_measures_and_every_contender_of_ours_is_right(task):
 @pytest.mark.parametrize("optimizer", list(steps.OPTIONS))
 def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
     cell = Cell("step", "step", TINY, 3, optimizer, batches)
-    rows = measure(cells.field_of(cell), QUICK, 10**9)
+    rows = measure(configurations.field_of(cell), QUICK, 10**9)
     for row in rows:
         store.BENCH.new_row(**row)
     ours = rows[0]
@@ -165,7 +165,7 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
     assert ("seconds_plan" in ours) == (batches == "new")
 
 
-@pytest.mark.parametrize("make", [steps_cpu.Graph, steps_users.Training, steps_users.Fitted])
+@pytest.mark.parametrize("make", [steps_cpu.Graph, steps_of_user_code.Training, steps_of_user_code.Fitted])
 @pytest.mark.parametrize("batches", ["repeat", "new"])
 def test_steps_of_ours_on_large_batches_reach_the_weights_of_the_definition(make, batches):
     problem = steps.make_problem(Shape("large batch", 300, 500, 20), 1, "sgd")
@@ -189,10 +189,10 @@ def test_the_judge_sees_a_change_of_one_result(name):
     kernel = kernels.get(name)
     case = CASES["width 16"]
     args = kernel.arguments(case)
-    judge = contenders.judge(kernel, args)
+    judge = candidates.make_judge(kernel, args)
     returned = kernel.cpu(*args)
     assert judge(returned) < 1e-5
-    changed = contenders.results(kernel, args, returned)[-1]
+    changed = candidates.collect_results(kernel, args, returned)[-1]
     changed += np.asarray(1, changed.dtype)
     assert judge(returned) > 1e-3
 
@@ -205,7 +205,7 @@ def test_unknown_names_list_the_known():
     with pytest.raises(BenchError, match=r"no shape 'cube' .* uniform 100k"):
         suites.cells_of("kernels", shape="cube")
     with pytest.raises(BenchError, match="no task 'dot'; there is: plan"):
-        contenders.contenders("dot", TINY)
+        candidates.list_candidates("dot", TINY)
     with pytest.raises(BenchError, match="no optimizer 'ftrl' in this suite; there is: sgd, adagrad, adam"):
         steps.make_problem(TINY, 1, "ftrl")
 
@@ -215,7 +215,7 @@ def test_suites_hold_what_they_promise():
     product = [cell for cell in full if cell.task == "csr_dense"]
     assert {cell.shape.rows for cell in product} >= {256, 4096, 65_536}
     assert {cell.width for cell in product if cell.shape.name == "uniform 100k"} == set(suites.WIDTHS)
-    assert {cell.task for cell in full} == set(contenders.tasks()), "every kernel takes part by being registered"
+    assert {cell.task for cell in full} == set(candidates.list_tasks()), "every kernel takes part by being registered"
     assert len(suites.cells_of("kernels", quick=True)) < len(full) / 3
     assert len(suites.cells_of("step")) == 3 * 3 * 3 * 2 + 2
 
@@ -228,15 +228,15 @@ def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path):
     outcome = run.run(todo[:1])
     rows = store.BENCH.read(tmp_path)
     assert (outcome.done, outcome.reused, outcome.stopped) == (1, 0, False)
-    assert [row["contender"] for row in rows] == [name for name, *_ in cells.names_of(todo[0])]
+    assert [row["contender"] for row in rows] == [name for name, *_ in configurations.names_of(todo[0])]
     assert {row["status"] for row in rows} <= {"ok", "unsupported"}
     assert rows[0]["threads"] == 1
     again = runner.Runner(tmp_path, policy, threads=1)
     again._bandwidths = lambda: None
     outcome = again.run(todo)
     assert (outcome.done, outcome.reused) == (1, 1)
-    contenders = [row["contender"] for row in store.BENCH.read(tmp_path)]
-    assert contenders == [name for cell in todo for name, *_ in cells.names_of(cell)]
+    candidates = [row["contender"] for row in store.BENCH.read(tmp_path)]
+    assert candidates == [name for cell in todo for name, *_ in configurations.names_of(cell)]
     assert json.loads((tmp_path / runner.MACHINE).read_text())["cores"]
 
 
@@ -276,7 +276,11 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
 
 def test_the_key_depends_on_settings_way_of_measuring_and_contenders(monkeypatch):
     cell = Cell("kernels", "csr_dense", TINY, 4)
-    keys = {cells.key(cell, QUICK), cells.key(dataclasses.replace(cell, width=8), QUICK), cells.key(cell, Policy())}
+    keys = {
+        configurations.key(cell, QUICK),
+        configurations.key(dataclasses.replace(cell, width=8), QUICK),
+        configurations.key(cell, Policy()),
+    }
     assert len(keys) == 3
-    monkeypatch.setattr(cells, "names_of", lambda _: [("csr_dense", "ours", "")])
-    assert cells.key(cell, QUICK) not in keys
+    monkeypatch.setattr(configurations, "names_of", lambda _: [("csr_dense", "ours", "")])
+    assert configurations.key(cell, QUICK) not in keys

@@ -9,14 +9,14 @@ import kernels
 from kernels import devices
 from tests.bench.test_bench import QUICK, TINY
 from workbench import plots, store
-from workbench.analysis import bench, goals
-from workbench.analysis.goals_cuda import FUSED
-from workbench.bench import cells, device, runner, steps_device, suites
-from workbench.bench.cells import Cell
-from workbench.bench.child import checked, measure
+from workbench.analysis import bench, performance_targets
+from workbench.analysis.performance_targets_cuda import FUSED
+from workbench.bench import configurations, device, runner, steps_device, suites
+from workbench.bench.child import measure, prepare_and_check
+from workbench.bench.configurations import Cell
 from workbench.bench.device import CopyLimit, Events, OnDevice, copy_rate
 from workbench.bench.rounds import Policy
-from workbench.bench.shapes import BenchError, draw
+from workbench.bench.shapes import BenchError, draw_batch
 
 H200 = devices.Gpu("NVIDIA H200", 141 * 10**9, bytes_cache=60 * 10**6, driver=12080, runtime=12090, cupy="14.2.0")
 
@@ -113,7 +113,7 @@ def emulator():
 
 def rows_of(cell: Cell, on) -> dict[str, dict]:
     timer = OnDevice(lambda call, count, clock: [call() for _ in range(count)] and 1e-3, lambda: None)
-    found = measure(cells.field_of(cell, on), QUICK, 2**34, CopyLimit(1e12), on_device=timer)
+    found = measure(configurations.field_of(cell, on), QUICK, 2**34, CopyLimit(1e12), on_device=timer)
     return {row["contender"]: row for row in found}
 
 
@@ -142,7 +142,7 @@ def test_our_twins_are_judged_right_and_have_a_bound(task, emulator):
 
 def test_a_wrong_twin_is_judged_wrong(emulator):
     kernel = kernels.get("csr_dense")
-    setting = cells.Setting.of(draw(TINY).wide(4))
+    setting = configurations.Setting.of(draw_batch(TINY).wide(4))
     ready = device._ready(kernel, emulator, setting)
     returned = ready.call()
     assert ready.judge(returned) < 1e-6
@@ -152,7 +152,7 @@ def test_a_wrong_twin_is_judged_wrong(emulator):
 
 
 def test_rivals_of_the_device_are_listed_with_why_they_are_missing():
-    names = {name: (side, why) for name, side, why in cells.names_of(on_cuda("csr_dense", values="ones"))}
+    names = {name: (side, why) for name, side, why in configurations.names_of(on_cuda("csr_dense", values="ones"))}
     assert list(names)[:2] == ["csr_dense", "csr_dense_ones"]
     assert {names[f"csr_dense, {way}"] for way in ("lengths known", "float16 x", "bfloat16 x")} == {("ours", "")}
     for name in ("cusparse.csr_dense", "cusparse_anew.csr_dense", "cupyx.csr_dense", "torch_cuda.csr_dense",
@@ -198,8 +198,8 @@ def test_rows_of_the_cpu_and_of_the_device_are_of_different_cells():
     shared |= {"contender": "csr_dense", "side": "ours", "seconds": 1.0, "ratio": 1.0}
     rows = [store.BENCH.new_row(**shared, **own) for own in (
         {}, {"device": "cpu"}, {"device": "cuda", "cache": "warm"}, {"device": "cuda", "cache": "cold"})]  # fmt: skip
-    found = bench.cells(store.BENCH.frame(rows))
-    assert [bench.told(each[0]) for each in found] == [
+    found = bench.group_by_configuration(store.BENCH.frame(rows))
+    assert [bench.describe_configuration(each[0]) for each in found] == [
         "s, R 8, N 4", "s, R 8, N 4, on cuda, warm", "s, R 8, N 4, on cuda, cold",
     ]  # fmt: skip
 
@@ -228,7 +228,7 @@ def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
     rows = [device_row("csr_dense", "ours", 1.0), device_row("cusparse.csr_dense", "rival", 2.5),
             device_row("cusparse_anew.csr_dense", "rival", 9.0), device_row("cupyx.csr_dense", "rival", 5.0),
             device_row("csr_dense", "ours", 1.0, cache="cold")]  # fmt: skip
-    found = {goal.what: goal for goal in goals.goals(store.BENCH.frame(rows))}
+    found = {goal.what: goal for goal in performance_targets.list_targets(store.BENCH.frame(rows))}
     assert not any("SciPy" in what or "MKL" in what for what in found)
     of = lambda words: next(goal for what, goal in found.items() if words in what)  # noqa: E731
     assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 x over 1 cell", True)
@@ -236,7 +236,9 @@ def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
     assert of("against cupyx").met is False
     assert (of("csr_dense: share").measured, of("csr_dense: share").met) == ("70 % over 1 cell", True)
     assert of("R = 256").met is None
-    both = goals.goals(store.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)]))
+    both = performance_targets.list_targets(
+        store.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)])
+    )
     assert any("SciPy" in goal.what for goal in both)
 
 
@@ -245,7 +247,7 @@ def test_the_goal_of_the_fused_update_is_of_one_size_and_of_warm_caches():
     for ratio, more in ((7.0, {}), (2.0, {"cache": "cold"}), (2.0, {"width": 16}), (2.0, {"features": 100_000})):
         rows.append(device_row("adagrad_fused", "ours", 1.0, **cell | more))
         rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **cell | more))
-    found = [goal for goal in goals.goals(store.BENCH.frame(rows)) if "lazy AdaGrad" in goal.what]
+    found = [goal for goal in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in goal.what]
     assert [(goal.wanted, goal.measured, goal.met) for goal in found] == [("≥ 6 x", "7 x over 1 cell", True)]
     cells = suites.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
     assert FUSED in {(cell.shape.rows, cell.shape.features, cell.width) for cell in cells}
@@ -262,5 +264,5 @@ def test_device_memory_that_runs_out_is_a_row_with_the_bytes_asked_for():
     def full():
         raise MemoryError("Out of memory allocating 4,294,967,296 bytes (allocated so far: 0 bytes).")
 
-    row, ready = checked(cells.Entry("a", "ours", full), 1e-3, 2**40)
+    row, ready = prepare_and_check(configurations.Entry("a", "ours", full), 1e-3, 2**40)
     assert (row["status"], row["bytes_needed"], ready) == ("memory", 2**32, None)

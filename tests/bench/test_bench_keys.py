@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.edits import Copy
-from workbench.bench import cells, suites
-from workbench.bench.cells import Cell
+from workbench.bench import configurations, suites
+from workbench.bench.configurations import Cell
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import Shape
 
@@ -19,7 +19,7 @@ CELLS = {
 
 
 def hashes(code):
-    return {name: cells.source_hash(cell, code) for name, cell in CELLS.items()}
+    return {name: configurations.source_hash(cell, code) for name, cell in CELLS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,8 @@ def copy(tmp_path_factory):
 
 def test_each_file_of_a_cell_is_in_its_hash_and_no_other(copy):
     used = {
-        name: set(copy.code.files(cells.roots_of(cell), compiled=cell.device == "cuda")) for name, cell in CELLS.items()
+        name: set(copy.code.files(configurations.roots_of(cell), compiled=cell.device == "cuda"))
+        for name, cell in CELLS.items()
     }
     for file in sorted(set().union(*used.values())):
         assert copy.changed(file) == {name for name, files in used.items() if file in files}, file
@@ -40,10 +41,10 @@ def test_each_file_of_a_cell_is_in_its_hash_and_no_other(copy):
 @pytest.mark.parametrize(
     ("file", "names"),
     [
-        ("kernels/rivals/scipy_sparse.py", {"product"}),
-        ("kernels/rivals/torch_sparse.py", set(CELLS)),
-        ("kernels/rivals/torch_cuda.py", {"cuda", "fused"}),
-        ("kernels/rivals/torch_fused.py", {"fused"}),
+        ("kernels/competitors/scipy_sparse.py", {"product"}),
+        ("kernels/competitors/torch_sparse.py", set(CELLS)),
+        ("kernels/competitors/torch_cuda.py", {"cuda", "fused"}),
+        ("kernels/competitors/torch_fused.py", {"fused"}),
         ("kernels/vector/lanes.py", set(CELLS)),
         ("kernels/products/csr_dense.cu", {"cuda"}),
         ("kernels/updates/adam.py", {"fused"}),
@@ -59,7 +60,7 @@ def test_an_edited_file_makes_these_cells_new(copy, file, names):
 
 
 def test_a_key_is_of_what_the_code_runs_on(monkeypatch):
-    before = cells.key(CELLS["product"], Policy())
-    assert cells.key(CELLS["product"], Policy()) == before
-    monkeypatch.setattr(cells, "stack", lambda *more: {"numpy": "0"})
-    assert cells.key(CELLS["product"], Policy()) != before
+    before = configurations.key(CELLS["product"], Policy())
+    assert configurations.key(CELLS["product"], Policy()) == before
+    monkeypatch.setattr(configurations, "describe_stack", lambda *more: {"numpy": "0"})
+    assert configurations.key(CELLS["product"], Policy()) != before

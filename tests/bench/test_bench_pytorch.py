@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from workbench.bench import cells, suites
-from workbench.bench.cells import Cell
+from workbench.bench import configurations, suites
 from workbench.bench.child import measure
+from workbench.bench.configurations import Cell
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import Shape
 
@@ -16,7 +16,7 @@ QUICK = Policy(seconds_warmup=0.0, seconds_settle=0.0, seconds_sample=0.0, round
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
 def test_all_loops_train_the_weights_that_they_should(optimizer):
-    rows = measure(cells.field_of(Cell("pytorch", "pytorch", TINY, 4, optimizer, "new")), QUICK, 10**9)
+    rows = measure(configurations.field_of(Cell("pytorch", "pytorch", TINY, 4, optimizer, "new")), QUICK, 10**9)
     assert {row["contender"]: row["status"] for row in rows} == {
         "ours": "ok",
         "ours, fused": "ok",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from tests.support import bench_rows as maker
 from workbench import plots, store
 from workbench.analysis import bench as analysis
-from workbench.analysis.goals import goals
+from workbench.analysis.performance_targets import list_targets
 from workbench.reports import bench as bench_report
 
 BENCH_FRAMES = {
@@ -107,7 +107,7 @@ def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
 
 
 def test_goals_are_met_or_missed_by_how_much():
-    found = {goal.what: goal for goal in goals(store.BENCH.frame(maker.suite() + maker.steps()))}
+    found = {goal.what: goal for goal in list_targets(store.BENCH.frame(maker.suite() + maker.steps()))}
     assert found["CSR @ dense against MKL (PyTorch), geometric mean"].met
     assert found["CSR @ dense against SciPy, geometric mean"].measured == "8 x over 3 cells"
     repeat = found["whole step, batches that repeat, against PyTorch, geometric mean"]
@@ -116,9 +116,9 @@ def test_goals_are_met_or_missed_by_how_much():
     share = next(goal for what, goal in found.items() if what.startswith("share of the bound"))
     assert share.met
     slow = [maker.row("csr_dense"), maker.row("torch.csr_dense", ratio=1.5)]
-    missed = goals(store.BENCH.frame(slow))[0]
+    missed = list_targets(store.BENCH.frame(slow))[0]
     assert (missed.met, missed.measured) == (False, "1.5 x over 1 cell, 25 % short")
-    assert {goal.met for goal in goals(store.BENCH.frame())} == {None}
+    assert {goal.met for goal in list_targets(store.BENCH.frame())} == {None}
 
 
 def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by_those_that_repeat():
@@ -130,7 +130,7 @@ def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by
         ]
 
     made = rows("32 rows of 14", repeat=1e-5, new=7e-5) + rows("power law", repeat=1e-3, new=1.5e-3)
-    found = {goal.what: goal for goal in goals(store.BENCH.frame(made))}
+    found = {goal.what: goal for goal in list_targets(store.BENCH.frame(made))}
     few = found["whole step of 32 rows of 14 entries, cut from the rows"]
     assert (few.wanted, few.measured, few.met) == ("≤ 60 µs", "70 µs (ours, training); 1 of 1 are above", False)
     name = "whole step, cut from the rows by one that repeats, {}, geometric mean"
@@ -142,7 +142,7 @@ def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by
 def test_a_later_row_replaces_an_earlier_one_but_no_failure_a_result():
     first, second = maker.row("csr_dense", seconds=1.0), maker.row("csr_dense", seconds=2.0)
     failed = maker.without("csr_dense", "timeout", "too long")
-    frame = analysis.latest(store.BENCH.frame([first, second, failed]))
+    frame = analysis.newest_records(store.BENCH.frame([first, second, failed]))
     assert frame["seconds"].tolist() == [2.0]
 
 

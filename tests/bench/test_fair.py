@@ -11,7 +11,7 @@ from workbench.bench.child import set_threads
 from workbench.bench.fair import child, configurations, contract, dense_loops, measure, problem, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration
-from workbench.bench.fair.covering import covering, pairs_of
+from workbench.bench.fair.covering import covering_array, pairs_of
 from workbench.bench.shapes import BenchError
 from workbench.training import Setup
 
@@ -35,7 +35,7 @@ def drawn(name):
 
 def test_the_configurations_cover_all_pairs_twice_and_are_few():
     axes = configurations.AXES
-    chosen = covering(axes, 2)
+    chosen = covering_array(axes, 2)
     assert len(chosen) <= 60
     assert len({tuple(one.items()) for one in chosen}) == len(chosen)
     found = [pair for one in chosen for pair in pairs_of(one)]
@@ -49,14 +49,14 @@ def test_a_covering_array_with_a_pair_left_out_would_be_noticed():
     wanted = {
         pair for values in itertools.product(*axes.values()) for pair in pairs_of(dict(zip(axes, values, strict=True)))
     }
-    chosen = covering(axes)
+    chosen = covering_array(axes)
     assert {pair for one in chosen for pair in pairs_of(one)} == wanted
     assert {pair for one in chosen[1:] for pair in pairs_of(one)} != wanted
-    assert chosen == covering(axes)
+    assert chosen == covering_array(axes)
 
 
 def test_rows_are_whole_batches_of_about_the_bytes_asked_for():
-    for one in configurations.every():
+    for one in configurations.all_configurations():
         assert one.rows % one.batch_rows == 0
         assert one.rows >= 2 * one.batch_rows
         assert 4 * one.rows * one.features <= max(configurations.BYTES_DENSE, 2 * 4 * one.batch_rows * one.features)
@@ -64,13 +64,15 @@ def test_rows_are_whole_batches_of_about_the_bytes_asked_for():
 
 
 def test_configurations_are_chosen_by_name_and_by_values():
-    assert [one.name for one in configurations.chosen(["D2048-B256-N16-1.13%"])] == ["D2048-B256-N16-1.13%"]
-    assert {one.width for one in configurations.chosen(only={"width": 64, "density": None})} == {64}
-    assert len(configurations.chosen(is_quick=True)) == 10
+    assert [one.name for one in configurations.choose_configurations(["D2048-B256-N16-1.13%"])] == [
+        "D2048-B256-N16-1.13%"
+    ]
+    assert {one.width for one in configurations.choose_configurations(only={"width": 64, "density": None})} == {64}
+    assert len(configurations.choose_configurations(is_quick=True)) == 10
     with pytest.raises(BenchError, match=r"Unknown configuration 'D1'. Expected one of: D2048-B256-N16"):
-        configurations.chosen(["D1"])
+        configurations.choose_configurations(["D1"])
     with pytest.raises(BenchError, match=r"No configuration has width 5. Expected one of: 1, 4, 16, 64"):
-        configurations.chosen(only={"width": 5})
+        configurations.choose_configurations(only={"width": 5})
 
 
 def test_drawn_rows_are_the_same_dense_and_as_csr():

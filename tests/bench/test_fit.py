@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import data, models
-from workbench.bench.fit import cases, child, choosing, contract, torch_loop
-from workbench.bench.fit.contenders import ours
+from workbench.bench.fit import cases, child, contract, selection, torch_loop
+from workbench.bench.fit.candidates import project
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
-from workbench.training import why_impossible
+from workbench.training import impossible_reason
 
 TRAINED = [(name, model) for name in contract.names() for model in contract.get(name).models]
 
@@ -42,19 +42,27 @@ def test_judging_is_not_timed():
         now[0] += 100.0
         return 1.0 / now[0]
 
-    points = child.of_steps(scorers(), judged, child.Leave(3.0), lambda: now[0])
+    points = child.points_of_steps(scorers(), judged, child.StopCondition(3.0), lambda: now[0])
     assert [point.seconds for point in points] == [1.0, 2.0, 3.0]
 
 
 def test_points_close_to_the_one_before_are_not_judged():
     judged = []
-    leave = child.Leave(40.0)
-    list(child.of_steps(itertools.repeat(None), lambda scorer: judged.append(0) or 1 / len(judged), leave, ticking()))
+    leave = child.StopCondition(40.0)
+    list(
+        child.points_of_steps(
+            itertools.repeat(None), lambda scorer: judged.append(0) or 1 / len(judged), leave, ticking()
+        )
+    )
     assert 20 < len(judged) < 40  # at 20 s on every second one
 
 
 def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
-    found = list(child.of_refits(lambda most: (None, most >= 3), lambda scorer: 1.0, child.Leave(100.0), ticking()))
+    found = list(
+        child.points_of_refits(
+            lambda most: (None, most >= 3), lambda scorer: 1.0, child.StopCondition(100.0), ticking()
+        )
+    )
     assert [(point.seconds, point.number) for point in found] == [(1.0, 1), (1.0, 2), (1.0, 3)]
 
 
@@ -67,14 +75,17 @@ def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
 )
 def test_a_training_is_left(values, kept):
     given = iter(values)
-    leave = child.Leave(1000.0, target=1.0)
-    assert len(list(child.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0)))) == kept
+    leave = child.StopCondition(1000.0, target=1.0)
+    assert (
+        len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))))
+        == kept
+    )
 
 
 def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_target():
     def judged(target):
-        given, leave = iter([3, 2, *[2.5] * 20, 1.0]), child.Leave(1000.0, target=target)
-        points = child.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))
+        given, leave = iter([3, 2, *[2.5] * 20, 1.0]), child.StopCondition(1000.0, target=target)
+        points = child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))
         return len(list(points)), leave.why
 
     assert judged(None) == (8, "no gain")  # for six points and more than half of the time
@@ -82,38 +93,41 @@ def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_t
 
 
 def test_early_points_on_the_way_to_a_target_are_judged_each():
-    leave = child.Leave(200.0, target=0.0)
-    found = list(child.of_steps(itertools.repeat(None), lambda scorer: 1.0, leave, ticking()))
+    leave = child.StopCondition(200.0, target=0.0)
+    found = list(child.points_of_steps(itertools.repeat(None), lambda scorer: 1.0, leave, ticking()))
     assert [point.number for point in found[: child.EVERY]] == list(range(1, child.EVERY + 1))
     assert child.EVERY < len(found) < 100
 
 
 def test_of_a_quality_more_is_better():
-    leave = child.Leave(1000.0, target=0.4, larger_is_better=True)
+    leave = child.StopCondition(1000.0, target=0.4, larger_is_better=True)
     given = iter([0.1, 0.3, 0.4, 0.9])
-    assert len(list(child.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
-    for tolerance in choosing.TOLERANCES:
-        assert choosing.target_of(0.5, True, tolerance) < 0.5 < choosing.target_of(0.5, False, tolerance)
+    assert len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
+    for tolerance in selection.TOLERANCES:
+        assert selection.target_of(0.5, True, tolerance) < 0.5 < selection.target_of(0.5, False, tolerance)
 
 
 def test_a_training_that_creeps_is_left_and_says_why():
-    leave = child.Leave(1000.0)
+    leave = child.StopCondition(1000.0)
     creeping = (1.0 - 1e-6 * number for number in itertools.count())
-    assert len(list(child.of_steps(itertools.repeat(None), lambda scorer: next(creeping), leave, ticking(0.1)))) < 40
+    assert (
+        len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(creeping), leave, ticking(0.1))))
+        < 40
+    )
     assert leave.why == "no gain"
 
 
 def test_a_fit_anew_is_not_done_again_for_points_that_are_known():
-    asked, leave = [], child.Leave(5.0)
+    asked, leave = [], child.StopCondition(5.0)
     refit = lambda most: (asked.append(most), False)  # noqa: E731
     known = [child.Point(0.1, 3.0, 1), child.Point(0.2, 2.0, 2)]
-    found = list(child.of_refits(refit, lambda scorer: 1.0, leave, ticking(5.0), before=known))
+    found = list(child.points_of_refits(refit, lambda scorer: 1.0, leave, ticking(5.0), before=known))
     assert ([point.number for point in found], asked, leave.why) == ([1, 2, 3], [3], "limit")
 
 
 def test_fits_anew_are_left_when_all_together_took_too_long():
-    leave = child.Leave(5.0)
-    found = list(child.of_refits(lambda most: (None, False), lambda scorer: 1.0, leave, ticking(3.0)))
+    leave = child.StopCondition(5.0)
+    found = list(child.points_of_refits(lambda most: (None, False), lambda scorer: 1.0, leave, ticking(3.0)))
     assert ([point.seconds for point in found], leave.why) == ([3.0] * 4, "limit")
 
 
@@ -137,8 +151,8 @@ def test_scores_as_a_vector_are_judged_as_a_column():
 def test_of_many_users_some_are_looked_at(monkeypatch):
     toy = fit_rows.judge_for("bpr")
     fields = toy.rows.facts["fields"]
-    monkeypatch.setattr(choosing, "SCORES", 5 * fields[1])
-    users = np.unique(choosing.some_users(toy.x, fields, 0).indices[::2])
+    monkeypatch.setattr(selection, "SCORES", 5 * fields[1])
+    users = np.unique(selection.some_users(toy.x, fields, 0).indices[::2])
     assert len(users) == 5
 
 
@@ -147,24 +161,24 @@ def test_of_many_users_some_are_looked_at(monkeypatch):
 
 @pytest.mark.parametrize(("name", "model"), TRAINED)
 def test_a_contender_learns(name, model):
-    contender, toy = contract.get(name), fit_rows.judge_for(model)
-    if contender.unavailable:
-        pytest.skip(contender.unavailable)
+    candidate, toy = contract.get(name), fit_rows.judge_for(model)
+    if candidate.unavailable:
+        pytest.skip(candidate.unavailable)
     if not toy.larger_is_better and models.get(model).rows_apart:  # so few rows that those held out say little
-        toy = choosing.Judge(toy.rows, toy.rows.x, toy.rows.y)
-    if reason := contender.why_not(toy.rows):
+        toy = selection.Judge(toy.rows, toy.rows.x, toy.rows.y)
+    if reason := candidate.why_not(toy.rows):
         pytest.skip(reason)
-    tried = contender.values(model)
+    tried = candidate.values(model)
     value = tried[-1 if "strength" in tried[0] else 5 if "C" in tried[0] else 2 if "schedule" in tried[0] else 0]
     if "batch_rows" in value:
         value = {**value, "batch_rows": 16, "rate": 0.3, "optimizer": "adagrad"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library that it is
-        if contender.steps is not None:
-            found = fit_rows.losses(toy, contender.steps(toy.rows, value), 17)
+        if candidate.steps is not None:
+            found = fit_rows.losses(toy, candidate.steps(toy.rows, value), 17)
         else:
             zeros = np.zeros((len(toy.y), toy.rows.width))
-            found = np.array([toy.value(lambda x: zeros), toy.value(contender.refit(toy.rows, value, 8)[0])])
+            found = np.array([toy.value(lambda x: zeros), toy.value(candidate.refit(toy.rows, value, 8)[0])])
     assert np.isfinite(found).all()
     trained = found[-1] - found[0]
     assert (trained >= 0 if toy.larger_is_better else trained < 0) or model in ("bpr", "pruned_mlp")
@@ -173,42 +187,42 @@ def test_a_contender_learns(name, model):
 def test_ours_and_a_rival_are_tried_with_as_many_settings():
     assert {len(contract.get(name).values(model)) for name, model in TRAINED} == {contract.TRIED}
     with pytest.raises(BenchError, match="tries 1 settings"):
-        contract.Contender("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))
+        contract.Candidate("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))
 
 
 def test_the_end_of_what_was_tried_is_told():
-    contender = contract.get("ours, sparse")
-    first, *_ = contender.values("logistic")
-    assert contender.is_at_end("logistic", first)
-    assert not contender.is_at_end("logistic", {**first, "rate": 3.0})
+    candidate = contract.get("ours, sparse")
+    first, *_ = candidate.values("logistic")
+    assert candidate.is_at_end("logistic", first)
+    assert not candidate.is_at_end("logistic", {**first, "rate": 3.0})
 
 
 def test_names_that_are_not_known_are_told_the_known():
     with pytest.raises(BenchError, match=r"there is: ours, sparse; .*ours, dense; .*liblinear"):
-        contract.contenders_of("logistic", ("nobody",))
+        contract.list_candidates("logistic", ("nobody",))
     with pytest.raises(BenchError, match=r"the model x here; models are: .*softmax"):
-        contract.contenders_of("x")
+        contract.list_candidates("x")
     with pytest.raises(BenchError, match=r"no case 'x'; there is: standard library, logistic"):
-        cases.chosen(("x",))
+        cases.choose_cases(("x",))
 
 
 def test_dense_trainings_of_ours_take_part_where_the_setup_is_possible():
     toy = fit_rows.judge_for("logistic")
     for name in ("epochs in one call", "dual ascent"):
-        contender = contract.get(f"ours, dense, {name}")
-        assert contender.is_dense
-        assert contender.bytes_needed(toy.rows) == toy.rows.bytes_dense
-        settings = ours.EPOCHS_DENSE if "epochs" in name else ours.DUAL
-        setup = ours.setup_for(toy.rows, contender.values("logistic")[0], {"format": "dense", **settings})
-        assert contender.why_not(toy.rows) == why_impossible(setup)
-    made = ours.setup_for(toy.rows, {"optimizer": "sgd", "rate": 1.0}, {"format": "dense", **ours.EPOCHS_DENSE})
+        candidate = contract.get(f"ours, dense, {name}")
+        assert candidate.is_dense
+        assert candidate.bytes_needed(toy.rows) == toy.rows.bytes_dense
+        settings = project.EPOCHS_DENSE if "epochs" in name else project.DUAL
+        setup = project.setup_for(toy.rows, candidate.values("logistic")[0], {"format": "dense", **settings})
+        assert candidate.why_not(toy.rows) == impossible_reason(setup)
+    made = project.setup_for(toy.rows, {"optimizer": "sgd", "rate": 1.0}, {"format": "dense", **project.EPOCHS_DENSE})
     assert (made.format, made.engine, made.gradient, made.update) == ("dense", "dense", "dense", "standard")
     assert made.launch == "epoch"
 
 
 def test_dense_that_does_not_fit_says_the_bytes():
     toy = fit_rows.judge_for("logistic")
-    found = child.refused(contract.get("ours, dense"), toy.rows, 100)
+    found = child.refusal_columns(contract.get("ours, dense"), toy.rows, 100)
     assert (found["status"], found["bytes_needed"]) == ("memory", 120 * 40 * 4)
 
 
@@ -218,13 +232,13 @@ def test_the_slice_for_warming_up_has_every_class(monkeypatch):
 
 
 def test_each_kind_of_setting_is_warmed_up_once():
-    kinds = child.kinds_of(contract.by_rate("logistic"))
+    kinds = child.kinds_of(contract.settings_by_rate("logistic"))
     assert [(kind["optimizer"], kind["batch_rows"]) for kind in kinds] == [
         ("sgd", 256),
         ("sgd", 1024),
         ("adagrad", 256),
     ]
-    kinds = child.kinds_of(contract.by_decay("logistic"))
+    kinds = child.kinds_of(contract.settings_by_decay("logistic"))
     assert [(kind["optimizer"], "decay" in kind) for kind in kinds] == [
         ("sgd", False),
         ("sgd", True),
@@ -237,10 +251,12 @@ def test_decay_of_a_setting_reaches_the_training_in_rows_that_are_up_to_date():
     rows, value = fit_rows.judge_for("logistic").rows, {"optimizer": "sgd", "batch_rows": 32, "rate": 0.5}
     for launch in ("kernels", "epoch"):
         chosen = {"format": "csr", "launch": launch}
-        made = ours.setup_for(rows, value | {"decay": 0.25}, chosen)
+        made = project.setup_for(rows, value | {"decay": 0.25}, chosen)
         assert (made.update, made.options, made.batch_rows) == ("exact", {"learning_rate": 0.5, "decay": 0.25}, 32)
-        assert ours.setup_for(rows, value, chosen).update == "lazy"
-    assert ours.setup_for(rows, {"C": 2.0}, {"format": "csr", **ours.DUAL}).options["decay"] == 0.5 / rows.x.shape[0]
+        assert project.setup_for(rows, value, chosen).update == "lazy"
+    assert (
+        project.setup_for(rows, {"C": 2.0}, {"format": "csr", **project.DUAL}).options["decay"] == 0.5 / rows.x.shape[0]
+    )
 
 
 def test_pytorchs_intercept_has_no_decay():

@@ -12,7 +12,7 @@ from workbench.measure import loads, machine
 def measured(monkeypatch):
     monkeypatch.setattr(Measured, "rows", [])
     monkeypatch.setattr(trials, "Trials", Measured)
-    monkeypatch.setattr(demo.loads, "running", lambda name: loads.contextmanager(lambda: iter([0]))())
+    monkeypatch.setattr(demo.loads, "run_load", lambda name: loads.contextmanager(lambda: iter([0]))())
     return Measured.rows
 
 

@@ -13,7 +13,7 @@ from tests.support.self_trial_rows import Measured
 from workbench import store
 from workbench.bench.self_trial import panel, trials
 from workbench.sweeps import grid, run_folder
-from workbench.sweeps.spec import dump
+from workbench.sweeps.spec import dump_spec
 
 
 @pytest.fixture
@@ -39,16 +39,18 @@ def test_a_panel_that_makes_trials_slower_is_found(measured, here, monkeypatch, 
     assert (alone["hits"], alone["count"], seen["count"]) == (0, 24, 24)
     ways = [trials.split_key(row["key"])[1] for row in measured]
     assert sent == [signal.SIGCONT if way == panel.SEEN else signal.SIGSTOP for way in ways]
-    assert {row["key"] for row in store.read(here)} == {grid.key(cell) for cell in panel.cells().values()}
+    assert {row["key"] for row in store.read(here)} == {grid.configuration_key(cell) for cell in panel.cells().values()}
 
 
 def test_the_panel_that_looks_on_is_one_of_the_sweep_of_these_cells(here, monkeypatch):
     """What the kernel runs, run here: the panel finds the rows and the cells of the run."""
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: SimpleNamespace(update=lambda _: None))
     cells = panel.cells().values()
-    assert {grid.key(cell) for cell in cells} <= {grid.key(cell) for cell in grid.expand(panel.spec()).cells}
-    write_run(here, [maker.trial(cell, "", 0, 1.0) | {"key": grid.key(cell)} for cell in cells])
-    (here / run_folder.SPEC).write_text(dump(panel.spec()))
+    assert {grid.configuration_key(cell) for cell in cells} <= {
+        grid.configuration_key(cell) for cell in grid.expand_grid(panel.spec()).cells
+    }
+    write_run(here, [maker.trial(cell, "", 0, 1.0) | {"key": grid.configuration_key(cell)} for cell in cells])
+    (here / run_folder.SPEC).write_text(dump_spec(panel.spec()))
     names: dict = {}
     exec(panel.PANEL.format(folder=str(here)), names)
     names["panel"].threads[1].step()

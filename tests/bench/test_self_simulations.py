@@ -12,7 +12,7 @@ from workbench.bench.self_trial.simulations import answers
 from workbench.bench.self_trial.trials import SelfTrialError
 from workbench.measure.loads import QUIET
 from workbench.measure.posterior import Trial
-from workbench.measure.rounds import MOST, decide
+from workbench.measure.rounds import MOST, decide_comparison
 
 CSR, DENSE = simulations.CSR, simulations.DENSE
 
@@ -43,13 +43,15 @@ def test_halves_change_places_for_all_candidates_of_a_round_at_once():
     swaps = []
     for number in range(12):
         of_round = {
-            one.candidate: round(10 * (math.log(one.seconds) - 7 - number)) for one in trials if one.round == number
+            trial.candidate: round(10 * (math.log(trial.seconds) - 7 - number))
+            for trial in trials
+            if trial.round == number
         }
         halves = {name: code % 2 for name, code in of_round.items()}
-        contenders = {name: code // 2 for name, code in of_round.items()}
-        assert contenders[simulations.BASELINE] == DENSE
+        candidates = {name: code // 2 for name, code in of_round.items()}
+        assert candidates[simulations.BASELINE] == DENSE
         swaps.append(halves[simulations.BASELINE])
-        assert len({(contenders[name], halves[name]) for name in of_round}) == 3, "no trial stands for two candidates"
+        assert len({(candidates[name], halves[name]) for name in of_round}) == 3, "no trial stands for two candidates"
     assert 0 < sum(swaps) < 12
 
 
@@ -64,10 +66,10 @@ def test_disturbed_recorded_trials_are_disturbed_in_a_simulation():
     disturbed = np.zeros((4, 3, 2), bool)
     disturbed[2] = True
     trials = simulations._trials(group_of(np.zeros((4, 3, 2)), disturbed), 0, 4, [0.5], np.random.default_rng(0))
-    assert {one.round for one in trials if one.is_disturbed} == {2}
+    assert {trial.round for trial in trials if trial.is_disturbed} == {2}
     expected = {("dense", 1.0), (0, math.exp(-0.5))}
-    assert {(one.candidate, one.seconds) for one in trials} == expected
-    same = decide([Trial(*one) for one in trials], {"dense"})
+    assert {(trial.candidate, trial.seconds) for trial in trials} == expected
+    same = decide_comparison([Trial(*trial) for trial in trials], {"dense"})
     assert (same.ratio.rounds, same.ratio.disturbed) == (4, 1)
 
 

@@ -33,7 +33,7 @@ def test_a_contender_that_wins_against_itself_is_counted_beside_its_load():
     level = [1.0, 1.01, 0.99, 1.0] * 3
     rows = meeting(level, level[::-1]) + meeting(level, [3.0, 3.1, 2.9, 3.0] * 3, "busy core")
     found = same.decisions(rows)
-    assert {load: [one.verdict for one in decisions] for load, decisions in found.items()} == {
+    assert {load: [decision.verdict for decision in decisions] for load, decisions in found.items()} == {
         "quiet": ["level"],
         "busy core": ["sparse"],
     }

@@ -6,7 +6,7 @@ import pytest
 from workbench import models
 from workbench.analysis import curves
 from workbench.bench import trainings
-from workbench.bench.fit.contenders import implicit_factors
+from workbench.bench.fit.candidates import implicit_factors
 from workbench.bench.shapes import BenchError
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import Cell
@@ -49,7 +49,7 @@ def test_every_epoch_is_a_point_of_each_measure(ratings):
     found = curves.frame(points)
     assert len(found) == 2 * 3
     assert set(found["side"]) == {"rival"}
-    assert curves.ends(found, "NDCG at 20")["nobody"].keys() == {3}
+    assert curves.final_values(found, "NDCG at 20")["nobody"].keys() == {3}
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.support.malformed import FAULTS, SPARSE, broken, sound
+from tests.support.invalid_arrays import FAULTS, SPARSE, broken, sound
 from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, check_saved, require
-from workbench.bridges.table import CONTRACTS, STRUCTURE
+from workbench.bridges.validation_rules import CONTRACTS, STRUCTURE
 from workbench.formats import RowSparse
 
 FORMATS = {"tensorflow": "csr", "keras": "csr", "pytorch": "csr", "sklearn": "csr", "implicit": "csr", "vw": "csr"}
@@ -215,7 +215,7 @@ def test_a_matrix_of_one_dimension_is_a_breach():
 def test_require_raises_all_breaches_of_an_error():
     with pytest.raises(ContractError, match=r"width: It has 4 columns. Expected: 7") as refused:
         require(csr(data=NAN), for_="keras", width=7)
-    assert names(refused.value.breaches) == {"width", "finite"}
+    assert names(refused.value.violations) == {"width", "finite"}
 
 
 def test_require_gives_warnings_back():

@@ -12,7 +12,7 @@ from workbench.command import doctor
 def of(monkeypatch, **versions):
     """The frameworks where these distributions are installed."""
     monkeypatch.setattr(installed, "_version", lambda name: versions.get(name.replace("-", "_")))
-    return {one.title: one for one in installed.frameworks()}
+    return {framework.title: framework for framework in installed.frameworks()}
 
 
 def test_nothing_is_imported_to_tell_what_is_there():

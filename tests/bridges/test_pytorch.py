@@ -153,7 +153,7 @@ def test_bags_of_malformed_rows_are_refused():
 
 
 def test_importing_the_workbench_loads_no_torch():
-    from tests.house.test_layers import loaded_by
+    from tests.project.test_layers import loaded_by
 
     assert "torch" not in loaded_by("import workbench, workbench.bridges")
     assert "torch" in loaded_by("import workbench.bridges.pytorch")

@@ -15,8 +15,8 @@ from sklearn.utils import estimator_checks
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.support.invalid_arrays import FAULTS, broken, sound
 from tests.support.linear_rows import drawn
-from tests.support.malformed import FAULTS, broken, sound
 from workbench import models
 from workbench.bridges.sklearn import (
     FactorizationMachineClassifier,

@@ -19,30 +19,30 @@ from workbench.bridges.sklearn import (
 def test_coefficients_of_the_logistic_loss_are_those_of_logistic_regression(classes):
     """To 1e-3, of coefficients around 1."""
     x, y = drawn(classes=classes)
-    rival = LogisticRegression(C=1.0, tol=1e-8, max_iter=1000).fit(x, y)
+    competitor = LogisticRegression(C=1.0, tol=1e-8, max_iter=1000).fit(x, y)
     ours = SparseClassifier(**FULL, learning_rate=4.0, alpha=1 / x.shape[0], max_iter=1500).fit(x, y)
-    np.testing.assert_allclose(ours.coef_, rival.coef_, atol=1e-3)
-    np.testing.assert_allclose(ours.predict_proba(x), rival.predict_proba(x), atol=1e-3)
-    assert (ours.predict(x) == rival.predict(x)).all()
+    np.testing.assert_allclose(ours.coef_, competitor.coef_, atol=1e-3)
+    np.testing.assert_allclose(ours.predict_proba(x), competitor.predict_proba(x), atol=1e-3)
+    assert (ours.predict(x) == competitor.predict(x)).all()
 
 
 def test_coefficients_of_the_squared_loss_are_those_of_ridge():
     """To 1e-4."""
     x, y = drawn()
-    rival = Ridge(alpha=2.0, solver="lsqr", tol=1e-10).fit(x, y)
+    competitor = Ridge(alpha=2.0, solver="lsqr", tol=1e-10).fit(x, y)
     ours = SparseRegressor(**FULL, learning_rate=0.5, alpha=2.0 / x.shape[0], max_iter=2000).fit(x, y)
-    np.testing.assert_allclose(ours.coef_, rival.coef_, atol=1e-4)
-    np.testing.assert_allclose(ours.intercept_, rival.intercept_, atol=1e-4)
+    np.testing.assert_allclose(ours.coef_, competitor.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, competitor.intercept_, atol=1e-4)
 
 
 def test_the_log_loss_is_that_of_sgd_classifier():
     """To 2 %, both at their optimum but for the noise of steps."""
     x, y = drawn(rows=400)
     alpha = 0.01
-    rival = SGDClassifier(loss="log_loss", alpha=alpha, max_iter=2000, tol=None, average=True, random_state=0)
-    rival.fit(scipy.sparse.csr_matrix(x), y)
+    competitor = SGDClassifier(loss="log_loss", alpha=alpha, max_iter=2000, tol=None, average=True, random_state=0)
+    competitor.fit(scipy.sparse.csr_matrix(x), y)
     ours = SparseClassifier(**FULL, learning_rate=4.0, alpha=alpha, max_iter=500).fit(x, y)
-    assert log_loss(y, ours.predict_proba(x)) == pytest.approx(log_loss(y, rival.predict_proba(x)), rel=0.02)
+    assert log_loss(y, ours.predict_proba(x)) == pytest.approx(log_loss(y, competitor.predict_proba(x)), rel=0.02)
 
 
 def test_weights_that_are_all_the_same_change_nothing():

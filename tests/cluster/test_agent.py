@@ -18,8 +18,8 @@ from workbench.cluster.coordinator import Placement
 from workbench.measure import stack
 from workbench.measure.machine import machine_id
 from workbench.sweeps import grid
-from workbench.sweeps.contents import Contents
-from workbench.sweeps.spec import validate
+from workbench.sweeps.file_contents import Contents
+from workbench.sweeps.spec import validate_spec
 
 
 def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path, monkeypatch):
@@ -62,7 +62,7 @@ def own_file(tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("1 1:1\n0 2:1\n" * 10)
     axes = {"dataset": "svmlight", "path": str(path), "model": "logistic"}
-    spec = validate({"name": "own", "axes": axes, "measure": {"rounds": 1}})
+    spec = validate_spec({"name": "own", "axes": axes, "measure": {"rounds": 1}})
     placement = Placement(spec, [])
     placement.join("one", "a")
     return path, [greeting(spec), asked(placement.next("one")[0], 0)]

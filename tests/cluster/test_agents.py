@@ -19,7 +19,7 @@ from workbench.cluster import link
 from workbench.cluster.coordinator import Coordinator, Placement
 from workbench.cluster.link import Link
 from workbench.sweeps import run_folder
-from workbench.sweeps.places import Place, places, refuse_unallocated
+from workbench.sweeps.agent_commands import AgentCommand, parse_agents, require_allocation
 from workbench.sweeps.spec import SpecError
 
 DENSITIES, BATCHES = [0.05, 0.1], [10, 20, 30]
@@ -30,16 +30,16 @@ TRIALS = 2 * 2
 """Of a comparison: two contenders in two rounds."""
 
 
-def agent(machine: str, fault: str = "none", at: int = -1) -> Place:
-    return Place(f"on {machine}", (sys.executable, "-S", fake_agent.__file__, machine, fault, str(at)))
+def agent(machine: str, fault: str = "none", at: int = -1) -> AgentCommand:
+    return AgentCommand(f"on {machine}", (sys.executable, "-S", fake_agent.__file__, machine, fault, str(at)))
 
 
-def run(folder: Path, *agents: Place, spec=SPEC, stop=None) -> tuple[run_folder.Progress, list[dict]]:
+def run(folder: Path, *agents: AgentCommand, spec=SPEC, stop=None) -> tuple[run_folder.Progress, list[dict]]:
     """How the sweep ended, and its rows."""
     folder.mkdir(exist_ok=True)
     made = Coordinator(spec, folder, stop, list(agents))
     made.run()
-    return made.state, run_folder.rows(folder)
+    return made.state, run_folder.read_current_records(folder)
 
 
 def comparison(row: dict) -> tuple[float, int]:
@@ -112,7 +112,7 @@ def test_machines_that_differ_share_the_groups():
 
 
 def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
-    one, two = (Place(name, agent("a").command) for name in ("one", "two"))
+    one, two = (AgentCommand(name, agent("a").command) for name in ("one", "two"))
     state, rows = run(tmp_path, one, two, spec=spec_of(density=[0.05, 0.1, 0.2], measure={**QUICK, "rounds": 2}))
     assert state.state == "finished"
     assert len(rows) == TRIALS * 3
@@ -134,13 +134,13 @@ def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_ther
     state, rows = run(tmp_path, agent("a"), agent("b", fault, at))
     assert state.state == "finished"
     assert told in state.message
-    assert all(whole(rows, one) for one in COMPARISONS)
+    assert all(whole(rows, comparison) for comparison in COMPARISONS)
     lines = (tmp_path / "trials.jsonl").read_text().splitlines()
     assert len(lines) == len(rows) == len({(row["key"], row["machine"], row["round"]) for row in rows})
 
 
 def test_without_an_agent_left_the_sweep_has_failed_and_goes_on_when_started_again(tmp_path):
-    state, before = run(tmp_path, agent("a", "dies", 5), Place("no such program", ("/no/such/program",)))
+    state, before = run(tmp_path, agent("a", "dies", 5), AgentCommand("no such program", ("/no/such/program",)))
     assert state.state == "failed"
     assert "The agent no such program cannot be started" in state.message
     assert "No agent is left; start the sweep again to do the rest, all rows are kept." in state.message
@@ -148,7 +148,7 @@ def test_without_an_agent_left_the_sweep_has_failed_and_goes_on_when_started_aga
     state, rows = run(tmp_path, agent("a"))
     assert (state.state, state.reused) == ("finished", 4)  # the half of a round is measured anew
     assert [row for row in rows if row in before] == before
-    assert all(whole(rows, one) == {"a"} for one in COMPARISONS)
+    assert all(whole(rows, comparison) == {"a"} for comparison in COMPARISONS)
 
 
 def test_rows_of_another_machine_are_not_measured_again_and_never_mixed(tmp_path):
@@ -170,14 +170,16 @@ def test_whatever_agents_do_and_when_no_row_is_lost_or_there_twice(tmp_path, see
     state, rows = run(tmp_path, agent("c"))
     assert state.state == "finished"
     assert [row for row in rows if row in before] == before
-    assert all(whole(rows, one) for one in COMPARISONS)
+    assert all(whole(rows, comparison) for comparison in COMPARISONS)
     lines = (tmp_path / "trials.jsonl").read_text().splitlines()
     assert len(lines) == len(rows) == len({(row["key"], row["machine"], row["round"]) for row in rows})
 
 
 def test_what_is_too_long_for_a_pipe_is_not_waited_for_without_end(tmp_path):
     stop = threading.Event()
-    deaf = Link(Place("deaf", (sys.executable, "-S", "-c", "import time; time.sleep(60)")), tmp_path, stop.is_set)
+    deaf = Link(
+        AgentCommand("deaf", (sys.executable, "-S", "-c", "import time; time.sleep(60)")), tmp_path, stop.is_set
+    )
     threading.Timer(0.3, stop.set).start()
     deaf.ask({"much": "x" * 2**20})
     deaf.end()
@@ -218,34 +220,34 @@ WRONG = ("local", "local:0", "local:x", "ssh:", "ssh:a,-oProxy", "ssh:a,a", "ssh
 def test_where_no_agent_can_be_is_refused(where, monkeypatch):
     monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
     with pytest.raises(SpecError, match=r"local:|ssh:|slurm:|host"):
-        places(where)
+        parse_agents(where)
 
 
 def test_ssh_is_told_the_port_and_where_code_and_data_are(monkeypatch):
     """What ssh leaves behind: without it another machine would run other code, or none."""
     monkeypatch.setenv("PYTHONPATH", f"some code{os.pathsep}/other")
     monkeypatch.delenv("WORKBENCH_CACHE", raising=False)
-    plain, there = places("ssh:node1,me@node2:2222", ("python", "-m", "agent"))
+    plain, there = parse_agents("ssh:node1,me@node2:2222", ("python", "-m", "agent"))
     assert "-p" not in plain.command
     *_, option, port, host, remote = there.command
     assert (option, port, host) == ("-p", "2222", "me@node2")
     code = f"PYTHONPATH={os.path.abspath('some code')}{os.pathsep}/other"
     assert shlex.split(remote) == ["env", code, "python", "-m", "agent"]
-    assert places("ssh:fe80::1", ("python",))[0].command[-2] == "fe80::1"
+    assert parse_agents("ssh:fe80::1", ("python",))[0].command[-2] == "fe80::1"
 
 
 def test_slurm_takes_the_nodes_of_the_allocation_and_no_others(tmp_path, monkeypatch):
     """Without an allocation srun would ask for parts of nodes by itself, beside other jobs."""
     monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
-    assert len(places("slurm:3")) == 3
+    assert len(parse_agents("slurm:3")) == 3
     with pytest.raises(SpecError, match=r"nothing is allocated here. Allocate them first: salloc --nodes=3 --excl"):
-        refuse_unallocated("slurm:3")
+        require_allocation("slurm:3")
     with pytest.raises(SpecError, match="nothing is allocated here"):
-        run_folder.start(SPEC, tmp_path / "run", cluster="slurm:1")
+        run_folder.start_run(SPEC, tmp_path / "run", cluster="slurm:1")
     assert not (tmp_path / "run").exists()
-    refuse_unallocated("local:3")
+    require_allocation("local:3")
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
-    assert len(places("slurm")) == 2
-    refuse_unallocated("slurm")
+    assert len(parse_agents("slurm")) == 2
+    require_allocation("slurm")
     with pytest.raises(SpecError, match="takes 3 nodes of an allocation of SLURM, and this allocation has 2"):
-        refuse_unallocated("slurm:3")
+        require_allocation("slurm:3")

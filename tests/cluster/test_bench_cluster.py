@@ -70,7 +70,7 @@ def test_of_rows_with_one_name_the_later_counts_and_other_machines_do_not():
 def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
     for row in [*rows, *STEPS]:
         store.CLUSTER.append(tmp_path / store.CLUSTER.file, row)
-    assert [goal.met for goal in analysis.goals(store.CLUSTER.frame(rows))] == met
+    assert [goal.met for goal in analysis.list_targets(store.CLUSTER.frame(rows))] == met
     text = reports.write(tmp_path, "workbench bench cluster").read_text()
     goals = text.split("##")[0]
     assert (goals.count("| met |"), goals.count("| missed |")) == (met.count(True), met.count(False))

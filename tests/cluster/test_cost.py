@@ -107,19 +107,19 @@ def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_i
 
     monkeypatch.setattr(bench, "_at_once", steps)
     hosts, cell = SimpleNamespace(addresses=lambda: ["one", "two", "three"]), of_training.cell(batch_rows=64, threads=2)
-    found = bench.measured(hosts, cell, touched)
+    found = bench.fit_step_times(hosts, cell, touched)
     assert [found.alone.fixed, found.alone.row, found.alone.touched] == pytest.approx([1e-3, 1e-5, 0.0], abs=1e-9)
     assert [found.shared.fixed, found.shared.row, found.shared.touched] == pytest.approx([1e-3, 1e-5, 1e-6], abs=1e-9)
     assert (found.alone.shard, found.shared.shard) == (0.0, pytest.approx(2e-3))
     assert 0 < found.spread < 0.1
     assert {height for height, _, _ in asked} == {64, 32, 16, 8}
-    assert bench.cores(hosts, cell) == Cores(2, pytest.approx(2.0))
+    assert bench.core_slowdown(hosts, cell) == Cores(2, pytest.approx(2.0))
 
 
 def test_steps_are_timed_with_and_without_a_store():
     job = Job(of_training.cell(rows=400, epochs=1).model_dump(mode="json"), 1)
     transport = support.network(1, 1)
-    for work in (bench.alone, bench.with_store):
+    for work in (bench.seconds_without_store, bench.seconds_with_store):
         seconds = work(transport, 0, job, lambda said: None)["seconds"]
         assert len(seconds) == 18, "27 steps, of which a third is left out"
         assert min(seconds) > 0

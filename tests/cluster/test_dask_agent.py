@@ -14,7 +14,7 @@ from tests.cluster.test_agents import COMPARISONS, agent, run, whole  # noqa: E4
 from tests.support.clocks import SECONDS, until  # noqa: E402
 from workbench.cluster import dask_agent  # noqa: E402
 from workbench.cluster.dask_agent import Carrier, machines  # noqa: E402
-from workbench.sweeps import places  # noqa: E402
+from workbench.sweeps import agent_commands  # noqa: E402
 from workbench.sweeps.spec import SpecError  # noqa: E402
 
 
@@ -122,18 +122,18 @@ def test_a_task_that_dask_runs_again_does_nothing(client):
 
 def test_a_sweep_on_a_scheduler_is_measured_by_its_machines(client, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_agent, "AGENT", agent("a").command)
-    (place,) = places.agents(client.scheduler.address)
+    (place,) = agent_commands.list_agents(client.scheduler.address)
     state, rows = run(tmp_path, place)
     assert (state.state, state.message) == ("finished", "")
-    assert all(whole(rows, one) == {"a"} for one in COMPARISONS)
+    assert all(whole(rows, comparison) == {"a"} for comparison in COMPARISONS)
 
 
 def test_a_cluster_that_others_can_read_is_refused_with_the_commands_that_encrypt_it(monkeypatch):
     monkeypatch.delenv("WORKBENCH_CERTIFICATES", raising=False)
-    said = dask_agent.found("tcp://10.0.0.7:8786")["refused"]
+    said = dask_agent.find_machines("tcp://10.0.0.7:8786")["refused"]
     assert "openssl req -x509" in said
     assert "dask scheduler --tls-ca-file" in said
-    said = dask_agent.found("tls://10.0.0.7:8786")["refused"]
+    said = dask_agent.find_machines("tls://10.0.0.7:8786")["refused"]
     assert "set WORKBENCH_CERTIFICATES to the folder of cert.pem and key.pem" in said
 
 
@@ -149,9 +149,9 @@ def test_a_cluster_without_machines_says_how_a_worker_stands_for_one(monkeypatch
 
 
 def test_what_a_scheduler_refuses_is_an_error_of_the_spec(monkeypatch):
-    monkeypatch.setattr(places, "DASK", (sys.executable, "-S", "-c", """print('{"refused": "not you"}')"""))
+    monkeypatch.setattr(agent_commands, "DASK", (sys.executable, "-S", "-c", """print('{"refused": "not you"}')"""))
     with pytest.raises(SpecError, match="not you"):
-        places.agents("tcp://127.0.0.1:1")
-    monkeypatch.setattr(places, "DASK", (sys.executable, "-S", "-c", "raise ImportError('no Dask')"))
+        agent_commands.list_agents("tcp://127.0.0.1:1")
+    monkeypatch.setattr(agent_commands, "DASK", (sys.executable, "-S", "-c", "raise ImportError('no Dask')"))
     with pytest.raises(SpecError, match=r"Nothing could be asked of tcp://\S+: ImportError: no Dask"):
-        places.agents("tcp://127.0.0.1:1")
+        agent_commands.list_agents("tcp://127.0.0.1:1")

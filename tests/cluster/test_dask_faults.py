@@ -28,7 +28,7 @@ from workbench.cluster.team import Team
 from workbench.cluster.trainer import Job
 from workbench.cluster.training import train
 from workbench.kvstore import StoreError
-from workbench.sweeps import places, run_folder
+from workbench.sweeps import agent_commands, run_folder
 
 SIGNALS = ("SIGSTOP", "SIGKILL")
 VICTIMS = ("worker", "scheduler", "agent")
@@ -58,19 +58,21 @@ def test_a_sweep_on_dask_loses_no_row_whoever_is_killed_or_halted(tmp_path, faul
         struck = {"worker": worker.pid, "scheduler": scheduler.pid}.get(victim)
         fault = {"SIGSTOP": "is halted", "SIGKILL": "dies"}[how] if struck is None else f"{how}:{struck}"
         file.write_text(f"exec {shlex.join(agent('b', fault, at).command)}")
-        state, before = run(tmp_path / "run", *places.agents(address), *([agent("a")] if fault_seed % 2 else []))
+        state, before = run(
+            tmp_path / "run", *agent_commands.list_agents(address), *([agent("a")] if fault_seed % 2 else [])
+        )
     assert state.message.startswith("The agent 127.0.0.1:")
     if fault_seed % 2:
         before = before[:at]  # another agent has done the rest
     else:
         assert (state.state, len(before)) == ("failed", at)
         state, _ = run(tmp_path / "run", agent("a"))
-    rows = run_folder.rows(tmp_path / "run")
+    rows = run_folder.read_current_records(tmp_path / "run")
     assert state.state == "finished"
     assert rows[: len(before)] == before
     assert max(Counter((row["key"], row["machine"], row["round"]) for row in rows).values()) == 1
     assert len(rows) == len((tmp_path / "run" / "trials.jsonl").read_text().splitlines())
-    assert all(whole(rows, one) for one in COMPARISONS)
+    assert all(whole(rows, comparison) for comparison in COMPARISONS)
 
 
 @pytest.mark.faults(0, 10)

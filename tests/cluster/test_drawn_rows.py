@@ -6,12 +6,12 @@ import pytest
 from tests.support import shards as support
 from workbench.cluster import ShardedStore
 from workbench.formats import RowSparse
-from workbench.kvstore import Drawn, LocalStore, StoreError
+from workbench.kvstore import LazyRandomRows, LocalStore, StoreError
 from workbench.optimizers import Updater
 from workbench.optimizers.parameter import united
 
 ROWS = 40
-TABLE = Drawn((ROWS, 3), "float32", "normal", 0.1, seed=4, name="w")
+TABLE = LazyRandomRows((ROWS, 3), "float32", "normal", 0.1, seed=4, name="w")
 TOUCHED = ([2, 5, 30], [5, 6], [], [0, 39])
 
 
@@ -45,7 +45,7 @@ def test_a_checkpoint_goes_on_drawing_on_another_number_of_shards(tmp_path, shar
 
 
 def test_a_table_of_any_height_costs_the_rows_that_are_touched():
-    table = Drawn((10**9, 3), "float32", "uniform", 0.1, seed=4, name="w")
+    table = LazyRandomRows((10**9, 3), "float32", "uniform", 0.1, seed=4, name="w")
     store = trained(ShardedStore(support.network(2, 1)), [[5, 10**8], [10**9 - 1]], table)
     assert sum(shard.store.values["w"].indices.size for shard in store.channel.transport.held) == 3
     assert np.abs(store.row_sparse_pull("w", [123_456_789]).values).max() <= 0.1
@@ -56,13 +56,13 @@ def test_draws_are_spread_as_they_say_and_differ_by_seed_name_and_row():
     normal = TABLE.rows(numbers)
     assert abs(float(normal.std()) - 0.1) < 0.002
     assert abs(float(normal.mean())) < 0.002
-    uniform = Drawn(TABLE.shape, "float64", "uniform", 2.0, 4, "w").rows(numbers)
+    uniform = LazyRandomRows(TABLE.shape, "float64", "uniform", 2.0, 4, "w").rows(numbers)
     assert -2 <= uniform.min() < -1.99
     assert 1.99 < uniform.max() < 2
     assert np.unique(uniform).size == uniform.size
     others = [
-        Drawn(TABLE.shape, "float32", "normal", 0.1, 5, "w"),
-        Drawn(TABLE.shape, "float32", "normal", 0.1, 4, "v"),
+        LazyRandomRows(TABLE.shape, "float32", "normal", 0.1, 5, "w"),
+        LazyRandomRows(TABLE.shape, "float32", "normal", 0.1, 4, "v"),
     ]
     assert all(not np.isclose(other.rows(numbers), normal, rtol=0, atol=1e-9).all(axis=1).any() for other in others)
 
@@ -77,7 +77,7 @@ def test_an_update_of_rows_that_nobody_touched_is_refused(lazy):
 
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="Rows are drawn as 'zeros' float32"):
-        Drawn((4, 2), "float32", "zeros", 0.0, 0, "w")
+        LazyRandomRows((4, 2), "float32", "zeros", 0.0, 0, "w")
 
 
 @pytest.mark.parametrize("rows", [[], [0], [3], [9], [1, 4], [2, 3, 5, 9], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]])

@@ -102,7 +102,7 @@ def test_workers_of_a_scheduler_that_was_started_anew_are_waited_for(tmp_path, u
 
     def addresses() -> list[str]:
         looks.append(len(looks))
-        return [one.address for one in hosts.processes] if len(looks) > 3 else []
+        return [process.address for process in hosts.processes] if len(looks) > 3 else []
 
     monkeypatch.setattr(hosts, "addresses", addresses)
     trained(hosts, tmp_path, trainers=2, shards=1)

@@ -7,12 +7,12 @@ import pytest
 from tests.support.clocks import SECONDS
 from workbench.cluster.process import Process
 from workbench.kvstore import StoreError
-from workbench.sweeps import reaching
-from workbench.sweeps.places import Place
+from workbench.sweeps import network_addresses
+from workbench.sweeps.agent_commands import AgentCommand
 
 
 def started(tmp_path, code: str, program: str = sys.executable) -> Process:
-    return Process(Place("node 1", (program, "-S", "-c", code)), tmp_path / "log")
+    return Process(AgentCommand("node 1", (program, "-S", "-c", code)), tmp_path / "log")
 
 
 def test_what_a_process_says_and_prints_that_does_not_join_is_told(tmp_path):
@@ -35,7 +35,7 @@ def test_a_process_that_does_not_reach_this_machine_is_told_with_what_to_do(tmp_
     one = started(tmp_path, 'print(\'{"unreached": "it: refused."}\', flush=True); input()')
     with pytest.raises(StoreError) as told:
         one.join(60)
-    assert str(told.value) == f"node 1 does not reach it: refused. {reaching.ADVICE}"
+    assert str(told.value) == f"node 1 does not reach it: refused. {network_addresses.ADVICE}"
     assert one.process.returncode
 
 

@@ -24,8 +24,8 @@ from workbench.cluster.process import Process
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
-from workbench.sweeps import reaching
-from workbench.sweeps.places import Place
+from workbench.sweeps import network_addresses
+from workbench.sweeps.agent_commands import AgentCommand
 from workbench.sweeps.spec import Measure
 
 HELPERS = "tests.support.shared_training"
@@ -102,12 +102,12 @@ def test_a_process_that_joins_and_is_not_reached_is_refused_with_what_to_do(host
     """Messages to it would time out, and the training would begin again and again."""
     monkeypatch.setattr(dask_hosts, "SECONDS_REACH", 0.2)
     command = [sys.executable, "-S", "-c", 'print(\'{"address": "tcp://127.0.0.1:9"}\', flush=True); input()']
-    monkeypatch.setattr(hosts, "places", [Place("node 1", command)])
+    monkeypatch.setattr(hosts, "places", [AgentCommand("node 1", command)])
     monkeypatch.setattr(hosts, "own", [])
     with pytest.raises(StoreError) as told:
         hosts.renew()
     assert str(told.value).startswith("node 1 has joined, but this machine does not reach it at tcp://127.0.0.1:9: ")
-    assert str(told.value).endswith(reaching.ADVICE)
+    assert str(told.value).endswith(network_addresses.ADVICE)
 
 
 def test_while_nobody_looks_nobody_is_silent(hosts):
@@ -183,7 +183,7 @@ def test_a_process_whose_starter_is_gone_ends():
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as started:
             started.stdin.close()
             assert started.wait(SECONDS) == 0
-        assert worker.why_unreached(address) == ""
-    why = worker.why_unreached(address)
+        assert worker.unreachable_reason(address) == ""
+    why = worker.unreachable_reason(address)
     assert why.startswith(f"the machine that started it at {address}: ")
     assert "Connection refused" in why

@@ -7,11 +7,11 @@ from tests.support import shared_training as support
 from workbench import data, formats
 from workbench.cluster import code, fitting, streaming, training
 from workbench.kvstore import StoreError
-from workbench.sweeps import grid, sources
+from workbench.sweeps import code_sources, grid
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import SpecError
-from workbench.training.several import why_not_several
+from workbench.training.multiple_trainers import multiple_trainers_reason
 
 
 def same_weights(state: dict, weights: dict) -> bool:
@@ -93,17 +93,17 @@ def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
 )
 def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainers, told):
     of = support.cell(**changes)
-    assert told in why_not_several(setup_of(of), trainers)
+    assert told in multiple_trainers_reason(setup_of(of), trainers)
     with pytest.raises(SpecError, match=told):
         fitting.check(of, trainers)
 
 
 def test_a_trainer_with_other_code_refuses():
     """Machines with other versions would train something else, or fail in words that nobody understands."""
-    assert ", source " in code.described()
-    code.refuse_other(code.described())
+    assert ", source " in code.describe_code()
+    code.require_same_code(code.describe_code())
     with pytest.raises(StoreError, match=r"The code here is python 3.*; where the training was started, python 2"):
-        code.refuse_other("python 2")
+        code.require_same_code("python 2")
 
 
 def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monkeypatch):
@@ -112,9 +112,9 @@ def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monk
     monkeypatch.setattr(grid.importlib.util, "find_spec", lambda name: None)
     assert "pip install 'sparse-workbench[cluster]'" in grid.why_dropped(support.cell(trainers=2, threads=2))
     monkeypatch.undo()
-    assert sources.work_of(of, "usual") == "workbench.cluster.training:answers"
-    assert sources.work_of(support.cell(), "usual") == "usual"
-    assert "workbench.cluster.team" in sources.modules_of(of) - sources.modules_of(support.cell())
+    assert code_sources.work_of(of, "usual") == "workbench.cluster.training:answers"
+    assert code_sources.work_of(support.cell(), "usual") == "usual"
+    assert "workbench.cluster.team" in code_sources.modules_of(of) - code_sources.modules_of(support.cell())
 
 
 def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):

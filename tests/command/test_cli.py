@@ -27,9 +27,9 @@ batch_rows = 20
 threads = 1
 density = [0.1, 0.3]
 epochs = {epochs}
-[[contenders]]
+[[candidates]]
 format = "csr"
-[[contenders]]
+[[candidates]]
 format = "dense"
 engine = "dense"
 gradient = "dense"
@@ -155,7 +155,7 @@ class Watched:
 def test_a_detached_sweep_goes_on_by_itself(tmp_path):
     came = run("sweep", str(spec_file(tmp_path)), "--detach", "--run", "elsewhere")
     assert "Stop it with: workbench stop elsewhere" in came.output
-    *_, last = run_folder.watch("elsewhere", 0.05)
+    *_, last = run_folder.watch_progress("elsewhere", 0.05)
     assert last.counts["ok"] + last.counts.get("disturbed", 0) == 8 == sum(last.counts.values())
 
 
@@ -217,7 +217,7 @@ def test_a_seed_below_zero_is_refused_where_it_is_given():
     assert came.exit_code == 2
     assert "--seed" in came.output
     with pytest.raises(spec.SpecError, match="axis seed = -1: Input should be greater than or equal to 0"):
-        spec.parse('name = "x"\naxes.seed = -1')
+        spec.parse_spec('name = "x"\naxes.seed = -1')
 
 
 def test_the_doctor_names_what_it_looked_at():
@@ -229,7 +229,7 @@ def test_the_doctor_names_what_it_looked_at():
 
 def test_the_doctor_says_what_holds_blas_back(monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    assert blas.holding_back()["OPENBLAS_CORETYPE"] == "Haswell"
+    assert blas.distorting_variables()["OPENBLAS_CORETYPE"] == "Haswell"
     advice = next(finding.advice for finding in doctor.examine() if finding.what == "BLAS")
     assert "OPENBLAS_CORETYPE=Haswell" in advice
 
@@ -238,7 +238,7 @@ def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
     files = sorted(demo.SPECS.glob("*.toml"))
     assert {file.stem for file in files} >= {"demo_train", "demo_density", "demo_quick"}
     for file in files:
-        cells = grid.expand(spec.load(file))
+        cells = grid.expand_grid(spec.load_spec(file))
         assert not cells.dropped, file
         assert {"dense", "csr"} <= {cell.format for cell in cells.cells}, file
 

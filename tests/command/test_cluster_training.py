@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from workbench.command import bench_cluster, cli, cluster_training, exits
+from workbench.command import bench_cluster, cli, cluster_training, exit_codes
 from workbench.command.cluster_training import where_of
 from workbench.sweeps.run_folder import RunError
 
@@ -99,4 +99,4 @@ def test_a_suite_whose_process_fails_is_a_failure_with_the_place_of_its_logs_and
     monkeypatch.setattr(bench_cluster, "PROGRAM", (sys.executable, "-S", "-c", "raise SystemExit(3)"))
     with pytest.raises(RunError, match="status 3; its logs are in") as raised:
         bench_cluster.run(tmp_path, tmp_path / "runs", quick=True, streamed=None)
-    assert exits.status_of(raised.value) == exits.FAILURE
+    assert exit_codes.status_of(raised.value) == exit_codes.FAILURE

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.command import cli, exits, terminal
+from workbench.command import cli, exit_codes, terminal
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +20,8 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 def run(*arguments):
     done = CliRunner().invoke(cli.app, ["compare", *map(str, arguments)])
     if done.exception and not isinstance(done.exception, SystemExit):
-        status = exits.status_of(done.exception)
-        return status, exits.text_of(done.exception)
+        status = exit_codes.status_of(done.exception)
+        return status, exit_codes.text_of(done.exception)
     return done.exit_code, done.output
 
 
@@ -38,12 +38,12 @@ def test_the_exit_status_tells_whether_something_is_worse(tmp_path):
     status, text = run(first, same)
     assert (status, "Nothing is slower" in text) == (0, True)
     status, text = run(first, stored(tmp_path / "c.jsonl", "r3", 3, slow=2.0), "--out", "changes.md")
-    assert status == exits.FAILURE
+    assert status == exit_codes.FAILURE
     assert "3 cells of 6 are slower" in text
     page = (tmp_path / "changes.md").read_text()
     assert page.startswith("# ")
     assert "| CSR ours (row\\_sparse" in page or "| CSR ours (row_sparse" in page
-    assert run(first, "nowhere")[0] == run(first)[0] == exits.WRONG_INPUT
+    assert run(first, "nowhere")[0] == run(first)[0] == exit_codes.WRONG_INPUT
 
 
 def test_rows_are_read_as_git_has_them_at_a_commit(tmp_path):
@@ -59,7 +59,7 @@ def test_rows_are_read_as_git_has_them_at_a_commit(tmp_path):
     status, text = run("HEAD:rows.jsonl", "rows.jsonl")
     assert (status, "3 cells of 6 are slower" in text) == (1, True)
     status, text = run("HEAD~9:rows.jsonl", "rows.jsonl")
-    assert status == exits.WRONG_INPUT
+    assert status == exit_codes.WRONG_INPUT
     assert text.startswith("git has no rows.jsonl at HEAD~9")
 
 

@@ -54,5 +54,5 @@ def test_a_cell_reads_a_table_by_its_columns(table, tmp_path):
     file = tmp_path / "columns.toml"
     file.write_text('[columns.bought]\nkind = "label"\n[columns.size]\nkind = "ignored"\n')
     cell = Cell(dataset="table", path=str(table), columns=str(file), model="logistic", reading="hashed=8")
-    assert grid.unread(cell) == []
+    assert grid.list_unread_settings(cell) == []
     assert sweeping.make_problem(cell).x.shape == (60, 9)

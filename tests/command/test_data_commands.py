@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from workbench import data
 from workbench.analysis import profiles
-from workbench.command import cli, exits, terminal, training
+from workbench.command import cli, exit_codes, terminal, training
 
 DRAWN = "rows=60, features=40, density=0.1, seed=1"
 
@@ -138,19 +138,21 @@ def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_i
     (tmp_path / "data.pickle").write_bytes(b"\x80\x04")
     came = run("profile", *arguments)
     assert text in str(came.exception)
-    assert exits.status_of(came.exception) == exits.WRONG_INPUT
+    assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT
 
 
 def test_a_message_names_parameters_of_readers_as_options():
     error = data.DataError("It needs the parameter 'labels': label='first', labels= a file, whole=True, column = ...")
     told = "the option --labels: --reading label=first, --labels a file, --reading whole=true, --reading column=..."
-    assert exits.text_of(error) == f"It needs {told}"
+    assert exit_codes.text_of(error) == f"It needs {told}"
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         (tmp_path / "no" / "x.html").write_text("")
-    assert exits.text_of(raised.value).endswith(f"There is no folder {tmp_path / 'no'}; make it first, or name another")
+    assert exit_codes.text_of(raised.value).endswith(
+        f"There is no folder {tmp_path / 'no'}; make it first, or name another"
+    )
 
 
 def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monkeypatch):
@@ -168,7 +170,7 @@ def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monke
 def test_a_wrong_command_of_a_group_lists_the_known_ones(group):
     known = typer.main.get_command(cli.app).commands[group].commands
     came = CliRunner().invoke(cli.app, [group, "profil"])
-    assert came.exit_code == exits.WRONG_INPUT
+    assert came.exit_code == exit_codes.WRONG_INPUT
     said = " ".join(re.sub("[│╭╮╰╯─]", " ", came.output).split())
     assert f"There is no command 'profil'; there is: {', '.join(known)}." in said
 
@@ -179,15 +181,15 @@ def test_a_wrong_command_of_a_group_lists_the_known_ones(group):
 )
 def test_the_sentence_follows_what_dense_costs_against_csr(density, text):
     found = known("uniform", "--reading", f"rows=200, features=100, density={density}")
-    said = profiles.sentence(found)
+    said = profiles.profile_sentence(found)
     assert text in said
     assert "faster" in said or "trials tell" in said or "no memory" in said
 
 
 def test_dense_that_does_not_fit_is_told():
     found = known("uniform", "--reading", "rows=200, features=100, density=0.1")
-    assert profiles.sentence(found, 80_000) == profiles.sentence(found)
-    assert profiles.sentence(found, 79_999).endswith("Dense does not fit here: 80 kB are free.")
+    assert profiles.profile_sentence(found, 80_000) == profiles.profile_sentence(found)
+    assert profiles.profile_sentence(found, 79_999).endswith("Dense does not fit here: 80 kB are free.")
 
 
 def test_a_file_without_labels_is_profiled_and_says_so(matrix):

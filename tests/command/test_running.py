@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.support.clocks import SECONDS
-from workbench.command import cli, exits, running, terminal
+from workbench.command import cli, exit_codes, running, terminal
 from workbench.sweeps import run_folder
 from workbench.sweeps.run_folder import Progress, RunError
 
@@ -33,7 +33,7 @@ def _here(tmp_path, monkeypatch):
 def add(folder: str, **progress) -> Path:
     path = Path(folder)
     path.mkdir(parents=True)
-    run_folder.write(path, Progress(path.name, **progress))
+    run_folder.write_progress(path, Progress(path.name, **progress))
     return path
 
 
@@ -83,7 +83,7 @@ def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeyp
     at_work = Progress("now", "running", heartbeat=64.0, stage_since=60.0, **known)
     monkeypatch.setattr(Progress, "alive", True)
     monkeypatch.setattr(terminal, "console", Console(file=shown, force_terminal=True, width=width))
-    monkeypatch.setattr(run_folder, "watch", lambda folder: iter([at_work]))
+    monkeypatch.setattr(run_folder, "watch_progress", lambda folder: iter([at_work]))
     monkeypatch.setattr(terminal.Progress, "stop", lambda bar: (bar.refresh(), bar.live.stop()))
     terminal.follow("Sweeping", folder)
     first = next(line for line in shown.getvalue().splitlines() if "Sweeping" in line and "prep" in line)
@@ -105,7 +105,7 @@ def test_unknown_names_list_the_runs_there_are():
     add("runs/some")
     came = say("stop", "nope")
     assert "There is: runs/some." in str(came.exception)
-    assert exits.status_of(came.exception) == exits.WRONG_INPUT
+    assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT
 
 
 def test_without_runs_status_says_so():
@@ -141,7 +141,7 @@ def full(folder):
 
 
 def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
-    monkeypatch.setattr(run_folder, "stop", full)
+    monkeypatch.setattr(run_folder, "stop_run", full)
     with subprocess.Popen([sys.executable, "-c", UNTIL_ASKED], stdout=subprocess.PIPE) as process:
         process.stdout.readline()  # it is at work, with the answer to the signal that a program begins with
         add("runs/full", state="running", pid=process.pid)
@@ -156,7 +156,7 @@ def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
 def test_no_signal_goes_to_what_is_not_the_process_of_the_run(monkeypatch, progress):
     """Before a supervisor has said its number, that is 0, which stands for the process that asks and its neighbours."""
     add("runs/full", **progress)
-    monkeypatch.setattr(run_folder, "stop", full)
+    monkeypatch.setattr(run_folder, "stop_run", full)
     monkeypatch.setattr(running.os, "kill", lambda *signalled: pytest.fail(f"{signalled}"))
     with pytest.raises(
         RunError, match=r"No space left on device: runs/full/stop\. Make room there, and stop runs/full"

@@ -14,7 +14,7 @@ from tests.command.test_cli import _in_a_folder_of_its_own, spec_file  # noqa: F
 from tests.support.clocks import SECONDS, until
 from workbench import store
 from workbench.analysis.advisor import advise
-from workbench.command import cli, exits, running, sweeping
+from workbench.command import cli, exit_codes, running, sweeping
 from workbench.study import command_text, suited
 from workbench.study.specs import spec_of
 from workbench.sweeps import estimate, run_folder, spec
@@ -37,7 +37,7 @@ def error_of(text: str | bytes, *options: str) -> Exception:
     """The error that ends a sweep of this spec; nothing may have been started."""
     Path("x.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     came = run("sweep", "x.toml", *options)
-    assert exits.status_of(came.exception) == exits.WRONG_INPUT, came.exception
+    assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT, came.exception
     assert not Path("runs").exists()
     return came.exception
 
@@ -62,10 +62,10 @@ def test_a_mistake_in_a_spec_or_its_files_is_found_before_anything_runs(text, to
 def test_a_folder_in_the_place_of_a_spec_is_told_with_the_spec_in_it(tmp_path):
     Path("old").mkdir()
     with pytest.raises(sweeping.SpecError, match="old is a folder; give a TOML file"):
-        sweeping.asked(Path("old"), {})
+        sweeping.load_sweep(Path("old"), {})
     Path("old/spec.json").touch()
     with pytest.raises(sweeping.SpecError, match=r"old is a folder; take old/spec\.json"):
-        sweeping.asked(Path("old"), {})
+        sweeping.load_sweep(Path("old"), {})
 
 
 CHOSEN = {
@@ -79,7 +79,7 @@ CHOSEN = {
 @pytest.mark.parametrize("kind", CHOSEN)
 def test_the_command_of_choices_measures_what_the_panel_would(kind, monkeypatch):
     Path("my news' file.svm").write_text("1 3:0.5\n0 4:1\n1 2:3\n0 1:1\n")
-    complete = suited.completed(CHOSEN[kind])
+    complete = suited.complete_with_suggestions(CHOSEN[kind])
     seen = []
     monkeypatch.setattr(sweeping, "dry_run", lambda spec, *_: seen.append(spec))
     program, *arguments = shlex.split(command_text.command_text(complete))
@@ -87,7 +87,7 @@ def test_the_command_of_choices_measures_what_the_panel_would(kind, monkeypatch)
     came = run(*arguments, "--dry-run")
     assert came.exit_code == 0, came.exception
     expected = spec_of(complete, "x")
-    assert (seen[0].axes, seen[0].contenders, seen[0].measure) == (expected.axes, expected.contenders, expected.measure)
+    assert (seen[0].axes, seen[0].candidates, seen[0].measure) == (expected.axes, expected.candidates, expected.measure)
 
 
 def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypatch):
@@ -114,7 +114,7 @@ def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypat
 def test_a_mistake_in_choices_is_told(arguments, told):
     Path("x.toml").write_text(HEAD)
     came = run("sweep", *arguments)
-    assert exits.status_of(came.exception) == exits.WRONG_INPUT, came.exception
+    assert exit_codes.status_of(came.exception) == exit_codes.WRONG_INPUT, came.exception
     assert told in str(came.exception)
     assert not Path("runs").exists()
 
@@ -132,12 +132,12 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
     )
     came = run("sweep", "x.toml", "--dry-run", "--cluster", "ssh:node7")
     assert came.exit_code == 0, came.output
-    each = estimate.seconds_a_trial(spec.load("x.toml"))
+    each = estimate.seconds_a_trial(spec.load_spec("x.toml"))
     for text in (
         "up to 12, fewer where a comparison is decided; 24 to 144 trials",
         "12 of the cells left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
-        f"time │ {estimate.between((24 * each, 144 * each))} │",
+        f"time │ {estimate.format_time_span((24 * each, 144 * each))} │",
         "12 rounds tell differences from",
         "MiB for the arrays of a trial",
         "runs/x",
@@ -180,7 +180,7 @@ def test_what_is_large_is_asked_about_where_there_is_a_terminal(answer, starts, 
     folders = []
     monkeypatch.setattr(sweeping, "has_terminal", lambda: True)
     monkeypatch.setattr(sweeping.typer, "confirm", lambda text, abort: _confirm(answer))
-    monkeypatch.setattr(run_folder, "start", lambda spec, folder, cluster: folders.append(folder))
+    monkeypatch.setattr(run_folder, "start_run", lambda spec, folder, cluster: folders.append(folder))
     Path("x.toml").write_text(LARGE["cells"][0])
     came = run("sweep", "x.toml", "--detach")
     assert (folders == [Path("runs/x")], came.exit_code == 0) == (starts, starts)
@@ -205,7 +205,7 @@ def test_a_sweep_ends_with_the_verdict_of_its_report_and_the_way_to_it(tmp_path)
     assert "Verdict" in came.output
     assert words(came).endswith("Its report: workbench report runs/small")
     shown = " ".join(came.output.replace("│", " ").split())
-    assert advise(store.frame(run_folder.rows("runs/small"))).verdict in shown
+    assert advise(store.frame(run_folder.read_current_records("runs/small"))).verdict in shown
 
 
 def typed(*arguments: str) -> subprocess.Popen:
@@ -214,13 +214,13 @@ def typed(*arguments: str) -> subprocess.Popen:
 
 
 def until_at_work(folder: str) -> None:
-    until(lambda: (Path(folder) / run_folder.PROGRESS).exists() and run_folder.read(folder).current)
+    until(lambda: (Path(folder) / run_folder.PROGRESS).exists() and run_folder.read_progress(folder).current)
 
 
 def test_a_process_ends_with_the_message_of_its_error_and_its_status():
     process = typed("report", "nowhere")
     out, told = process.communicate(timeout=SECONDS)
-    assert (process.returncode, out) == (exits.WRONG_INPUT, "")
+    assert (process.returncode, out) == (exit_codes.WRONG_INPUT, "")
     assert told.startswith("workbench: There are no results at nowhere. Give a .jsonl file")
     assert "Traceback" not in told
 
@@ -231,10 +231,10 @@ def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
     until_at_work("a folder")
     os.kill(process.pid, signal.SIGINT)
     out, told = process.communicate(timeout=SECONDS)
-    assert process.returncode == exits.INTERRUPTED
+    assert process.returncode == exit_codes.INTERRUPTED
     assert "Runs in a folder, also without this terminal. Stop it with: workbench stop 'a folder'" in out
     assert told == "Stopped. Go on with: workbench sweep x.toml --run 'a folder'\n"
-    assert run_folder.read("a folder").state == "stopped"
+    assert run_folder.read_progress("a folder").state == "stopped"
 
 
 def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped(monkeypatch):
@@ -245,10 +245,10 @@ def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped(monkeypatc
     process.terminate()
     process.communicate(timeout=SECONDS)
     assert "x" in run("status").output
-    assert run_folder.read("runs/x").alive
+    assert run_folder.read_progress("runs/x").alive
     came = run("stop")
     assert came.output == "runs/x: stopped, 0 of 2 trials done.\n"
-    assert not run_folder.read("runs/x").alive
+    assert not run_folder.read_progress("runs/x").alive
 
 
 @pytest.mark.parametrize("command", [["report", "runs/x"], ["bench", "kernels", "--only", "plan"], ["demo"]])
@@ -261,14 +261,14 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
 
     monkeypatch.setattr(export, "write_report", interrupt)
     monkeypatch.setattr(suites, "cells_of", interrupt)
-    monkeypatch.setattr(spec, "load", interrupt)
+    monkeypatch.setattr(spec, "load_spec", interrupt)
     came = run(*command)
-    assert came.exit_code == exits.INTERRUPTED
+    assert came.exit_code == exit_codes.INTERRUPTED
     how = "Start again" if command[0] == "report" else "Go on"
     assert came.stderr == f"Interrupted. {how} with: workbench {' '.join(command)}\n"
 
 
 def test_a_budget_of_the_command_line_replaces_that_of_the_spec():
     Path("x.toml").write_text(LONG)
-    assert sweeping.asked(Path("x.toml"), {}, 7.0)[0].limits.seconds_sweep == 7.0
-    assert sweeping.asked(Path("x.toml"), {})[0].limits.seconds_sweep is None
+    assert sweeping.load_sweep(Path("x.toml"), {}, 7.0)[0].limits.seconds_sweep == 7.0
+    assert sweeping.load_sweep(Path("x.toml"), {})[0].limits.seconds_sweep is None

@@ -16,7 +16,9 @@ RIVALS = (maker.DENSE, maker.SERIAL, maker.SPARSE)
 def test_the_verdict_has_numbers_then_a_table_that_fits_then_words(width, columns):
     console = Console(width=width)
     with console.capture() as printed:
-        console.print(verdict.shown(conclusion.of(store.frame(maker.sweep(RIVALS))), console, width))
+        console.print(
+            verdict.format_verdict(conclusion.make_conclusion(store.frame(maker.sweep(RIVALS))), console, width)
+        )
     lines = printed.get().splitlines()
     said = " ".join(" ".join(lines).split())
     order = [
@@ -39,16 +41,16 @@ def test_what_several_trainers_gain_is_among_the_last_words(monkeypatch):
     console = Console(width=200)
     monkeypatch.setattr(terminal, "console", console)
     with console.capture() as printed:
-        terminal.conclude(conclusion.of(store.frame(maker.sweep(laws=laws))))
+        terminal.conclude(conclusion.make_conclusion(store.frame(maker.sweep(laws=laws))))
     said = printed.get()
     assert "one process is" in said.partition("Devices and trainers")[2].partition("Mind")[0]
     with console.capture() as printed:
-        terminal.conclude(conclusion.of(store.frame(maker.sweep(RIVALS))))
+        terminal.conclude(conclusion.make_conclusion(store.frame(maker.sweep(RIVALS))))
     assert "Devices and trainers" not in printed.get()
 
 
 def test_the_verdict_without_rows_is_a_sentence():
     console = Console(width=80)
     with console.capture() as printed:
-        console.print(verdict.shown(conclusion.of(store.frame()), console, 80))
+        console.print(verdict.format_verdict(conclusion.make_conclusion(store.frame()), console, 80))
     assert printed.get().strip() == "There is no answer yet: no rows were given."

@@ -40,7 +40,7 @@ def makes(monkeypatch):
 
 
 def entries():
-    return sorted(cache.folder().glob("*"))
+    return sorted(cache.cache_folder().glob("*"))
 
 
 def test_a_cached_set_is_made_once_and_comes_back_the_same(makes):
@@ -57,7 +57,9 @@ def test_groups_and_targets_are_cached_too(makes):
     made = [data.load("uniform", rows=9, features=9, density=0.5, classes=None, width=2) for _ in range(2)]
     assert same(*made)
     entry = dataclasses.replace(data.get("uniform"), name="grouped", make=lambda: labelled(groups=np.arange(6)))
-    assert cache.kept(entry, {}).groups.tolist() == cache.kept(entry, {}).groups.tolist() == list(range(6))
+    assert (
+        cache.load_or_make(entry, {}).groups.tolist() == cache.load_or_make(entry, {}).groups.tolist() == list(range(6))
+    )
 
 
 def test_parameters_code_and_fingerprint_are_parts_of_the_key(makes, monkeypatch):
@@ -66,7 +68,7 @@ def test_parameters_code_and_fingerprint_are_parts_of_the_key(makes, monkeypatch
     monkeypatch.setattr(cache, "_code", lambda: "changed")
     drawn()
     entry = dataclasses.replace(data.get("power_law"), fingerprint=lambda **parameters: "another file")
-    cache.kept(entry, {**makes[0]})
+    cache.load_or_make(entry, {**makes[0]})
     assert len(makes) == len(entries()) == 4
 
 
@@ -76,8 +78,8 @@ def test_a_changed_file_is_read_again(tmp_path):
 
 
 def test_the_cache_can_be_elsewhere_or_nowhere(makes, tmp_path, monkeypatch):
-    assert cache.folder() == tmp_path / "cache"
-    assert cache.folder("~/x") == Path.home() / "x"
+    assert cache.cache_folder() == tmp_path / "cache"
+    assert cache.cache_folder("~/x") == Path.home() / "x"
     drawn(tmp_path / "other")
     assert len(list((tmp_path / "other").iterdir())) == 1
     drawn(False)
@@ -85,7 +87,7 @@ def test_the_cache_can_be_elsewhere_or_nowhere(makes, tmp_path, monkeypatch):
     monkeypatch.delenv(cache.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     monkeypatch.setattr(data_content.sys, "platform", "linux")
-    assert cache.folder() == Path("/somewhere/sparse-workbench")
+    assert cache.cache_folder() == Path("/somewhere/sparse-workbench")
 
 
 def damage(name, how):
@@ -134,7 +136,7 @@ def test_a_second_writer_leaves_the_first_ones_entry(makes):
 def test_clear_deletes_entries_and_nothing_else(makes):
     drawn()
     size = sum(file.stat().st_size for file in entries()[0].iterdir())
-    keep = cache.folder() / "mine"
+    keep = cache.cache_folder() / "mine"
     keep.mkdir()
     (keep / "file.txt").write_text("kept")
     assert cache.clear() == size

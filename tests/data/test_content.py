@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from tests.support.hostile_files import EXAMPLES
+from tests.support.adversarial_files import EXAMPLES
 from tests.support.small_sets import same
 from workbench import data
 from workbench.data import cache, content
-from workbench.data.files.opened import opened
+from workbench.data.files.opened import open_text
 
 
 @pytest.fixture(autouse=True)
@@ -74,12 +74,12 @@ def test_what_cannot_be_read_has_no_hash(tmp_path):
 def test_an_unchanged_file_is_hashed_once_also_for_other_processes(tmp_path, hashed, monkeypatch):
     file = written(tmp_path / "a", "1 1:2\n")
     first = content.hash_of([file])
-    assert content.hash_of([file]) == content.known(content.states_of([file])) == first
+    assert content.hash_of([file]) == content.stored_hash(content.states_of([file])) == first
     monkeypatch.setattr(content, "_hashes", {})
     assert content.hash_of([file]) == first, "from the note that another process finds"
     assert hashed == [str(file)]
     os.utime(file, (1, 1))
-    assert content.known(content.states_of([file])) is None
+    assert content.stored_hash(content.states_of([file])) is None
     assert content.hash_of([file]) == first
     assert hashed == [str(file)] * 2
 
@@ -88,7 +88,7 @@ def test_an_unchanged_file_is_hashed_once_also_for_other_processes(tmp_path, has
 def test_a_damaged_note_is_replaced(tmp_path, hashed, monkeypatch, damage):
     file = written(tmp_path / "a", "1")
     first = content.hash_of([file])
-    [note] = (cache.folder() / content.NOTES).iterdir()
+    [note] = (cache.cache_folder() / content.NOTES).iterdir()
     note.write_text(damage)
     for _ in range(2):
         monkeypatch.setattr(content, "_hashes", {})
@@ -101,7 +101,7 @@ def test_a_hash_is_not_stored_of_a_file_that_may_change_within_the_tick_of_its_t
     file = written(tmp_path / "a", "1")
     assert content.hash_of([file]) == content.hash_of([file])
     assert hashed == [str(file)] * 2
-    assert not (cache.folder() / content.NOTES).exists()
+    assert not (cache.cache_folder() / content.NOTES).exists()
 
 
 def test_a_cache_folder_that_cannot_be_written_costs_another_look(tmp_path, hashed, monkeypatch):
@@ -117,9 +117,9 @@ def test_a_cache_folder_that_cannot_be_written_costs_another_look(tmp_path, hash
 def test_a_text_is_hashed_as_it_is_read_whatever_the_steps(tmp_path, hashed, pack):
     file = tmp_path / "rows.txt"
     file.write_bytes(pack(b"".join(b"%d 1:%d\n" % (row % 2, row) for row in range(30_000))))
-    with opened(file) as text:
+    with open_text(file) as text:
         text.readline()
-        assert content.known(content.states_of([file])) is None
+        assert content.stored_hash(content.states_of([file])) is None
         if text.seekable():
             text.seek(0)
             text.read(7)
@@ -131,7 +131,7 @@ def test_a_text_is_hashed_as_it_is_read_whatever_the_steps(tmp_path, hashed, pac
 
 def test_a_text_that_was_entered_in_its_middle_has_no_hash_yet(tmp_path, hashed):
     file = written(tmp_path / "rows.txt", "1 1:2\n" * 100_000)
-    with opened(file) as text:
+    with open_text(file) as text:
         text.seek(300_000)
         text.read()
     assert content.hash_of([file]) == hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
@@ -161,7 +161,7 @@ def test_loading_a_text_reads_it_once_and_a_copy_is_found_by_content(tmp_path, h
     assert hashed == []
     os.utime(file, (1, 1))
     assert same(first, data.load("svmlight", path=str(file)))
-    assert len(list(cache.folder().glob("svmlight-*"))) == 1, "the same content has one entry"
+    assert len(list(cache.cache_folder().glob("svmlight-*"))) == 1, "the same content has one entry"
 
 
 def test_a_file_with_the_size_and_time_of_another_is_not_answered_by_its_copy(tmp_path):
@@ -178,17 +178,17 @@ def test_a_set_that_changed_while_it_was_read_is_not_kept(tmp_path):
     file = written(tmp_path / "a", "1")
     made = data.load("uniform", rows=9, features=9, density=0.5, cache=False)
     entry = data.Source("changing", lambda: written(file, "22") and made, "here", "none", lambda: [file])
-    assert cache.kept(entry, {}) is made
-    assert not list(cache.folder().glob("changing-*"))
+    assert cache.load_or_make(entry, {}) is made
+    assert not list(cache.cache_folder().glob("changing-*"))
     steady = data.Source("steady", lambda: made, "here", "none", lambda: [file])
-    cache.kept(steady, {})
-    assert len(list(cache.folder().glob("steady-*"))) == 1
+    cache.load_or_make(steady, {})
+    assert len(list(cache.cache_folder().glob("steady-*"))) == 1
 
 
 def test_clear_deletes_the_notes_too(tmp_path):
     content.hash_of([written(tmp_path / "a", "1")])
     assert cache.clear() > 0
-    assert not list((cache.folder() / content.NOTES).iterdir())
+    assert not list((cache.cache_folder() / content.NOTES).iterdir())
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))

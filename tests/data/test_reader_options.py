@@ -26,13 +26,13 @@ def test_a_cell_reads_its_file_with_the_options(tmp_path):
     cell = Cell(dataset="svmlight", path=str(path), reading="zero_based=true, features=7")
     assert data.load("svmlight", cache=False, **parameters_of_file(cell.model_dump())).features == 7
     assert "no parameter" in grid.why_dropped(cell.model_copy(update={"reading": "colour=1"}))
-    assert grid.unread(Cell(dataset="uniform", reading="zero_based=true")) == ["reading"]
+    assert grid.list_unread_settings(Cell(dataset="uniform", reading="zero_based=true")) == ["reading"]
     twice = cell.model_copy(update={"kind": "classes", "reading": "kind=numbers"})
     assert "named in reading too" in grid.why_dropped(twice)
 
 
 def test_what_is_said_of_a_reader_counts_before_what_is_guessed_of_the_file(tmp_path):
     (tmp_path / "some.txt").write_text("only words and more of them\nother words stand here\n")
-    dataset, options, why = reader_options.guessed(tmp_path / "some.txt", "lower=false")
+    dataset, options, why = reader_options.guess_reader_options(tmp_path / "some.txt", "lower=false")
     assert (dataset, options, why) == ("text", "label='none', lower=false", "it looks like other text")
-    assert reader_options.guessed(tmp_path / "some.txt", "label=first")[1] == "label=first"
+    assert reader_options.guess_reader_options(tmp_path / "some.txt", "label=first")[1] == "label=first"

@@ -267,7 +267,7 @@ def test_an_executor_and_an_inference_say_what_they_hold():
 
 def test_row_numbers_that_cannot_be_written_to_are_checked_once_and_others_every_time(monkeypatch):
     checked = []
-    monkeypatch.setattr(arguments, "enter", lambda x: checked.append(formats.format_of(x)) or formats.enter(x))
+    monkeypatch.setattr(arguments, "validate", lambda x: checked.append(formats.format_of(x)) or formats.validate(x))
     x, w = graph.variable("x", shape=(2, 3)), graph.variable("w", shape=(3, 1), format="row_sparse")
     weights = formats.RowSparse(np.ones((2, 1), np.float32), np.array([0, 2]), (3, 1))
     run = executor.bind(ops.dot(x, w), {"x": np.ones((2, 3), np.float32), "w": weights})

@@ -277,8 +277,8 @@ def test_a_pattern_of_weights_that_nobody_can_write_to_is_checked_once(is_fixed,
         array.setflags(write=not is_fixed)
     bound = executor.bind(graph.variable("w", "csr") @ graph.variable("x"), {"w": weights, "x": np.ones((2, 3), "f4")})
     bound.forward()
-    checked, real = [], arguments.entered
-    monkeypatch.setattr(arguments, "entered", lambda value, name: checked.append(name) or real(value, name))
+    checked, real = [], arguments.validate_argument
+    monkeypatch.setattr(arguments, "validate_argument", lambda value, name: checked.append(name) or real(value, name))
     weights.data[:] = 5
     assert bound.forward()[0].tolist() == [[5] * 3] * 2
     assert checked == ([] if is_fixed else ["w"])

@@ -21,7 +21,7 @@ COMPRESSED = ("csr", "csc", "coo")
 
 
 def parts_of(x):
-    return formats.admit(x)[0].parts(x)
+    return formats.coerce(x)[0].parts(x)
 
 
 def held(name, dtype):

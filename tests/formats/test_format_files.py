@@ -18,7 +18,7 @@ NAMES = ["", "x", "a/b", "../up", "contents", "0.data", "ü ☂", "new\nline", "
 
 def identical(a, b):
     """Format, type, shape and every array the same, NaN and the sign of zero too."""
-    (one, a), (other, b) = formats.admit(a), formats.admit(b)
+    (one, a), (other, b) = formats.coerce(a), formats.coerce(b)
     pairs = zip(one.parts(a).values(), other.parts(b).values(), strict=True)
     same = all(p.dtype == q.dtype and p.shape == q.shape and p.tobytes() == q.tobytes() for p, q in pairs)
     return one is other and a.shape == b.shape and same

@@ -95,12 +95,12 @@ def test_compare_a_b(result):
 
 
 def test_a_result_of_a_run_that_is_still_measured_says_so(result, tmp_path):
-    state = run_folder.read(result.folder)
+    state = run_folder.read_progress(result.folder)
     other = tmp_path / "run"
     other.mkdir()
     state.state, state.done, state.total = "running", 1, 9
     state.pid = __import__("os").getpid()
-    run_folder.write(other, state)
+    run_folder.write_progress(other, state)
     (other / "trials.jsonl").touch()
     made = wb.open(other)
     assert made.is_running
@@ -118,8 +118,8 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch, tmp_path):
                 raise value
             raise StopIteration
 
-    monkeypatch.setattr(run_folder, "watch", lambda folder: Interrupted())
-    monkeypatch.setattr(run_folder, "stop", stopped.append)
+    monkeypatch.setattr(run_folder, "watch_progress", lambda folder: Interrupted())
+    monkeypatch.setattr(run_folder, "stop_run", stopped.append)
     progress.follow("Measuring", tmp_path, 0.0, 0.0)
     assert stopped == [tmp_path]
 
@@ -138,7 +138,7 @@ def test_without_waiting_a_result_comes_at_once_and_can_be_stopped(data, tmp_pat
     made = wb.sweep(*data, density=0.1, rounds=1, wait=False)
     assert made.is_running
     made.stop()
-    watcher = threading.Thread(target=lambda: list(run_folder.watch(made.folder)))
+    watcher = threading.Thread(target=lambda: list(run_folder.watch_progress(made.folder)))
     watcher.start()
     watcher.join(60)
     assert made.refresh().is_running is False

@@ -15,12 +15,7 @@ from kernels.gpu.rounding import Rounding
 from kernels.gpu.source import sources
 from kernels.sessions import CudaSession
 from tests.support.cases import CASES
-from tests.support.gpu_steps import (
-    PAIRS,
-    assert_dense_steps_are_those_of_kernels,
-    assert_steps_are_those_of_the_cpu,
-)
-from tests.support.gpu_twins import (
+from tests.support.gpu_implementations import (
     DISTINCT,
     GPU_CASES,
     LONG,
@@ -32,7 +27,13 @@ from tests.support.gpu_twins import (
     pairs,
     run_on,
 )
-from tests.support.narrow_twins import (
+from tests.support.gpu_steps import (
+    PAIRS,
+    assert_dense_steps_are_those_of_kernels,
+    assert_steps_are_those_of_the_cpu,
+)
+from tests.support.implementations import assert_close, not_finite, run, same_bits
+from tests.support.narrow_implementations import (
     CALLS,
     HOWS,
     KINDS,
@@ -43,7 +44,6 @@ from tests.support.narrow_twins import (
     cases_of,
 )
 from tests.support.rounding_model import boundaries, numbers_of, rounded
-from tests.support.twins import assert_close, not_finite, run, same_bits
 
 found = devices.probe()
 if not found.present:
@@ -60,9 +60,9 @@ def device() -> devices.Device:
 def test_every_kernel_compiles_and_loads() -> None:
     """Many at once, which the compiler allows once it has been loaded; the tests below find them ready."""
     first, *others = [(source, name) for source in sources.values() for name in source.names]
-    assert devices.compiled(*first)
+    assert devices.compile_kernel(*first)
     with ThreadPoolExecutor() as pool:
-        assert all(pool.map(lambda pair: devices.compiled(*pair), others))
+        assert all(pool.map(lambda pair: devices.compile_kernel(*pair), others))
 
 
 @pytest.mark.parametrize(("name", "case"), pairs(WITH).values(), ids=pairs(WITH))
@@ -188,11 +188,13 @@ def test_host_arrays_are_refused(device) -> None:
 def test_a_rival_computes_what_it_is_compared_for(device, name: str, case_name: str) -> None:
     if name.startswith("torch"):
         pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparse-workbench[peers]'")
-    rival, case = kernels.get(name), CASES[case_name]
-    args = rival.arguments(case)
-    expected = run(rival.reference, args)
+    competitor, case = kernels.get(name), CASES[case_name]
+    args = competitor.arguments(case)
+    expected = run(competitor.reference, args)
     tolerance = 1e-2 if "tf32" in name else 0
-    for function in filter(None, (rival.gpu, rival.prepare and (lambda *there: rival.prepare(*there)()))):
+    for function in filter(
+        None, (competitor.gpu, competitor.prepare and (lambda *there: competitor.prepare(*there)()))
+    ):
         came = run_on(device, function, args)
         if tolerance:
             np.testing.assert_allclose(came[-1], expected[-1], rtol=tolerance, atol=tolerance)

@@ -59,9 +59,9 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list:
     fake = SimpleNamespace(RawModule=Module, cuda=cuda)
     monkeypatch.setattr(devices, "cupy", lambda: fake)
     monkeypatch.setattr(devices, "_devices", {})
-    devices.compiled.cache_clear()
+    devices.compile_kernel.cache_clear()
     yield noted
-    devices.compiled.cache_clear()
+    devices.compile_kernel.cache_clear()
 
 
 @pytest.fixture
@@ -110,11 +110,11 @@ def test_an_array_is_cleared_where_it_is(notes: list) -> None:
 
 
 def test_device_of_an_array_is_found_by_its_type(notes: list) -> None:
-    one = devices.of(FakeArray(np.zeros(1), notes))
+    one = devices.device_of(FakeArray(np.zeros(1), notes))
     assert isinstance(one, devices.CupyDevice)
-    assert devices.of(FakeArray(np.zeros(1), notes)) is one
+    assert devices.device_of(FakeArray(np.zeros(1), notes)) is one
     with pytest.raises(TypeError, match=r"was given a numpy\.ndarray; pass CuPy arrays"):
-        devices.of(np.zeros(1))
+        devices.device_of(np.zeros(1))
 
 
 def test_without_cupy_the_install_line_is_told() -> None:

@@ -14,7 +14,7 @@ from kernels.gpu.source import sources
 from kernels.gpu.transpose import transpose
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES
-from tests.support.gpu_twins import (
+from tests.support.gpu_implementations import (
     DISTINCT,
     GPU_CASES,
     LONG,
@@ -27,8 +27,8 @@ from tests.support.gpu_twins import (
     run_on,
     shifted,
 )
+from tests.support.implementations import assert_close, copies, not_finite, run, same_bits
 from tests.support.kernel_goals import CORE_CUDA, WIDTHS_CUDA, goals_of
-from tests.support.twins import assert_close, copies, not_finite, run, same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

@@ -12,9 +12,9 @@ from kernels.gpu.slots import Room
 from kernels.products import csr_dense, csr_dense_ones
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES, from_rows
+from tests.support.gpu_implementations import GPU_CASES, LONG, run_on
 from tests.support.gpu_steps import D, R, load, make_step, start
-from tests.support.gpu_twins import GPU_CASES, LONG, run_on
-from tests.support.twins import assert_close, run, same_bits
+from tests.support.implementations import assert_close, run, same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

@@ -5,7 +5,7 @@ import pytest
 
 from kernels.gpu import losses
 from kernels.losses import logistic, softmax, squared
-from tests.support.twins import get
+from tests.support.implementations import get
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

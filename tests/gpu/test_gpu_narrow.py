@@ -11,10 +11,10 @@ from kernels.gpu import narrow
 from kernels.gpu import plan as gpu_plan
 from kernels.gpu import source as gpu_source
 from tests.support.cases import CASES, Case
-from tests.support.gpu_twins import GPU_CASES, TILES, aligned, not_run, run_on, shifted
-from tests.support.narrow_twins import KINDS, NARROW, PRODUCTS, assert_product_is_right, with_tables
+from tests.support.gpu_implementations import GPU_CASES, TILES, aligned, not_run, run_on, shifted
+from tests.support.implementations import run, same_bits
+from tests.support.narrow_implementations import KINDS, NARROW, PRODUCTS, assert_product_is_right, with_tables
 from tests.support.rounding_model import widened
-from tests.support.twins import run, same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

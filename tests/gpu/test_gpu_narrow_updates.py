@@ -13,8 +13,9 @@ from kernels.gpu import source as gpu_source
 from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES
-from tests.support.gpu_twins import GPU_CASES, aligned, not_run, run_on, shifted
-from tests.support.narrow_twins import (
+from tests.support.gpu_implementations import GPU_CASES, aligned, not_run, run_on, shifted
+from tests.support.implementations import same_bits
+from tests.support.narrow_implementations import (
     CALLS,
     HOWS,
     KINDS,
@@ -26,7 +27,6 @@ from tests.support.narrow_twins import (
     with_tables,
 )
 from tests.support.rounding_model import numbers_of, rounded, widened
-from tests.support.twins import same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

@@ -10,8 +10,8 @@ import pytest
 
 import kernels
 from kernels import devices
-from kernels.rivals import cusparse, torch_cuda
-from tests.support.gpu_twins import RIVALS
+from kernels.competitors import cusparse, torch_cuda
+from tests.support.gpu_implementations import RIVALS
 
 ROOT = Path(__file__).parents[2]
 MISSING = {
@@ -28,11 +28,11 @@ def test_the_rivals_of_the_suites_are_there() -> None:
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_a_rival_runs_on_no_cpu_and_says_why(name: str) -> None:
-    rival = kernels.get(name)
-    assert rival.cpu is None
-    assert rival.unavailable
-    assert rival.rival_of.split(".")[-1] == name.split(".")[1]
-    assert rival.operands == kernels.get(rival.rival_of).operands
+    competitor = kernels.get(name)
+    assert competitor.cpu is None
+    assert competitor.unavailable
+    assert competitor.rival_of.split(".")[-1] == name.split(".")[1]
+    assert competitor.operands == kernels.get(competitor.rival_of).operands
 
 
 def test_looking_rivals_up_loads_no_library() -> None:

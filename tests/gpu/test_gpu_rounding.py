@@ -8,9 +8,9 @@ import pytest
 from kernels import KernelError
 from kernels.gpu import rounding
 from kernels.gpu.rounding import Rounding
-from tests.support.gpu_twins import not_run, run_on, shifted
+from tests.support.gpu_implementations import not_run, run_on, shifted
+from tests.support.implementations import same_bits
 from tests.support.rounding_model import boundaries, numbers_of, philox, rounded, widened
-from tests.support.twins import same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

@@ -22,9 +22,9 @@ from tests.support.gpu_steps import (
     start,
     targets_of,
 )
+from tests.support.implementations import same_bits
 from tests.support.rounding_model import numbers_of as numbers_of_elements
 from tests.support.rounding_model import rounded, widened
-from tests.support.twins import same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:

@@ -53,7 +53,7 @@ x = np.ones((12, 16))
 
 def call(name, *args):
     try:
-        bounds.watched(globals()[name], name)(*args)
+        bounds.with_bounds_check(globals()[name], name)(*args)
         print(name, "passes")
     except bounds.BoundsError as error:
         print(error)
@@ -142,4 +142,4 @@ def test_names_that_compilers_mangled_are_read() -> None:
 
 @pytest.mark.skipif("config.getoption('--bounds')")
 def test_nothing_is_watched_without_the_switch() -> None:
-    assert bounds.watched(len, "len") is len
+    assert bounds.with_bounds_check(len, "len") is len

@@ -210,7 +210,7 @@ def test_calls_that_gain_nothing_are_timed_once_in_a_while_only(machine):
     sides = machine.calls(always(3 * US, 3 * US), 100)
     assert sides[:4] == "1111"
     assert set(sides[4:].split("1")) <= {"." * UNTIMED, "." * ((100 - 4) % (UNTIMED + 1)), ""}
-    assert not machine.choices.rests(("one", 30_001))
+    assert not machine.choices.is_cached_serial(("one", 30_001))
 
 
 def test_calls_of_other_work_and_of_other_threads_know_nothing_of_it(machine):
@@ -254,7 +254,7 @@ def test_calls_that_nobody_times_follow_what_is_reckoned(machine):
     """No pace is learned of them; what they are taken to last is no pause."""
     came = []
     for _ in range(20):
-        came.append(machine.choices.once(300_000, 2, COSTS))
+        came.append(machine.choices.choose_without_timing(300_000, 2, COSTS))
         machine.clock.now += 30 * US if came[-1] == 1 else 20 * US
     assert came == [1] * 9 + [2] * 11
     assert not machine.choices.paces

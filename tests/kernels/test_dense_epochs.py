@@ -15,8 +15,8 @@ from kernels.epochs.loops import compiled
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import HOSTILE, RULES, WAYS, assert_as_defined, hostile, unchanged
 from tests.support.cases import CASES, random_case
+from tests.support.implementations import assert_close, copies, run, same_bits, strided
 from tests.support.thread_counts import TWO_AT_MOST, share_out
-from tests.support.twins import assert_close, copies, run, same_bits, strided
 
 fill_halves = HALVES.fill
 

@@ -8,7 +8,7 @@ from kernels.epochs import dual
 from kernels.loss_blocks import curvature_of
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
 from tests.support.cases import CASES, random_case
-from tests.support.twins import assert_close, run, same_bits, strided
+from tests.support.implementations import assert_close, run, same_bits, strided
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -10,7 +10,7 @@ from kernels.epochs import dual, dual_dense
 from kernels.vector.tiles import full_lanes
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
 from tests.support.cases import CASES, random_case
-from tests.support.twins import assert_close, run, same_bits, strided
+from tests.support.implementations import assert_close, run, same_bits, strided
 
 LANES = full_lanes(32)
 FULL = LANES * dual_dense.IN_FLIGHT

@@ -13,8 +13,8 @@ from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES, random_case, sorted_case
+from tests.support.implementations import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided
 from tests.support.thread_counts import TWO_AT_MOST, share_out
-from tests.support.twins import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
 """Beside adagrad, which most tests have, and those of `WAYS` that step the touched rows alone."""

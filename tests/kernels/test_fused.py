@@ -12,8 +12,8 @@ from kernels.rules.missed import Spans, take_stale
 from kernels.rules.rule import get_rule, register_kernels
 from tests.support import rules_by_hand
 from tests.support.cases import CASES, random_case, sorted_case
+from tests.support.implementations import assert_close, copies, get, run, same_bits
 from tests.support.thread_counts import needs_two, share_out
-from tests.support.twins import assert_close, copies, get, run, same_bits
 
 RULES = [name.removesuffix("_fused") for name in kernels.names() if "." not in name and name.endswith("_fused")]
 SHAPES = {"no entries": random_case(4, 5, 0, 3), **{name: CASES[name] for name in ("narrow", "width 33", "64 bits")}}

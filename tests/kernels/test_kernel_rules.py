@@ -7,8 +7,8 @@ import scipy.sparse
 import kernels
 from kernels import Case, Kernel, KernelError
 from tests.support.cases import CASES, random_case
+from tests.support.implementations import copies, get, run
 from tests.support.thread_counts import share_out
-from tests.support.twins import copies, get, run
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 

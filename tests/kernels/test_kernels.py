@@ -11,9 +11,18 @@ import kernels
 from kernels import Case, Kernel, KernelError, Sizes, plan, threads
 from kernels.vector import gather
 from tests.support.cases import CASES, random_case
+from tests.support.implementations import (
+    assert_close,
+    assert_inputs_unchanged,
+    copies,
+    get,
+    not_finite,
+    run,
+    same_bits,
+    strided,
+)
 from tests.support.kernel_goals import goals_in_parts, goals_of
 from tests.support.thread_counts import TWO_AT_MOST, share_out
-from tests.support.twins import assert_close, assert_inputs_unchanged, copies, get, not_finite, run, same_bits, strided
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
 OURS = [name for name in NAMES if "." not in name]

@@ -19,7 +19,7 @@ from kernels.vector import gather, tiles
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
 from tests.support.cases import random_case
-from tests.support.twins import assert_close, get, run
+from tests.support.implementations import assert_close, get, run
 
 ROOT = Path(__file__).parents[2]
 
@@ -134,7 +134,7 @@ def test_code_is_named_after_its_row_its_shape_and_all_that_its_row_refers_to(mo
 def test_files_that_vector_code_is_made_from_are_found_by_their_imports() -> None:
     found = files_of("kernels.vector.lanes")
     assert {f"kernels.vector.{name}" for name in ("lanes", "operands", "values", "tiles")} <= found
-    assert {"kernels.formula", "kernels.bounds", "kernels.private.of_numba", "kernels.aligned"} <= found
+    assert {"kernels.formula", "kernels.bounds", "kernels._compat.numba_internals", "kernels.aligned"} <= found
     assert not found & {"kernels.contract", "kernels.registry"}  # or each change of these would compile all anew
 
 
@@ -142,7 +142,7 @@ CHILD = """
 import numpy as np, kernels, sys
 sys.path.insert(0, ".")
 from tests.support.cases import random_case
-from tests.support.twins import assert_close, run
+from tests.support.implementations import assert_close, run
 from kernels.vector import tiles
 print(tiles.register_bytes())
 for name, width in (("csr_dense", 1), ("csr_dense", 3), ("csr_dense", 100), ("adam_fused", 5), ("ftrl_lazy", 20)):

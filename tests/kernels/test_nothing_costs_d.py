@@ -16,7 +16,7 @@ import pytest
 import kernels
 from kernels import Case, plan
 from tests.support.cases import random_case
-from tests.support.twins import get
+from tests.support.implementations import get
 
 D = 10**7
 FAULTS = 2000

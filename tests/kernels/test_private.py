@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels import private
+from kernels import _compat
 
 ROOT = Path(__file__).parents[2]
 INSIDE = re.compile(r"numba\.core|numba\.np|scipy.*\._\w|cupy.*\._\w")
@@ -19,10 +19,10 @@ def test_missing_part_is_named_with_the_version_and_what_to_install() -> None:
     with pytest.raises(
         ImportError, match=r"^scipy \d[\d.]+ has no scipy\.sparse\._sparsetools\.csr_nothing, .*"
     ) as caught:
-        private.part("scipy.sparse._sparsetools.csr_nothing")
-    assert f"pip install 'scipy{private.ALLOWED['scipy']}'" in str(caught.value)
+        _compat.part("scipy.sparse._sparsetools.csr_nothing")
+    assert f"pip install 'scipy{_compat.ALLOWED['scipy']}'" in str(caught.value)
     with pytest.raises(ImportError, match=r"^numba .* has no numba\.core\.nothing"):
-        private.part("numba.core.nothing")
+        _compat.part("numba.core.nothing")
 
 
 def test_rivals_of_a_scipy_without_these_parts_are_unavailable_and_all_else_is_there() -> None:
@@ -43,14 +43,14 @@ except kernels.KernelError as error: print(error)
 def test_versions_are_capped_as_the_messages_say() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     every = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
-    for library, allowed in private.ALLOWED.items():
+    for library, allowed in _compat.ALLOWED.items():
         said = {re.sub(r"^[\w-]+", "", one) for one in every if re.match(rf"{library}\b", one)}
         assert said == {allowed}, library
 
 
 def inside(source: str) -> set[str]:
     """Private parts that a source imports or names in a text."""
-    if not any(library in source for library in private.ALLOWED):
+    if not any(library in source for library in _compat.ALLOWED):
         return set()
     names = set()
     for node in ast.walk(ast.parse(source)):

@@ -10,9 +10,9 @@ import pytest
 
 import kernels
 from kernels import KernelError
-from kernels.rivals import torch_cuda
+from kernels.competitors import torch_cuda
 from tests.support.cases import CASES
-from tests.support.twins import assert_close, copies, run
+from tests.support.implementations import assert_close, copies, run
 
 ROOT = Path(__file__).parents[2]
 PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow"}

@@ -6,8 +6,8 @@ import pytest
 import kernels
 from kernels import KernelError, threads
 from tests.support.cases import CASES, random_case
+from tests.support.implementations import get
 from tests.support.thread_counts import TWO_AT_MOST, share_out
-from tests.support.twins import get
 
 
 def dense(case, rows) -> np.ndarray:

@@ -8,7 +8,7 @@ from kernels.epochs import calls, placed, scattered, touched
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile, unchanged
 from tests.support.cases import random_case
-from tests.support.twins import run, same_bits
+from tests.support.implementations import run, same_bits
 
 
 @pytest.fixture(autouse=True)

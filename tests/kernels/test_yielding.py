@@ -128,9 +128,9 @@ def test_calls_one_by_one_yield_too_where_empty_regions_tell_nothing(machine: Co
 def test_calls_for_which_nobody_tells_the_end_yield_with_the_others(machine: Cores) -> None:
     choices = machine.choices
     costs = entry_costs.Costs(2e-6, 95e-6, 40e-6, 1e-10)
-    assert choices.once(10_000_000, 2, costs) == 2
+    assert choices.choose_without_timing(10_000_000, 2, costs) == 2
     choices.yielding.shared(machine.clock.now, 1.0, 0.0)
-    assert choices.once(10_000_000, 2, costs) == 1
+    assert choices.choose_without_timing(10_000_000, 2, costs) == 1
 
 
 @needs_two

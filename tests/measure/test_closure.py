@@ -131,18 +131,18 @@ def test_an_unknown_root_is_refused(root):
 
 
 def test_every_kernel_is_registered_by_a_file_of_the_kernels():
-    modules = closure.entries()
+    modules = closure.kernel_modules()
     assert {modules["sgd_lazy"], modules["sgd_fused"]} == {"kernels.updates.sgd"}
-    assert all(closure.own().file_of(module) for module in modules.values())
+    assert all(closure.installed_code().file_of(module) for module in modules.values())
 
 
 def test_the_stack_is_that_of_a_process_that_measures(monkeypatch):
     """Whatever BLAS this process has loaded, and however it is held back: keys of a resumed run are the same."""
-    here = stack.stack()
+    here = stack.describe_stack()
     assert {"python", "numpy", "scipy", "numba", "llvmlite", "blas", "cpu"} == set(here)
     assert all(here.values())
-    code = "import json; from workbench.measure import stack; print(json.dumps(stack.stack()))"
-    held_back = dict(blas.own_environment(), OPENBLAS_CORETYPE="Prescott")
+    code = "import json; from workbench.measure import stack; print(json.dumps(stack.describe_stack()))"
+    held_back = dict(blas.measuring_environment(), OPENBLAS_CORETYPE="Prescott")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=held_back)
     assert json.loads(done.stdout) == here
-    assert stack.stack("no-such-package")["no-such-package"] == ""
+    assert stack.describe_stack("no-such-package")["no-such-package"] == ""

@@ -15,7 +15,7 @@ from workbench.measure import loads
 PARENT = """
 import time
 from workbench.measure import loads
-with loads.running("busy core") as pid:
+with loads.run_load("busy core") as pid:
     print(pid, flush=True)
     time.sleep(600)
 """
@@ -23,7 +23,7 @@ with loads.running("busy core") as pid:
 
 @pytest.mark.parametrize("name", loads.LOADS)
 def test_a_load_is_at_work_in_its_context_and_gone_after_it(name):
-    with loads.running(name) as pid:
+    with loads.run_load(name) as pid:
         load = psutil.Process(pid)
         assert load.ppid() == os.getpid()
         assert name in load.cmdline()
@@ -31,7 +31,7 @@ def test_a_load_is_at_work_in_its_context_and_gone_after_it(name):
 
 
 def test_a_load_ends_where_its_context_ends_with_an_error():
-    with pytest.raises(ZeroDivisionError), loads.running("busy core") as pid:
+    with pytest.raises(ZeroDivisionError), loads.run_load("busy core") as pid:
         raise ZeroDivisionError
     assert not psutil.pid_exists(pid)
 
@@ -46,17 +46,17 @@ def test_a_load_ends_with_a_parent_that_was_killed():
 
 def test_quiet_is_no_load():
     before = {child.pid for child in psutil.Process().children()}
-    with loads.running(loads.QUIET) as pid:
+    with loads.run_load(loads.QUIET) as pid:
         assert pid == 0
         assert {child.pid for child in psutil.Process().children()} == before
 
 
 def test_an_unknown_load_lists_the_known():
     with pytest.raises(loads.LoadError, match="no load 'noise'; there is: quiet, busy core, bursts, memory traffic"):
-        loads.running("noise").__enter__()
+        loads.run_load("noise").__enter__()
 
 
 def test_a_load_that_does_not_start_says_so(monkeypatch):
     monkeypatch.setattr(loads.sys, "executable", "/bin/false")
     with pytest.raises(loads.LoadError, match=r"'bursts' ended with status 1 before it was at work"):
-        loads.running("bursts").__enter__()
+        loads.run_load("bursts").__enter__()

@@ -85,7 +85,7 @@ def test_what_a_first_step_leaves_in_memory_is_not_the_trainings(monkeypatch):
 
 
 def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
-    record = machine.record()
+    record = machine.describe_machine()
     assert record["cores"] >= 1
     assert record["versions"]["numpy"] == np.__version__
     assert record["numba_threading_layer"] in record["numba_threading_layers"]
@@ -95,20 +95,20 @@ def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
 
 def test_variables_that_hold_blas_back_are_named_and_kept_from_a_sweep():
     pins = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    assert blas.holding_back(pins | {"HOME": "/h"}) == pins
-    own = blas.own_environment(pins | {"HOME": "/h"}, stopped={"profile": "every 10 ms"})
+    assert blas.distorting_variables(pins | {"HOME": "/h"}) == pins
+    own = blas.measuring_environment(pins | {"HOME": "/h"}, stopped={"profile": "every 10 ms"})
     assert own.items() >= ({"HOME": "/h"} | blas.OWN).items()
     assert not own.keys() & pins.keys()
-    assert blas.mended(own) == pins | {"profile": "every 10 ms"}
-    assert blas.own_environment(own) == own, "the next process learns it, too"
-    assert blas.own_environment({"HOME": "/h"}) == {"HOME": "/h"} | blas.OWN
+    assert blas.fix_environment(own) == pins | {"profile": "every 10 ms"}
+    assert blas.measuring_environment(own) == own, "the next process learns it, too"
+    assert blas.measuring_environment({"HOME": "/h"}) == {"HOME": "/h"} | blas.OWN
 
 
 def test_what_our_kernels_set_for_themselves_holds_nothing_back():
     ours = {"GOMP_SPINCOUNT": threads.SPIN_COUNT}
-    assert blas.holding_back(ours) == {}
-    assert blas.own_environment(ours) == ours | blas.OWN
-    assert blas.holding_back({"GOMP_SPINCOUNT": "300000"}) == {"GOMP_SPINCOUNT": "300000"}
+    assert blas.distorting_variables(ours) == {}
+    assert blas.measuring_environment(ours) == ours | blas.OWN
+    assert blas.distorting_variables({"GOMP_SPINCOUNT": "300000"}) == {"GOMP_SPINCOUNT": "300000"}
 
 
 @pytest.mark.parametrize(("busy", "own", "share"), [(3.0, 1.0, 0.5), (1.0, 1.0, 0.0), (0.9, 1.0, 0.0), (9.0, 1.0, 1.0)])
@@ -166,16 +166,18 @@ def test_a_state_of_one_number_a_row_is_predicted_as_such():
     assert memory.predicted_training_bytes(**shared, states_by_row=True)["states"] == 500 * 4
 
 
-@pytest.mark.skipif(memory.counted() != "anonymous", reason="the system does not tell what is a process's own")
+@pytest.mark.skipif(
+    memory.counted_memory_kind() != "anonymous", reason="the system does not tell what is a process's own"
+)
 @pytest.mark.skipif(not memory.asked_bytes(), reason="the system does not tell what was asked for")
 def test_more_memory_than_allowed_is_refused_before_it_is_touched_and_the_limit_ends():
-    with memory.limited(memory.asked_bytes() + 2**26):
+    with memory.limit_memory(memory.asked_bytes() + 2**26):
         np.ones(2**22, np.uint8)
         with pytest.raises(MemoryError):
             np.empty(2**27, np.uint8)
-    with memory.limited(None):
+    with memory.limit_memory(None):
         np.empty(2**27, np.uint8)
-    with pytest.raises(MemoryError, match="before it began; the limit is 1000"), memory.limited(1000):
+    with pytest.raises(MemoryError, match="before it began; the limit is 1000"), memory.limit_memory(1000):
         pass
 
 
@@ -199,7 +201,7 @@ def test_pages_of_a_mapped_file_are_resident_and_not_owned(tmp_path):
 
 def test_where_the_system_does_not_tell_all_that_is_resident_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
-    assert memory.counted() == "resident"
+    assert memory.counted_memory_kind() == "resident"
     assert memory.owned_bytes() == pytest.approx(memory.resident_bytes(), rel=0.05)
     assert memory.peak_owned_bytes() >= memory.owned_bytes()
 

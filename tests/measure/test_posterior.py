@@ -9,10 +9,10 @@ from scipy import stats
 from tests.support.effects import posterior_with_effects
 from workbench.measure.posterior import (
     DEVIATION,
+    EQUIVALENCE_MARGIN,
     FARTHEST,
-    FLOOR,
     FREEDOM,
-    LEVEL,
+    MIN_LOG_SD,
     NOISE,
     Noise,
     Ratio,
@@ -91,7 +91,7 @@ def test_units_and_the_order_of_trials_change_no_ratio(factor):
     found = posterior(trials)
     scaled = posterior([trial._replace(seconds=factor * trial.seconds) for trial in trials])
     shuffled = posterior([trials[place] for place in np.random.default_rng(1).permutation(len(trials))])
-    pairs = [(one, other) for one in found.names for other in found.names if one != other]
+    pairs = [(name, other) for name in found.names for other in found.names if name != other]
     assert set(shuffled.names) == set(found.names)
     for other in (scaled, shuffled):
         for pair in pairs:
@@ -104,7 +104,7 @@ def test_a_ratio_and_its_inverse_say_the_same():
     one, other = found.ratio("c1", "c2"), found.ratio("c2", "c1")
     assert other[:3] == pytest.approx((1 / one.value, 1 / one.high, 1 / one.low))
     assert other.probability == pytest.approx(1 - one.probability)
-    assert (one.visible, one.rounds) == (pytest.approx(other.visible), other.rounds)
+    assert (one.minimum_detectable_ratio, one.rounds) == (pytest.approx(other.minimum_detectable_ratio), other.rounds)
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 12])
@@ -118,8 +118,10 @@ def test_disturbed_rounds_cannot_decide_a_factor_of_two_and_do_decide_one_of_twe
         2: "undecided",
         20: "sparse",
     }
-    assert all(one.disturbed == one.rounds == rounds for one in ratios.values())
-    assert ratios[2].visible > math.exp(NOISE.bias * 1.96), "the bias does not become less with more rounds"
+    assert all(ratio.disturbed == ratio.rounds == rounds for ratio in ratios.values())
+    assert ratios[2].minimum_detectable_ratio > math.exp(NOISE.bias * 1.96), (
+        "the bias does not become less with more rounds"
+    )
 
 
 def test_quiet_rounds_decide_a_factor_of_two_beside_any_number_of_disturbed_ones_that_say_otherwise():
@@ -128,7 +130,9 @@ def test_quiet_rounds_decide_a_factor_of_two_beside_any_number_of_disturbed_ones
     alone, both = (posterior(trials).ratio("slow", "fast") for trials in (quiet, quiet + misled))
     assert both.verdict == alone.verdict == "sparse"
     assert both.value == pytest.approx(alone.value, rel=0.2)
-    assert both.visible > alone.visible, "unrest in the run makes its quiet rounds less certain too"
+    assert both.minimum_detectable_ratio > alone.minimum_detectable_ratio, (
+        "unrest in the run makes its quiet rounds less certain too"
+    )
     assert (both.rounds, both.disturbed) == (12, 6)
 
 
@@ -144,7 +148,7 @@ def test_a_trial_slowed_by_a_load_says_little_beside_a_quiet_one():
     found = posterior(mixed).ratio("slow", "fast")
     assert found.verdict == "undecided"
     assert found.disturbed == 1
-    assert found.visible > math.exp(NOISE.slowdown)
+    assert found.minimum_detectable_ratio > math.exp(NOISE.slowdown)
 
 
 def test_candidates_of_different_rounds_are_compared_with_less_certainty_and_of_different_runs_with_none():
@@ -153,9 +157,11 @@ def test_candidates_of_different_rounds_are_compared_with_less_certainty_and_of_
     apart = [one._replace(run=one.candidate) for one in paired]
     same, rounds, runs = (posterior(trials).ratio("slow", "fast") for trials in (paired, unpaired, apart))
     assert (same.rounds, rounds.rounds, runs.rounds) == (2, 0, 0)
-    assert same.visible < rounds.visible < 2.5 < 100 < runs.visible
+    assert same.minimum_detectable_ratio < rounds.minimum_detectable_ratio < 2.5 < 100 < runs.minimum_detectable_ratio
     expected = math.sqrt(1.96**2 * 2 * NOISE.speed**2 / 2)
-    assert math.log(rounds.visible) > expected, "the speed of the machine in two rounds of each is in it"
+    assert math.log(rounds.minimum_detectable_ratio) > expected, (
+        "the speed of the machine in two rounds of each is in it"
+    )
 
 
 def test_rounds_of_several_runs_count_as_ratios_whatever_the_speed_of_each_run():
@@ -164,11 +170,14 @@ def test_rounds_of_several_runs_count_as_ratios_whatever_the_speed_of_each_run()
     together, far = (posterior(one + more).ratio("slow", "fast") for more in (other, slower))
     assert far == pytest.approx(together, rel=1e-3)
     assert (far.rounds, far.runs) == (8, 2)
-    assert far.visible < posterior(one).ratio("slow", "fast").visible
+    assert far.minimum_detectable_ratio < posterior(one).ratio("slow", "fast").minimum_detectable_ratio
 
 
 def test_rounds_of_one_process_say_less_than_those_of_several():
-    widths = [posterior(noisy(2, 6, 0.2, process=process)).ratio("slow", "fast").visible for process in (None, "one")]
+    widths = [
+        posterior(noisy(2, 6, 0.2, process=process)).ratio("slow", "fast").minimum_detectable_ratio
+        for process in (None, "one")
+    ]
     assert widths[0] < widths[1]
 
 
@@ -189,7 +198,7 @@ def test_the_deviation_is_shrunk_towards_the_usual_one_and_never_below_the_floor
     assert Scatter().shrunk(0.0, 0.0) == pytest.approx(Scatter(DEVIATION, FREEDOM))
     assert Scatter(0.2, 4.0).shrunk(0.5, 6.0) == pytest.approx(Scatter(math.sqrt((4 * 0.04 + 0.5) / 10), 10.0))
     assert Scatter().shrunk(1000 * 0.4**2, 1000).deviation == pytest.approx(0.4, rel=0.01)
-    assert Scatter().shrunk(0.0, 1e9).deviation == FLOOR
+    assert Scatter().shrunk(0.0, 1e9).deviation == MIN_LOG_SD
 
 
 def test_intervals_hold_the_truth_and_probabilities_are_right_if_the_model_is():
@@ -281,16 +290,16 @@ def test_seconds_of_any_size_and_thirty_candidates_are_no_error():
     [
         (Ratio(2, 1.01, 4), "sparse"),
         (Ratio(0.5, 0.2, 0.99), "dense"),
-        (Ratio(1, 1 / LEVEL, LEVEL), "level"),
-        (Ratio(1, 0.9, LEVEL), "undecided"),
+        (Ratio(1, 1 / EQUIVALENCE_MARGIN, EQUIVALENCE_MARGIN), "level"),
+        (Ratio(1, 0.9, EQUIVALENCE_MARGIN), "undecided"),
         (Ratio(1.05, 1.01, 1.09), "sparse"),
     ],
 )
 def test_verdicts_follow_the_interval(ratio, verdict):
     assert ratio.verdict == verdict
-    assert ratio.visible == pytest.approx(math.sqrt(ratio.high / ratio.low))
+    assert ratio.minimum_detectable_ratio == pytest.approx(math.sqrt(ratio.high / ratio.low))
 
 
 def test_nothing_is_told_by_an_interval_without_an_end():
-    assert Ratio(9, 0.0, math.inf).visible == math.inf
+    assert Ratio(9, 0.0, math.inf).minimum_detectable_ratio == math.inf
     assert Ratio(9, 0.0, math.inf).verdict == "undecided"

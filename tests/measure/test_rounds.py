@@ -8,7 +8,14 @@ from scipy import stats
 
 from workbench.measure import rounds
 from workbench.measure.posterior import DEVIATION, FREEDOM, NOISE, Ratio, Scatter, Trial, posterior
-from workbench.measure.rounds import Decision, decide, mean_interval, ratio_of, rounds_due, turned
+from workbench.measure.rounds import (
+    Decision,
+    counterbalanced_order,
+    decide_comparison,
+    mean_interval,
+    ratio_of,
+    rounds_due,
+)
 
 
 def times(*values, run="a"):
@@ -18,12 +25,12 @@ def times(*values, run="a"):
 def decided(sparse, dense, **known):
     """The decision of candidates whose seconds are given by (run, round)."""
     trials = [Trial(name, value, *at) for name, own in (sparse | dense).items() for at, value in own.items()]
-    return decide(trials, dense.keys(), **known)
+    return decide_comparison(trials, dense.keys(), **known)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_each_contender_is_in_each_place_as_often(count):
-    orders = [turned(range(count), number) for number in range(2 * count)]
+    orders = [counterbalanced_order(range(count), number) for number in range(2 * count)]
     for place in range(count):
         assert sorted(order[place] for order in orders) == sorted(2 * list(range(count)))
 
@@ -91,7 +98,7 @@ def test_a_side_without_a_number_decides_nothing():
     assert (no_sparse.sparse, no_sparse.dense, no_sparse.ratio) == (None, "d", None)
     apart = decided({"s": times(1, run="a")}, {"d": times(2, run="b")})
     assert (apart.sparse, apart.dense, apart.ratio) == ("s", "d", None)
-    assert decide([], ()) == Decision()
+    assert decide_comparison([], ()) == Decision()
     for decision in (no_dense, no_sparse, apart, Decision()):
         assert (decision.verdict, decision.rounds) == ("undecided", 0)
         assert not decision.is_settled
@@ -99,10 +106,10 @@ def test_a_side_without_a_number_decides_nothing():
 
 
 def test_predictions_decide_where_nothing_was_measured_and_a_measured_side_meets_no_prediction_of_another_run():
-    far = decide([], {"d"}, {"s": 1.0, "d": 100.0})
+    far = decide_comparison([], {"d"}, {"s": 1.0, "d": 100.0})
     assert (far.verdict, far.rounds, far.ratio.value) == ("sparse", 0, pytest.approx(100))
-    assert decide([], {"d"}, {"s": 1.0, "d": 2.0}).verdict == "undecided"
-    measured = decide([Trial("s", 1.0, "a", 0), Trial("d", 2.0, "b", 0)], {"d"}, {"s": 1.0, "d": 2.0})
+    assert decide_comparison([], {"d"}, {"s": 1.0, "d": 2.0}).verdict == "undecided"
+    measured = decide_comparison([Trial("s", 1.0, "a", 0), Trial("d", 2.0, "b", 0)], {"d"}, {"s": 1.0, "d": 2.0})
     assert measured.ratio is None
 
 
@@ -125,7 +132,7 @@ def test_equal_sides_get_a_winner_in_five_percent_at_most_wherever_rounds_end():
         while due:
             measured += due
             trials = [Trial(name, side[k], "a", k) for name, side in enumerate(sides) for k in range(measured)]
-            decision = decide(trials, {1})
+            decision = decide_comparison(trials, {1})
             due = rounds_due(decision, measured)
         wrong += decision.verdict in ("sparse", "dense")
     assert wrong / sweeps <= 0.05
@@ -171,7 +178,7 @@ def test_the_larger_a_difference_the_fewer_rounds_it_needs():
         due = measured = 2
         while due:
             trials = [Trial(name, own[k], "a", k) for name, own in sides.items() for k in range(measured)]
-            due = rounds_due(decide(trials, {"d"}), measured)
+            due = rounds_due(decide_comparison(trials, {"d"}), measured)
             measured += due
         needed.append(measured)
     assert needed == sorted(needed, reverse=True)
@@ -192,7 +199,7 @@ def test_an_absurd_spread_is_no_error():
     assert decided({"s": times(1e-300, 1)}, {"d": times(1, 1e-300)}).verdict == "undecided"
 
 
-@pytest.mark.parametrize("function", [mean_interval, rounds.number])
+@pytest.mark.parametrize("function", [mean_interval, rounds.trial_statistic])
 def test_nothing_has_no_number(function):
     with pytest.raises((ValueError, IndexError)):
         function([])
@@ -204,8 +211,8 @@ def test_what_rounds_could_tell_is_told_beforehand_and_found_afterwards(count, d
     logs = np.random.default_rng(0).standard_normal(count)
     logs -= logs.mean()
     logs *= deviation / logs.std(ddof=1) if count > 1 else 0.0
-    found = ratio_of(times(*np.exp(logs)), times(*[1.0] * count)).visible
-    assert rounds.visible(count, deviation) == pytest.approx(found, rel=0.01)
+    found = ratio_of(times(*np.exp(logs)), times(*[1.0] * count)).minimum_detectable_ratio
+    assert rounds.minimum_detectable_ratio(count, deviation) == pytest.approx(found, rel=0.01)
 
 
 def test_a_sure_candidate_stands_before_one_that_may_be_faster_and_may_be_far_slower():
@@ -217,6 +224,8 @@ def test_a_sure_candidate_stands_before_one_that_may_be_faster_and_may_be_far_sl
 def test_the_noise_of_all_rounds_of_a_run_is_not_averaged_away():
     scatter = Scatter(0.3, 1e6)
     many = ratio_of(times(*[1.0] * 300), times(*[1.0] * 300), scatter)
-    assert math.log(many.visible) == pytest.approx(1.96 * 0.3 * math.sqrt(NOISE.shared + 1 / 300), rel=0.01)
-    few = rounds.visible(1)
+    assert math.log(many.minimum_detectable_ratio) == pytest.approx(
+        1.96 * 0.3 * math.sqrt(NOISE.shared + 1 / 300), rel=0.01
+    )
+    few = rounds.minimum_detectable_ratio(1)
     assert math.log(few) == pytest.approx(stats.t.ppf(0.975, FREEDOM) * DEVIATION * math.sqrt(17 / 16))

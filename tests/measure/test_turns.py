@@ -13,7 +13,7 @@ from tests.support.processes import is_gone
 from workbench.measure import child
 from workbench.measure.child import Ended, Living
 
-pytestmark = pytest.mark.skipif(not child.are_possible(), reason="This system cannot end a stopped process.")
+pytestmark = pytest.mark.skipif(not child.can_alternate(), reason="This system cannot end a stopped process.")
 
 
 def living(work: str = "takes_turns", why_end=dict) -> Living:
@@ -107,5 +107,5 @@ def test_all_take_turns_until_none_needs_more():
         took.append(name)
         return took.count(name) >= needed[name]
 
-    child.alternate("ab", turn)
+    child.alternate_turns("ab", turn)
     assert took == ["a", "b", "b", "a", "a", "b"]

@@ -60,21 +60,21 @@ def test_shapes_may_depend_on_options_and_on_facts_of_the_data():
 def test_data_that_lacks_what_a_model_needs_is_refused():
     with pytest.raises(ModelError, match="The toy model needs data with a graph of its rows; this data has none"):
         toy(needs=("graph",)).given(30, 1, None, {"graph": None})
-    assert problem.why_not_of(toy(), "stdlib") == ""
+    assert problem.missing_facts_reason(toy(), "stdlib") == ""
     told = "The toy model needs data with a graph of its rows; uniform has none. There is: "
-    assert problem.why_not_of(toy(needs=("graph",)), "uniform").startswith(told)
+    assert problem.missing_facts_reason(toy(needs=("graph",)), "uniform").startswith(told)
 
 
 def test_unknown_options_make_no_cell_and_those_of_other_models_are_left_out():
     setup = training.Setup(model="softmax", model_options="hidden=3")
-    assert training.why_impossible(setup) == "The softmax model has no option 'hidden'; it has none."
+    assert training.impossible_reason(setup) == "The softmax model has no option 'hidden'; it has none."
     cell = Cell(model="softmax", model_options="hidden=3")
-    assert grid.unread(cell) == ["model_options"]
-    assert grid.without_unread(cell) == Cell(model="softmax")
+    assert grid.list_unread_settings(cell) == ["model_options"]
+    assert grid.drop_unread_settings(cell) == Cell(model="softmax")
 
 
 def test_options_are_part_of_the_key_of_a_row():
-    assert grid.key(Cell(model_options="hidden=3")) != grid.key(Cell())
+    assert grid.configuration_key(Cell(model_options="hidden=3")) != grid.configuration_key(Cell())
 
 
 def test_starting_values_have_the_deviation_that_is_named():

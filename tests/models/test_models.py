@@ -27,7 +27,7 @@ def model(request) -> models.Model:
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_graph_has_the_parameters_that_the_model_states(model, intercept):
     if intercept and not model.has_intercept:
-        assert "no intercept" in training.why_impossible(training.Setup(model=model.name, intercept=True))
+        assert "no intercept" in training.impossible_reason(training.Setup(model=model.name, intercept=True))
         return
     run, *_ = training_of(model, intercept=intercept)
     scores, loss = model.graph(run.given, intercept=intercept)
@@ -53,11 +53,13 @@ def test_sparse_and_dense_train_alike(model, way):
 
 def test_a_reset_training_starts_where_it_started(model):
     run, *_ = training_of(model, shuffle=False)
-    starts = {one.name: run.start_of(one) for one in run.parameters}
+    starts = {parameter.name: run.start_of(parameter) for parameter in run.parameters}
     first = [event.loss for event in run.events(1)]
     run.reset()
-    for one in run.parameters:
-        np.testing.assert_array_equal(run.read_rows(np.arange(len(starts[one.name])), one.name), starts[one.name])
+    for parameter in run.parameters:
+        np.testing.assert_array_equal(
+            run.read_rows(np.arange(len(starts[parameter.name])), parameter.name), starts[parameter.name]
+        )
     assert [event.loss for event in run.events(1)] == first
 
 
@@ -80,11 +82,11 @@ def test_starting_values_come_from_the_seed():
 
 
 def test_on_cuda_only_models_that_are_a_product_train():
-    reason = training.why_impossible(training.Setup(model="factorization_machine", device="cuda"))
+    reason = training.impossible_reason(training.Setup(model="factorization_machine", device="cuda"))
     assert (
         reason == "The factorization_machine model has no steps on cuda yet: models whose scores are X @ W train there."
     )
-    assert training.why_impossible(training.Setup(device="cuda")) == ""
+    assert training.impossible_reason(training.Setup(device="cuda")) == ""
 
 
 WAYS_OF_TRIALS = [{}, DENSE, {"update": "exact", "gradient": "fused"}]

@@ -207,7 +207,7 @@ def test_few_weights_take_few_bytes():
 )
 def test_hidden_layers_have_the_sizes_asked_for(options, shapes):
     run, *_ = training_of(MODEL, model_options=options)
-    assert [one.matrix for one in run.parameters if one.matrix] == shapes
+    assert [parameter.matrix for parameter in run.parameters if parameter.matrix] == shapes
 
 
 @pytest.mark.parametrize("hidden", ["0", "7x", "axb", "2.5"])
@@ -217,7 +217,7 @@ def test_other_sizes_are_refused(hidden):
 
 
 def test_what_it_does_not_do_is_refused_in_words():
-    assert "no steps on cuda yet" in training.why_impossible(training.Setup(model="pruned_mlp", device="cuda"))
+    assert "no steps on cuda yet" in training.impossible_reason(training.Setup(model="pruned_mlp", device="cuda"))
     with pytest.raises(ModelError, match="take weights=csr"):
         training_of(MODEL, optimizer="group_adagrad", **DENSE)
     run, x, y = training_of(MODEL, model_options=MOVING["rigl"])

@@ -107,7 +107,7 @@ def test_the_order_is_measured_over_users_with_items_held_out_and_without_those_
     scores = rng.standard_normal((USERS, ITEMS))
     held = [(0, 3), (0, 0), (2, 5), (5, 1), (5, 2)]  # the second one was trained on, too
     measures = {"recall": lambda s, t: metrics.recall_at(s, t, k=3), "ndcg": lambda s, t: metrics.ndcg_at(s, t, k=3)}
-    came = ranking.measured(lambda users: scores[users], measures, [USERS, ITEMS], X, rows_of(held))
+    came = ranking.ranking_measures(lambda users: scores[users], measures, [USERS, ITEMS], X, rows_of(held))
     masked, targets = scores.copy(), np.zeros((USERS, ITEMS))
     for user, item in held:
         targets[user, item] = 1
@@ -128,7 +128,7 @@ def test_measures_in_parts_are_those_of_the_whole(monkeypatch):
 
 def test_nothing_held_out_is_no_number():
     measures = {"recall": metrics.recall_at}
-    came = ranking.measured(ranking.by_popularity(X, [USERS, ITEMS]), measures, [USERS, ITEMS], X, X)
+    came = ranking.ranking_measures(ranking.by_popularity(X, [USERS, ITEMS]), measures, [USERS, ITEMS], X, X)
     assert np.isnan(came["recall"])
 
 
@@ -140,7 +140,7 @@ def test_popularity_counts_rows():
 
 def test_an_intercept_of_an_order_is_refused_and_left_out_by_default():
     assert not training.Setup(model="bpr").has_intercept
-    reason = training.why_impossible(training.Setup(model="bpr", intercept=True))
+    reason = training.impossible_reason(training.Setup(model="bpr", intercept=True))
     assert reason == "The bpr model has no intercept, which would change no order; leave it out."
 
 
@@ -153,7 +153,7 @@ def test_measures_of_the_first_items_are_those_of_all_of_them(kind):
     if kind == "nan":
         scores[4, 7] = np.nan
     relevant = generator.random(scores.shape) < 0.003
-    few = ranking.leading(scores, relevant, 20)
+    few = ranking.top_items(scores, relevant, 20)
     assert (few[0].shape[1] < 400) == (kind == "few ties" or kind == "many ties")
     for measure in (metrics.recall_at, metrics.precision_at, metrics.ndcg_at):
         np.testing.assert_equal(measure(*few, k=20), measure(scores, relevant, k=20))

@@ -8,14 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 from workbench import ops
-from workbench.data.batches.loader import ahead
+from workbench.data.batches.loader import prefetch
 
 X = sp.csr_array(np.eye(2))
 
 
 def test_the_thread_of_a_loader_sees_strict():
     with ops.settings(strict=True):
-        ready = ahead([X], ops.cos, depth=1)
+        ready = prefetch([X], ops.cos, depth=1)
         with pytest.raises(ops.DensifyError, match="strict refuses it"):
             list(ready)
 

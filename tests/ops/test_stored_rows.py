@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels import KernelError
-from tests.support.twins import get
+from tests.support.implementations import get
 
 LISTS = [[], [0], [7], [0, 1, 2, 3], [2, 3, 9], [1, 5, 8, 9, 40], list(range(0, 50, 7))]
 

@@ -20,7 +20,7 @@ from tests.support.thread_counts import needs_two, share_out
 from workbench import optimizers
 from workbench.formats import RowSparse
 from workbench.optimizers import Multiplier, OptimizerError, Updater, schedules
-from workbench.optimizers import missed as missed_module
+from workbench.optimizers import deferred_updates as missed_module
 
 SCHEDULES = {
     "constant": None,

@@ -9,7 +9,7 @@ import pytest
 from tests.optimizers.test_optimizers_updater import D, N, make, sparse_gradients, weights_of
 from workbench.formats import RowSparse, to_format
 from workbench.optimizers import OptimizerError, Updater, schedules
-from workbench.optimizers.missed import STEPS
+from workbench.optimizers.deferred_updates import STEPS
 
 RULES = {"sgd": "coast", "momentum": "coast", "adam": "replay", "ftrl": "settle"}
 

@@ -68,9 +68,9 @@ def notebook(opened, address, home, request):
         return page
 
     yield make
-    for run in run_folder.runs(folder / "runs"):
-        run_folder.stop(run)
-        for _ in run_folder.watch(run):
+    for run in run_folder.list_runs(folder / "runs"):
+        run_folder.stop_run(run)
+        for _ in run_folder.watch_progress(run):
             pass
 
 
@@ -106,13 +106,13 @@ def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profile
     assert first.startswith("data:image/svg+xml")
     assert page.chart(other_than=first) != first
     page.shot("2-running")
-    pid, rows = run_folder.read(run).pid, len(run_folder.rows(run))
+    pid, rows = run_folder.read_progress(run).pid, len(run_folder.read_current_records(run))
     assert rows > 0
     reloaded(page)
     page.restart()
     page.wait("running")
-    assert run_folder.read(run).pid == pid  # the same supervisor: the restart did not touch it
-    assert len(run_folder.rows(run)) >= rows
+    assert run_folder.read_progress(run).pid == pid  # the same supervisor: the restart did not touch it
+    assert len(run_folder.read_current_records(run)) >= rows
     assert page.chart().startswith("data:image/svg+xml")
     page.shot("3-running-after-restart")
 

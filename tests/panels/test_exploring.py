@@ -25,7 +25,7 @@ def state(folder):
 
 
 def test_every_setting_that_varies_is_a_filter_once(state):
-    filters = {one.name: list(one.options) for one in state.filters}
+    filters = {filter.name: list(filter.options) for filter in state.filters}
     assert filters["density"] == ["0.1 %", "0.3 %", "1 %", "3 %", "10 %", "30 %"]
     assert filters["format"] == ["coo", "csc", "csr"], "dense is no choice: it stays"
     assert filters["width"] == ["width 16", "width 64"]

@@ -10,7 +10,7 @@ from tests.support.panel_runs import write_run
 from workbench.panels import lab
 from workbench.panels import panel as panels_panel
 from workbench.sweeps import grid, run_folder
-from workbench.sweeps.spec import dump
+from workbench.sweeps.spec import dump_spec
 
 
 @pytest.fixture
@@ -18,13 +18,13 @@ def study(here):
     """A study of two densities whose run has begun; its cells of steps by (density, format, on one thread)."""
     steps = {"updates": ["lazy"], "launches": ["kernels"], "holds": ["format"]}
     found = lab.study(dataset="uniform", densities=[0.01, 0.1], engines=["ours"], **steps)
-    cells_of_steps = [cell for cell in grid.expand(found.spec()).cells if cell.launch == "kernels"]
-    return found, {(cell.density, cell.format, cell.serial): grid.key(cell) for cell in cells_of_steps}
+    cells_of_steps = [cell for cell in grid.expand_grid(found.spec()).cells if cell.launch == "kernels"]
+    return found, {(cell.density, cell.format, cell.serial): grid.configuration_key(cell) for cell in cells_of_steps}
 
 
 def begun(study, rows, **known):
     write_run(study.folder, rows, **known)
-    (study.folder / run_folder.SPEC).write_text(dump(study.spec()))
+    (study.folder / run_folder.SPEC).write_text(dump_spec(study.spec()))
     study.poll()
     return panels_panel.of_run(study)
 

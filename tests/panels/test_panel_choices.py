@@ -14,12 +14,12 @@ from workbench.sweeps.spec import Cell
 
 def sparse_of(study) -> list[dict]:
     """The sparse configurations of a study."""
-    return [contender for contender in study.spec().contenders if contender["format"] != "dense"]
+    return [candidate for candidate in study.spec().candidates if candidate["format"] != "dense"]
 
 
 def dense_of(*holds: str) -> list[dict]:
     """The dense configurations that the default model has on the CPU, with the data held in these ways."""
-    return [one for one in choices.dense_ways(holds) if not grid.why_dropped(Cell(**one))]
+    return [way for way in choices.dense_configurations(holds) if not grid.why_dropped(Cell(**way))]
 
 
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
@@ -32,7 +32,7 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
         widths=[4, 16],
     )
     spec = study.spec()
-    made_of = [tuple(contender.values()) for contender in sparse_of(study)]
+    made_of = [tuple(candidate.values()) for candidate in sparse_of(study)]
     assert made_of == [
         ("csr", "ours", "lazy", "fused"),
         ("csr", "ours", "standard", "dense"),
@@ -41,41 +41,41 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
         ("coo", "ours", "standard", "dense"),
         ("coo", "vendor", "standard", "dense"),
     ]
-    assert list(spec.contenders[len(made_of) :]) == dense_of()
-    cells = len(grid.expand(spec).cells)
+    assert list(spec.candidates[len(made_of) :]) == dense_of()
+    cells = len(grid.expand_grid(spec).cells)
     assert study.planned.rest == (FIRST * cells, MOST * cells)
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
     study = lab.study(launches=["kernels", "graph"], engines=["ours", "vendor"], updates=["lazy", "standard"])
-    graphs = [contender for contender in sparse_of(study) if contender.get("launch") == "graph"]
+    graphs = [candidate for candidate in sparse_of(study) if candidate.get("launch") == "graph"]
     assert graphs == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "launch": "graph"}]
     assert len(sparse_of(study)) == 4
-    assert {**choices.BASELINE, "launch": "graph"} in study.spec().contenders
+    assert {**choices.BASELINE, "launch": "graph"} in study.spec().candidates
 
 
 def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):
     study = lab.study(launches=["kernels", "epoch"], engines=["ours", "vendor"], updates=["lazy", "standard"])
-    calls = [contender for contender in sparse_of(study) if contender.get("launch") == "epoch"]
+    calls = [candidate for candidate in sparse_of(study) if candidate.get("launch") == "epoch"]
     line = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "launch": "epoch"}
     assert calls == [{**line, "update": "lazy"}, {**line, "update": "standard"}]
 
 
 def test_dense_is_measured_in_all_the_ways_that_may_be_its_best(here):
-    assert choices.dense_ways(["csr"]) == [
+    assert choices.dense_configurations(["csr"]) == [
         choices.BASELINE,
         choices.BASELINE | {"launch": "epoch"},
         choices.BASELINE | {"hold": "csr"},
         choices.BASELINE | {"hold": "csr", "launch": "epoch"},
     ]
-    dense = [contender for contender in lab.study().spec().contenders if contender["format"] == "dense"]
+    dense = [candidate for candidate in lab.study().spec().candidates if candidate["format"] == "dense"]
     assert dense == dense_of("csr")
 
 
 def test_ways_that_a_model_has_not_are_left_out_as_long_as_others_are_there(here):
     chosen = {"dataset": "uniform", "model": "factorization_machine_logistic", "widths": "8"}
     study = lab.study(**chosen)
-    assert {contender.get("launch") for contender in study.spec().contenders} == {None}
+    assert {candidate.get("launch") for candidate in study.spec().candidates} == {None}
     assert study.planned.without == ""
     with pytest.raises(lab.ChoiceError, match="Epochs in one call are for"):
         lab.study(**chosen, launches="epoch")
@@ -83,9 +83,9 @@ def test_ways_that_a_model_has_not_are_left_out_as_long_as_others_are_there(here
 
 @pytest.mark.parametrize("format", choices.sparse_formats())
 def test_dense_is_measured_beside_every_format(here, format):
-    contenders = lab.study(formats=[format]).spec().contenders
-    assert choices.BASELINE in contenders
-    assert {contender["format"] for contender in contenders} == {format, "dense"}
+    candidates = lab.study(formats=[format]).spec().candidates
+    assert choices.BASELINE in candidates
+    assert {candidate["format"] for candidate in candidates} == {format, "dense"}
 
 
 def test_numbers_are_read_as_people_write_them(here):
@@ -131,7 +131,7 @@ def test_wrong_choices_are_told_in_words_and_nothing_is_lost(here, opened, chose
 def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
     chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1, "threads": 1}
     study = lab.study(**chosen, devices=["cuda", "cpu"])
-    dense = len(grid.expand(study.spec()).cells) - 1
+    dense = len(grid.expand_grid(study.spec()).cells) - 1
     assert study.planned.rest == (1 + dense, 1 + dense)
     assert "On cuda no csc trains by engine ours" in study.planned.without
     assert lab.study(**chosen).planned.without == ""
@@ -158,8 +158,8 @@ def test_smoke_is_small_whatever_was_chosen(here):
     assert study.name.endswith("-smoke")
     assert spec.axes["density"] == (0.001, 0.01)
     assert (spec.axes["rows"], spec.axes["features"], spec.axes["width"]) == ((2000,), (512,), (4,))
-    cells = len(grid.expand(spec).cells)
-    assert cells == 2 * len(spec.contenders)
+    cells = len(grid.expand_grid(spec).cells)
+    assert cells == 2 * len(spec.candidates)
     assert (spec.measure.rounds, study.planned.rest) == (1, (cells, cells))
 
 
@@ -182,7 +182,7 @@ def test_a_changed_field_changes_the_state(here, opened):
     spec = panel.state.spec()
     assert spec.axes["dataset"] == ("power_law",)
     assert spec.axes["density"] == (0.5,)
-    assert {contender["format"] for contender in spec.contenders} == {"csr", "coo", "dense"}
+    assert {candidate["format"] for candidate in spec.candidates} == {"csr", "coo", "dense"}
 
 
 @pytest.mark.parametrize("choice", choices.CHOICES, ids=lambda choice: choice.name)

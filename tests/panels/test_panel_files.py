@@ -10,7 +10,7 @@ from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, pages
 from workbench.study import files, suited
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import dump
+from workbench.sweeps.spec import dump_spec
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_what_the_user_typed_stays_and_is_told(here, opened, news):
     lab.study(dataset="svmlight", path=str(news), widths=[16])
     study = lab.study(dataset="svmlight", path=str(news), widths=[16])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
+        patch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
         lab.run(study, tell=told.append)
     assert "Widths 16 instead of natural: as you asked." in told[0]
 
@@ -53,9 +53,9 @@ def test_what_the_user_typed_stays_and_is_told(here, opened, news):
 def test_parameters_of_the_notebook_that_are_none_follow_the_data_set(news):
     given = lab.parameters({"dataset": "svmlight", "path": str(news), "widths": None, "features": None, "rows": None})
     assert given == {"dataset": "svmlight", "path": str(news), "rows": None}
-    assert suited.completed(given)["widths"] == "natural"
-    assert suited.completed({"dataset": "stdlib"})["widths"] == "natural"
-    assert suited.completed({"dataset": "uniform"})["widths"] == "16"
+    assert suited.complete_with_suggestions(given)["widths"] == "natural"
+    assert suited.complete_with_suggestions({"dataset": "stdlib"})["widths"] == "natural"
+    assert suited.complete_with_suggestions({"dataset": "uniform"})["widths"] == "16"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_told_at_once(here, opened, news, name, to
 
 def test_a_file_that_may_not_be_read_is_told(news, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read whatever the permissions say
-    assert "may not be read by you; change its permissions" in files.fault(news)
+    assert "may not be read by you; change its permissions" in files.file_error(news)
 
 
 def test_a_file_that_comes_or_goes_later_is_noticed(here, opened, news):
@@ -122,9 +122,9 @@ def started(study):
 
         def start(spec, folder):
             write_run(folder, made.sweep(), "finished")
-            (folder / run_folder.SPEC).write_text(dump(spec))
+            (folder / run_folder.SPEC).write_text(dump_spec(spec))
 
-        patch.setattr(run_folder, "start", start)
+        patch.setattr(run_folder, "start_run", start)
         study.start()
     return study
 
@@ -173,9 +173,9 @@ def test_a_run_that_the_command_line_started_in_the_folder_is_noticed(here, open
 def test_a_small_run_of_a_small_file_uses_all_of_it(tmp_path):
     path = tmp_path / "small.svm"
     path.write_text("1 1:1\n0 2:1\n" * 3)
-    small = suited.reduced(suited.completed({"dataset": "svmlight", "path": str(path)}))
+    small = suited.reduce_for_file(suited.complete_with_suggestions({"dataset": "svmlight", "path": str(path)}))
     assert (small["rows"], small["features"], small["rounds"]) == ("", "", "1")
-    drawn = suited.reduced(suited.completed({"dataset": "uniform", "features": "10000"}))
+    drawn = suited.reduce_for_file(suited.complete_with_suggestions({"dataset": "uniform", "features": "10000"}))
     assert (drawn["rows"], drawn["features"]) == ("2000", "512")
 
 
@@ -184,10 +184,10 @@ def test_other_data_have_a_run_of_their_own_and_what_was_measured_is_found_again
 
     def start(spec, folder):
         write_run(folder, [], "finished", name=spec.name)
-        (folder / run_folder.SPEC).write_text(dump(spec))
+        (folder / run_folder.SPEC).write_text(dump_spec(spec))
         write_run(folder, made.sweep(), "finished", name=spec.name)
 
-    monkeypatch.setattr(run_folder, "start", start)
+    monkeypatch.setattr(run_folder, "start_run", start)
     study = lab.study(name="", dataset="uniform", densities=[0.1])
     panel = opened(study)
     runs = here / "runs"
@@ -213,7 +213,7 @@ def test_other_data_have_a_run_of_their_own_and_what_was_measured_is_found_again
 
 
 def test_a_sweep_beside_another_is_refused_and_told(here, opened, monkeypatch):
-    monkeypatch.setattr(run_folder, "start", lambda *_: pytest.fail("it started"))
+    monkeypatch.setattr(run_folder, "start_run", lambda *_: pytest.fail("it started"))
     panel = opened(lab.study(dataset="uniform"))
     write_run(here / "runs" / "another", [], "running", name="another")
     panel.run.click()

@@ -91,8 +91,8 @@ def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long
 def test_a_run_in_which_nothing_changes_is_looked_at_by_its_stamps_alone(here, monkeypatch):
     study, clock = lab.study(), Clock()
     monkeypatch.setattr(state, "monotonic", clock)
-    read, real = [], run_folder.read
-    monkeypatch.setattr(state.run_folder, "read", lambda folder: read.append(folder) or real(folder))
+    read, real = [], run_folder.read_progress
+    monkeypatch.setattr(state.run_folder, "read_progress", lambda folder: read.append(folder) or real(folder))
     write_run(study.folder, made.sweep()[:2])
     for _ in range(5):
         study.poll()

@@ -162,10 +162,10 @@ def test_a_matrix_without_its_labels_is_not_asked_for(here):
 def test_a_folder_is_refused_unless_the_reader_takes_one(here):
     (here / "mails").mkdir()
     choices = lab.study(dataset="uniform").choices | {"dataset": "svmlight", "path": str(here / "mails")}
-    assert "is a folder; name a file in it" in files.problems(choices)["path"]
+    assert "is a folder; name a file in it" in files.find_file_errors(choices)["path"]
     choices["dataset"] = "text"
-    assert "is an empty folder" in files.problems(choices)["path"]
+    assert "is an empty folder" in files.find_file_errors(choices)["path"]
     (here / "mails" / "ham").mkdir()
     (here / "mails" / "ham" / "a.txt").write_text("text")
-    assert files.problems(choices) == {}
+    assert files.find_file_errors(choices) == {}
     assert asked_of(choices).bytes_ == 4

@@ -16,7 +16,7 @@ def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
         started.append((spec, folder))
         write_run(folder, [], "starting")
 
-    monkeypatch.setattr(run_folder, "start", start)
+    monkeypatch.setattr(run_folder, "start_run", start)
     panel = opened(lab.study())
     panel.form.fields["widths"].inputs[0].value = "4"
     panel.run.click()
@@ -49,7 +49,7 @@ def test_a_second_run_in_the_folder_is_refused_and_told(here, opened, monkeypatc
     def start(spec, folder):
         raise run_folder.RunError("in use by another sweep")
 
-    monkeypatch.setattr(run_folder, "start", start)
+    monkeypatch.setattr(run_folder, "start_run", start)
     panel = opened(lab.study())
     panel.run.click()
     assert "Starting failed: in use by another sweep" in text(panel)
@@ -71,7 +71,7 @@ def test_a_new_panel_on_the_same_folder_shows_the_same(here, opened):
 
 
 def test_choices_changed_in_the_panel_are_found_again(here, opened, monkeypatch):
-    monkeypatch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, [], "starting"))
+    monkeypatch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, [], "starting"))
     panel = opened(lab.study())
     panel.form.fields["widths"].inputs[0].value = "8"
     panel.run.click()
@@ -139,7 +139,7 @@ def test_without_a_front_end_no_panel_is_made(here, capsys):
 
 def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
     told = []
-    monkeypatch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
+    monkeypatch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
     study = lab.study(threads=1)
     lab.run(study, tell=told.append)
     assert len(study.rows) == 48
@@ -149,7 +149,7 @@ def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
 
 
 def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):
-    monkeypatch.setattr(run_folder, "start", lambda *_: pytest.fail("it started"))
+    monkeypatch.setattr(run_folder, "start_run", lambda *_: pytest.fail("it started"))
     told = []
     study = lab.study()
     lab.run(study, opened(study), tell=told.append)
@@ -191,7 +191,7 @@ def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkey
         folder.mkdir()
         started.append((spec, folder))
 
-    monkeypatch.setattr(run_folder, "start", start)
+    monkeypatch.setattr(run_folder, "start_run", start)
     spec = {"name": "sizes", "axes": {"dataset": "clicks", "reading": ["hashed=10", "hashed=20"], "model": "logistic"}}
     study = lab.study_of(spec, "somewhere")
     assert str(study.planned).startswith("4 to 24 trials; Run takes ")

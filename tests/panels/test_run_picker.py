@@ -6,13 +6,13 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import write_run
-from workbench.panels import answers
+from workbench.panels import tabs
 from workbench.panels.guard import Guard
 
 
 def view_of(answer):
     """The view of an answer; what goes wrong in it fails the test."""
-    return answers.get(answer).view(answers.Asked(), Guard(lambda error, what: pytest.fail(f"{what}: {error}")))
+    return tabs.get(answer).view(tabs.RequestState(), Guard(lambda error, what: pytest.fail(f"{what}: {error}")))
 
 
 def test_runs_that_come_are_offered_and_what_was_chosen_stays(here):

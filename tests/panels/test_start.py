@@ -10,13 +10,13 @@ from tests.support import rows as made
 from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
 from workbench import store
-from workbench.analysis import words
-from workbench.analysis.recommendation import Said
-from workbench.panels import answers, lab
-from workbench.panels.answers import advise, compare, explore, inspect
+from workbench.analysis import formatting
+from workbench.analysis.recommendation import Statement
+from workbench.panels import lab, tabs
 from workbench.panels.start import Start
+from workbench.panels.tabs import advise, compare, explore, inspect
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import dump
+from workbench.sweeps.spec import dump_spec
 
 
 def pressed(start: Start, name: str) -> str:
@@ -31,7 +31,7 @@ def start(here):
     made_here = []
 
     def make(answer: str = "inspect", **asked) -> Start:
-        made_here.append(Start(answers.Asked(**asked), answer))
+        made_here.append(Start(tabs.RequestState(**asked), answer))
         return made_here[-1]
 
     yield make
@@ -44,17 +44,17 @@ def run(here):
     """A finished run."""
     study = lab.study(dataset="uniform", densities=[0.01, 0.1])
     write_run(study.folder, made.rich(), "finished")
-    (study.folder / run_folder.SPEC).write_text(dump(study.spec()))
+    (study.folder / run_folder.SPEC).write_text(dump_spec(study.spec()))
     return str(study.folder)
 
 
 def test_there_is_a_button_for_each_answer_and_advice_comes_first(start):
-    assert answers.names() == ("advise", "sweep", "explore", "compare", "inspect")
+    assert tabs.names() == ("advise", "sweep", "explore", "compare", "inspect")
     shown = start("explore")
-    assert [name for _, name in shown.buttons.options] == list(answers.names())
-    for name in answers.names():
-        assert answers.get(name).meaning in pressed(shown, name)
-    assert set(shown.views) == set(answers.names())
+    assert [name for _, name in shown.buttons.options] == list(tabs.names())
+    for name in tabs.names():
+        assert tabs.get(name).meaning in pressed(shown, name)
+    assert set(shown.views) == set(tabs.names())
 
 
 def test_a_view_is_made_once_and_kept(start):
@@ -122,7 +122,7 @@ def test_the_sweep_follows_what_another_answer_was_asked_about(start, here):
 def test_the_sweep_that_was_started_last_is_there_again_after_a_restart(start, here, monkeypatch):
     (here / "news.svm").write_text("".join(f"{row % 2} {1 + row}:1 40:2\n" for row in range(30)))
     monkeypatch.setattr(
-        run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "running", name=spec.name)
+        run_folder, "start_run", lambda spec, folder: write_run(folder, made.sweep(), "running", name=spec.name)
     )
     shown = start("sweep", source="news.svm")
     shown.view.panel.run.click()
@@ -187,10 +187,13 @@ def test_a_point_of_the_chart_chooses_the_cell_of_that_name(start, run):
     image = view.results.chart.image.value
     marks = re.findall(r"selectedIndex=(\d+);.*?<title>(.*?) at (.*?): [^:]*; a click shows its rows", image)
     assert len(marks) > 20
-    pooled = [one.pooled for one in view.state.cells.values()]
+    pooled = [cell.pooled for cell in view.state.cells.values()]
     for place, line, density in marks:
         row = pooled[int(place)]
-        assert (words.short_line(row), words.density(row["density_measured"])) == (line, density)
+        assert (formatting.short_configuration_name(row), formatting.format_density(row["density_measured"])) == (
+            line,
+            density,
+        )
         assert row["width"] == 16, "the chart shows the largest group"
     view.results.chart.picker.value = "phases"
     assert "selectedIndex" not in view.results.chart.image.value
@@ -226,7 +229,9 @@ def test_compare_tells_what_changed_between_two_runs(start, run):
 
 
 def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
-    told = SimpleNamespace(headline=Said("Go <sparse>."), grounds=(Said("Since it is faster."),), would_change=())
+    told = SimpleNamespace(
+        headline=Statement("Go <sparse>."), grounds=(Statement("Since it is faster."),), would_change=()
+    )
     answer = SimpleNamespace(recommendation=told, command="workbench train --dataset uniform", spent="3 trials")
     asked = []
     monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
@@ -275,7 +280,7 @@ def test_seconds_that_are_no_number_are_told(start):
 
 
 def test_answers_that_there_are_not_list_those_that_there_are(here):
-    with pytest.raises(answers.AnswerError, match="inspect"):
+    with pytest.raises(tabs.AnswerError, match="inspect"):
         lab.answered("guess")
     with pytest.raises(lab.ChoiceError, match=r"sauce.*source"):
         lab.answered("inspect", sauce="uniform")

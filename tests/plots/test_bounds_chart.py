@@ -5,7 +5,7 @@ import pytest
 from tests.support import rows as maker
 from tests.support.figures import drawn, said
 from workbench import plots, store
-from workbench.analysis import cells
+from workbench.analysis import configurations
 from workbench.plots.bounds import reached
 
 
@@ -21,7 +21,7 @@ def _bound(row, phase, share) -> dict:
 
 
 def test_shares_are_of_the_phases_times_as_the_step_has_them():
-    [row] = cells.records(cells.latest(store.frame(swept()[:1])))
+    [row] = configurations.records(configurations.pool_rounds(store.frame(swept()[:1])))
     scale = row["seconds_step"] / sum(row[f"seconds_{name}"] or 0 for name in maker.PHASES)
     assert [one.phase for one in reached(row)] == ["forward", "gradient"]
     for one in reached(row):
@@ -55,7 +55,7 @@ def test_rows_without_bounds_say_why_in_chart_and_table():
 
 
 def test_the_table_has_rates_that_the_bytes_and_the_time_give():
-    [row] = cells.records(cells.latest(store.frame(swept()[:1])))
+    [row] = configurations.records(configurations.pool_rounds(store.frame(swept()[:1])))
     [first, _] = plots.table("bounds", store.frame(swept()[:1])).to_dict("records")
     assert first["kernel"] == "csr_dense"
     rate = 6_000_000 / reached(row)[0].seconds

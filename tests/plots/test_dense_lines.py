@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.analysis import cells
+from workbench.analysis import configurations
 from workbench.plots import density, style
 
 MANY = (
@@ -32,7 +32,10 @@ def dense_of(texts):
 
 
 def test_every_dense_candidate_looks_and_is_called_different():
-    rows = [lines[0] for lines in cells.dense_lines(cells.records(cells.latest(swept()))).values()]
+    rows = [
+        lines[0]
+        for lines in configurations.dense_lines(configurations.records(configurations.pool_rounds(swept()))).values()
+    ]
     looks = {str(style.look(row)) for row in rows}
     names = {style.name(row, rows) for row in rows}
     assert len(looks) == len(names) == len(rows) == 8

@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said
 from workbench import plots, store
-from workbench.analysis import breakeven, latest
+from workbench.analysis import breakeven, pool_rounds
 from workbench.plots import style
 
 
@@ -16,7 +16,7 @@ def test_one_density_is_bars_with_the_better_baseline_marked():
     for name, column in (("time_density", "seconds_step"), ("memory_density", "bytes_peak")):
         figure, _ = drawn(name, [row | {"density": None} for row in maker.sweep(laws, (0.05,), noise=0.01)])
         axes = figure.axes[0]
-        pooled = latest(store.frame(maker.sweep(laws, (0.05,), noise=0.01))).sort_values(column)
+        pooled = pool_rounds(store.frame(maker.sweep(laws, (0.05,), noise=0.01))).sort_values(column)
         np.testing.assert_allclose([bar.get_width() for bar in axes.patches], pooled[column])
         baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
         assert baseline.get_xdata()[0] == pytest.approx(pooled[pooled["format"] == "dense"][column].min())
@@ -28,8 +28,8 @@ def test_one_density_is_bars_with_the_better_baseline_marked():
 def test_the_data_s_own_density_is_shown_first_and_marked_among_others():
     rows = [row | {"density": None} if row["density"] == 0.003 else row for row in maker.sweep()]
     for name in ("phases", "loss_seconds"):
-        control = next(one for one in plots.get(name).controls if one.name == "density")
-        assert control.initial(latest(store.frame(rows))) == "the data's own"
+        control = next(control for control in plots.get(name).controls if control.name == "density")
+        assert control.initial(pool_rounds(store.frame(rows))) == "the data's own"
         assert "density the data's own, 0.301 %" in said(drawn(name, rows)[0])
     for name in ("time_density", "memory_density"):
         assert "the data's own, 0.301 %" in said(drawn(name, rows)[0])
@@ -50,7 +50,7 @@ def test_what_ran_only_beside_other_programs_is_grey_and_hollow_and_not_on_the_l
     quiet = next(line for line in lines if len(line.get_xdata()) == 5)
     assert not [density for density in quiet.get_xdata() if 0.009 < density < 0.011]
     (beside,) = (line for line in lines if str(line.get_label()).endswith(style.BESIDE))
-    pooled = latest(store.frame(rows))
+    pooled = pool_rounds(store.frame(rows))
     (known,) = pooled[pooled["status"] == "disturbed"].to_dict("records")
     assert beside.get_xydata().tolist() == [pytest.approx([known["density_measured"], known["seconds_step"]])]
     assert (beside.get_color(), beside.get_markerfacecolor()) == (style.GREY, "white")

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.analysis import cells
+from workbench.analysis import configurations
 from workbench.plots import loss_seconds
 
 STEPS = 60
@@ -43,7 +43,7 @@ def steps_to(losses, share=0.99):
 
 def numbers(seconds):
     """The time as the chart writes it."""
-    return loss_seconds.words.seconds(seconds, 2)
+    return loss_seconds.formatting.format_seconds(seconds, 2)
 
 
 def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
@@ -52,7 +52,9 @@ def test_the_time_to_a_loss_counts_the_drop_and_not_the_first_step():
     steps = steps_to(losses)
     assert steps > 20
     assert title.startswith("Sparse reaches the loss of dense in ")
-    rows = cells.records(cells.latest(store.frame(maker.sweep(densities=(0.05,), rounds=4, noise=1e-3))))
+    rows = configurations.records(
+        configurations.pool_rounds(store.frame(maker.sweep(densities=(0.05,), rounds=4, noise=1e-3)))
+    )
     times = {row["format"]: row["seconds_step"] for row in rows}
     assert f"in {numbers(steps * times['csr'])} instead of {numbers(steps * times['dense'])}" in title
     assert f"after {steps} steps of CSR ours (row_sparse gradient, standard update) and {steps} of dense" in sentence
@@ -110,7 +112,7 @@ def test_times_that_the_rounds_do_not_tell_apart_are_no_claim():
 
 
 def test_the_time_of_the_axis_is_that_of_the_other_charts():
-    frame = cells.latest(store.frame(maker.sweep(densities=(0.05,), rounds=3)))
-    for row in cells.records(frame):
+    frame = configurations.pool_rounds(store.frame(maker.sweep(densities=(0.05,), rounds=3)))
+    for row in configurations.records(frame):
         curve = loss_seconds.curve_of(row)
         np.testing.assert_allclose(curve[:, 0], curve[:, 2] * row["seconds_step"])

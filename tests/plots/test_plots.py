@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
-from workbench.analysis import bench, breakeven, latest
+from workbench.analysis import bench, breakeven, pool_rounds
 from workbench.plots import contenders, rival_ratio, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
@@ -45,7 +45,7 @@ def test_every_chart_draws_every_frame_and_says_what_it_shows(name, rows):
 
 @pytest.mark.parametrize("name", plots.names())
 def test_every_choice_of_every_control_draws(name):
-    frame = latest(store.frame(maker.rich()))
+    frame = pool_rounds(store.frame(maker.rich()))
     for control in plots.get(name).controls:
         assert control.help
         assert control.initial(frame) in control.options(frame)
@@ -100,7 +100,7 @@ def test_drawing_again_replaces_what_was_there():
 def test_time_density_draws_the_numbers_and_the_break_even():
     figure, sentence = drawn("time_density", maker.sweep())
     dense, sparse = figure.axes[0].get_lines()[:2]
-    frame = latest(store.frame(maker.sweep()))
+    frame = pool_rounds(store.frame(maker.sweep()))
     for line, name in ((dense, "dense"), (sparse, "csr")):
         of = frame[frame["format"] == name]
         np.testing.assert_allclose(line.get_xdata().astype(float), of["density_measured"])
@@ -148,7 +148,7 @@ def test_the_largest_group_is_shown_first_and_another_can_be_chosen():
 def test_phases_add_up_and_name_what_is_left_out():
     figure, _ = drawn("phases", maker.sweep(densities=(0.05,)))
     bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
-    dense = latest(store.frame(maker.sweep(densities=(0.05,)))).iloc[0]
+    dense = pool_rounds(store.frame(maker.sweep(densities=(0.05,)))).iloc[0]
     total = sum(bar.get_width() for bar in bars if round(bar.get_y() + bar.get_height() / 2) == 0)
     assert total == pytest.approx(dense["seconds_step"])
     rows = maker.sweep(
@@ -253,7 +253,7 @@ def fresh(code):
 
 def test_a_frame_pooled_before_draws_the_same():
     once, twice = (
-        plots.table("time_density", f) for f in (store.frame(maker.rich()), latest(store.frame(maker.rich())))
+        plots.table("time_density", f) for f in (store.frame(maker.rich()), pool_rounds(store.frame(maker.rich())))
     )
     pd.testing.assert_frame_equal(once, twice)
 

@@ -14,7 +14,7 @@ SHOWN = {"index_dtype": "int32", "density_measured": 0.01}
 
 
 def frame_of(**more):
-    return predicting.predicted([row | SHOWN | more for row in swept(noise=0.1)])
+    return predicting.predicted_records([row | SHOWN | more for row in swept(noise=0.1)])
 
 
 def test_data_sets_are_left_out_and_sizes_beyond_the_others_are_extrapolated():

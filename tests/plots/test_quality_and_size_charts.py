@@ -10,7 +10,7 @@ from tests.support.figures import said
 from tests.support.quiet_ratios import known
 from tests.support.size_rows import swept
 from workbench import plots, store
-from workbench.analysis import curves, latest
+from workbench.analysis import curves, pool_rounds
 from workbench.plots import style
 
 
@@ -45,7 +45,7 @@ def test_an_epoch_is_drawn_against_the_rows_of_the_tables():
     frame = store.frame(swept())
     figure, sentence = drawn("table_size", frame)
     whole, lazy = (bars.lines[0] for bars in figure.axes[0].containers)
-    pooled = latest(frame)
+    pooled = pool_rounds(frame)
     for line, gradient in ((whole, "dense"), (lazy, "row_sparse")):
         rows = pooled[pooled["gradient"] == gradient].sort_values("features")
         np.testing.assert_allclose(np.asarray(line.get_xdata(), float), rows["features"].astype(float))

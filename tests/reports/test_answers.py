@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support import rows as maker
-from tests.support.truth import contests
+from tests.support.expected_ratios import contests
 from workbench import store
-from workbench.command import cli, exits
+from workbench.command import cli, exit_codes
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_the_answers_are_those_that_the_records_bear(run_file):
     path, rows = run_file
     came = CliRunner().invoke(cli.app, ["report", str(path), "--json"])
     assert came.exit_code == 0, came.output
-    told = [one for one in json.loads(came.stdout) if one["measure"] == "time"]
+    told = [load for load in json.loads(came.stdout) if load["measure"] == "time"]
     for one, known in zip(told, contests(rows), strict=True):
         ratio = known.decision.ratio
         assert one["density"] == pytest.approx(known.densities[-1])
@@ -38,5 +38,5 @@ def test_the_answers_are_those_that_the_records_bear(run_file):
 
 def test_answers_are_not_written_to_a_file(run_file):
     came = CliRunner().invoke(cli.app, ["report", str(run_file[0]), "--json", "--out", "x.json"])
-    assert came.exit_code == exits.WRONG_INPUT
+    assert came.exit_code == exit_codes.WRONG_INPUT
     assert "--json prints; leave out --out" in " ".join(came.output.split())

@@ -141,7 +141,10 @@ def test_every_number_and_winner_of_the_panel_is_borne_by_the_rows(kind):
 
 @pytest.mark.parametrize("kind", UNDECIDED)
 def test_without_a_decision_no_winner_is_named_anywhere(kind):
-    assert {winner for one in facts_of(kind).contests for winner in (one.time, one.memory)} <= {"undecided", "level"}
+    assert {winner for contest in facts_of(kind).contests for winner in (contest.time, contest.memory)} <= {
+        "undecided",
+        "level",
+    }
     html, markdown = written(kind)
     page = Blocks(html)
     texts = [text for _, text in page.blocks] + [cell for _, table in page.tables for row in table for cell in row]
@@ -163,18 +166,18 @@ def test_what_ran_beside_other_programs_is_said_to_everywhere(kind):
 
 def test_what_is_far_apart_beside_other_programs_has_a_winner_and_the_least_factor():
     kind = "far apart beside other programs"
-    assert {one.time for one in facts_of(kind).contests} == {"sparse"}
+    assert {contest.time for contest in facts_of(kind).contests} == {"sparse"}
     for text in (*written(kind), pages.verdict(store.frame(KINDS[kind]))):
         text = " ".join(text.split())
         (least, *_) = re.findall(r"[Ss]parse is at least ([\d.]+) times faster \(other programs were running\)", text)
-        lows = [one.decision.ratio.low for one in facts_of(kind).contests]
+        lows = [contest.decision.ratio.low for contest in facts_of(kind).contests]
         assert any(float(least) == pytest.approx(low, rel=0.05) for low in lows)
         assert not re.search(r"Sparse is \d", text), "no factor is said as if it were known"
 
 
 def test_a_side_that_is_cut_off_loses_by_a_least_factor():
     kind = "dense cut off"
-    assert {one.time for one in facts_of(kind).contests} == {"sparse"}
+    assert {contest.time for contest in facts_of(kind).contests} == {"sparse"}
     cut = re.compile(r"[Ss]parse is at least [\d.]+ times faster \(dense was cut off when its time was out\)")
     for text in written(kind):
         assert cut.search(" ".join(text.split()))
@@ -183,9 +186,9 @@ def test_a_side_that_is_cut_off_loses_by_a_least_factor():
 
 def test_a_likely_side_is_called_likely_and_never_a_winner():
     facts = facts_of("likely")
-    likely = {one.likely for one in facts.contests} - {""}
+    likely = {contest.likely for contest in facts.contests} - {""}
     assert likely, "the rows are to have a likely side"
-    assert {one.time for one in facts.contests if one.likely} == {"undecided"}
+    assert {contest.time for contest in facts.contests if contest.likely} == {"undecided"}
     for text in written("likely"):
         told = re.findall(r"(sparse|dense) is probably faster, [\d.]+ times \(\d+ %\)", " ".join(text.split()), re.I)
         assert {side.lower() for side in told} == likely

@@ -19,54 +19,56 @@ def law(slowed_dense=1.0, slowed_sparse=1.0, densities=DENSITIES, **more):
         best = 1e-3, 1e-2 * density
         slowed = best[0] * slowed_dense, best[1] * slowed_sparse
         records += configuration(slowed, best, density=density, **more)
-    return fair.found_in(records)
+    return fair.compare_all(records)
 
 
 def test_the_ratio_is_of_the_fastest_of_each_side_round_by_round():
     slower = record("independent", "dense", 9e-3, candidate="other")
-    (one,) = fair.found_in([*configuration((2e-3, 1e-3), (1e-3, 2e-3)), slower])
+    (one,) = fair.compare_all([*configuration((2e-3, 1e-3), (1e-3, 2e-3)), slower])
     assert one.sides["dense"].ratio.value == pytest.approx(2.0)
     assert one.sides["sparse"].ratio.value == pytest.approx(0.5)
     assert one.sides["dense"].seconds_at_best == pytest.approx(1e-3)
     assert one.sides["sparse"].seconds_at_best == pytest.approx(1e-3)
     mine = record("project", "dense", 2e-3, samples=[2e-3, 6e-3, 4e-3])
-    (one,) = fair.found_in([mine, record("independent", "dense", 1e-3, samples=[1e-3, 2e-3])])
+    (one,) = fair.compare_all([mine, record("independent", "dense", 1e-3, samples=[1e-3, 2e-3])])
     assert one.sides["dense"].ratio[:3] == pytest.approx((2.5, 2.0, 3.0))
 
 
 def test_records_of_an_older_key_do_not_count():
     old = [one | {"key": "old"} for one in configuration((1e-3, 1e-3), (9e-3, 9e-3))]
-    (one,) = fair.found_in([*old, *configuration((1e-3, 1e-3), (2e-3, 2e-3))])
+    (one,) = fair.compare_all([*old, *configuration((1e-3, 1e-3), (2e-3, 2e-3))])
     assert one.sides["dense"].ratio.value == pytest.approx(0.5)
 
 
 def test_a_candidate_without_a_time_is_no_best_and_is_listed():
     failed = record("independent", "dense", None, candidate="other", status="failed", reason="It broke.", samples=None)
-    (one,) = found = fair.found_in([*configuration((1e-3, 1e-3), (2e-3, 2e-3)), failed])
+    (one,) = found = fair.compare_all([*configuration((1e-3, 1e-3), (2e-3, 2e-3)), failed])
     assert one.sides["dense"].independent["candidate"] == "NumPy with BLAS"
-    assert fair.not_timed(found) == [("other", "failed", "It broke.", 1)]
+    assert fair.list_untimed(found) == [("other", "failed", "It broke.", 1)]
 
 
 def test_goals_are_met_missed_or_not_measured():
-    assert [goal.met for goal in fair.goals([])] == [None] * 4
-    assert [goal.met for goal in fair.goals(law())] == [True, True, True, False]
-    assert [goal.met for goal in fair.goals(law(0.9, 0.5))] == [True] * 4
-    each, together, *_ = fair.goals(law(1.2))
+    assert [goal.met for goal in fair.list_targets([])] == [None] * 4
+    assert [goal.met for goal in fair.list_targets(law())] == [True, True, True, False]
+    assert [goal.met for goal in fair.list_targets(law(0.9, 0.5))] == [True] * 4
+    each, together, *_ = fair.list_targets(law(1.2))
     assert (each.met, together.met) == (False, False)
     assert each.measured == "at most 1.2 (D256-B32-N4-1%); 3 of 3 above 1.15"
 
 
 def test_many_columns_of_one_output_count_apart():
-    wide = fair.found_in(configuration((1e-3, 9e-3), (1e-3, 1e-3), features=4096, width=1))
+    wide = fair.compare_all(configuration((1e-3, 9e-3), (1e-3, 1e-3), features=4096, width=1))
     found = law(0.9, 0.5) + wide
-    assert [goal.met for goal in fair.goals(found)] == [True] * 4
-    assert fair.apart(found) == wide
-    assert not fair.apart(fair.found_in(configuration((1e-3, 9e-3), (1e-3, 1e-3), features=4096, width=4)))
+    assert [goal.met for goal in fair.list_targets(found)] == [True] * 4
+    assert fair.separate_configurations(found) == wide
+    assert not fair.separate_configurations(
+        fair.compare_all(configuration((1e-3, 9e-3), (1e-3, 1e-3), features=4096, width=4))
+    )
 
 
 @pytest.mark.parametrize(("dense", "sparse", "before"), [(1, 1, 0.1), (2, 1, 0.2), (1, 2, 0.05), (0.5, 1, 0.05)])
 def test_the_shift_is_to_the_break_even_with_each_side_at_its_best(dense, sparse, before):
-    (shift,) = fair.shifts(law(dense, sparse))
+    (shift,) = fair.breakeven_shifts(law(dense, sparse))
     after = 0.1 if dense >= 1 else 0.05  # a side that is ahead keeps its time
     assert (shift.before, shift.after) == pytest.approx((before, after))
     assert shift.factor == pytest.approx(after / before)
@@ -74,13 +76,13 @@ def test_the_shift_is_to_the_break_even_with_each_side_at_its_best(dense, sparse
 
 
 def test_a_family_with_one_density_moves_by_the_slope_of_all():
-    alone = fair.found_in(configuration((2e-3, 1e-3), (1e-3, 1e-3), density=0.1, features=1024))
+    alone = fair.compare_all(configuration((2e-3, 1e-3), (1e-3, 1e-3), density=0.1, features=1024))
     found = [*law(2.0), *alone]
-    assert fair.fit(law(2.0)).slope == pytest.approx(1.0)
-    by_family = {shift.family: shift for shift in fair.shifts(found)}
+    assert fair.fit_slope(law(2.0)).slope == pytest.approx(1.0)
+    by_family = {shift.family: shift for shift in fair.breakeven_shifts(found)}
     shift = by_family[1024, 32, 4]
     assert not shift.is_between
-    slope = fair.fit(found).slope
+    slope = fair.fit_slope(found).slope
     assert shift.before == pytest.approx(0.1 * math.exp(math.log(2) / slope))
     assert shift.after == pytest.approx(0.1)
 
@@ -92,25 +94,25 @@ def test_a_level_for_sizes_is_fitted_from_enough_configurations():
             for density in DENSITIES:
                 both = 1e-3, 1e-2 * density * factor
                 found += configuration(both, both, density=density, features=features, batch_rows=batch_rows)
-    fitted = fair.fit(fair.found_in(found))
+    fitted = fair.fit_slope(fair.compare_all(found))
     assert fitted.slope == pytest.approx(1.0)
     assert fitted.deviation == pytest.approx(0.0, abs=1e-9)
 
 
 def test_too_few_densities_are_said_to_be_too_few():
-    assert fair.fit(law(densities=(0.01, 0.1))) is None
-    assert fair.shifts(law(densities=(0.01,))) == []
+    assert fair.fit_slope(law(densities=(0.01, 0.1))) is None
+    assert fair.breakeven_shifts(law(densities=(0.01,))) == []
     assert fair.summary(law(densities=(0.01,))).startswith("Too few configurations")
 
 
 def test_a_break_even_that_no_density_has_is_no_family_and_one_beyond_is_cut():
-    assert fair.shifts(law(slowed_dense=1e-6)) == []
-    (shift,) = fair.shifts(law(slowed_dense=100.0))
+    assert fair.breakeven_shifts(law(slowed_dense=1e-6)) == []
+    (shift,) = fair.breakeven_shifts(law(slowed_dense=100.0))
     assert (shift.text, shift.factor) == ("above 100 % to 10 %", pytest.approx(0.1))
 
 
 def test_the_page_has_ratios_goals_and_the_shift(tmp_path):
-    named = [one for each in law(2.0) for one in each.records]
+    named = [record for each in law(2.0) for record in each.records]
     left = record("independent", "dense", None, candidate="other", status="skipped", reason="Far | off.", samples=None)
     for one in [*named, left]:
         store.FAIR.append(tmp_path / store.FAIR.file, one)

@@ -77,11 +77,11 @@ def test_before_the_rounds_nothing_is_said_of_the_target():
 
 
 def test_goals_are_met_missed_or_not_measured():
-    each, together, softmax = fit.goals(by_tolerance(*OURS, *RIVALS))
+    each, together, softmax = fit.list_targets(by_tolerance(*OURS, *RIVALS))
     assert (each.met, together.met, softmax.met) == (True, False, None)
     assert together.measured == "6 x over 1 of 1 set"
     never = row("ours, sparse", curve=((1.0, 0.9, 1),))
-    each, together, _ = fit.goals(by_tolerance(never, *RIVALS))
+    each, together, _ = fit.list_targets(by_tolerance(never, *RIVALS))
     assert (each.met, together.met) == (False, None)
     assert "sparse does not reach" in each.measured
 
@@ -96,14 +96,14 @@ def test_each_tolerance_has_its_target_and_its_ratio():
 
 
 def test_a_goal_is_met_only_if_it_is_at_every_tolerance():
-    each, together, _ = fit.goals(by_tolerance(*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 6.0))))
+    each, together, _ = fit.list_targets(by_tolerance(*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 6.0))))
     assert (each.met, together.met) == (True, False)
     assert "At 0.3 %: 20 x over 1 of 1 set. At 1 %: 30 x over 1 of 1 set. At 3 %: 6 x" in together.measured
 
 
 def test_a_goal_that_is_not_measured_at_a_tolerance_is_not_met():
     rows = [*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 16.0)), *rounds("ours, sparse", [1.0], case="old, logistic")]
-    each, together, _ = fit.goals(by_tolerance(*rows, *rounds("other", [40.0], "rival", case="old, logistic")))
+    each, together, _ = fit.list_targets(by_tolerance(*rows, *rounds("other", [40.0], "rival", case="old, logistic")))
     assert each.met
     assert not together.met
     assert "At 3 %: 16 x over 1 of 2 sets" in together.measured
@@ -113,11 +113,11 @@ def test_how_far_the_tolerance_moves_the_mean_is_said():
     a, b = at_each((1.0, 1.0, 1.0), (8.0, 4.0, 2.0)), at_each((1.0, 1.0, 1.0), (8.0, 64.0, 2.0), "b")
     every = by_tolerance(*a, *b, *rounds("ours, sparse", [1.0], case="old"), *rounds("x", [99.0], "rival", case="old"))
     expected = [math.sqrt(known(a, 4).value * known(b, 4).value) for a, b in ((8, 8), (4, 64), (2, 2))]
-    assert fit.means(every) == pytest.approx(expected), "of cases with a ratio at each alone"
-    text = fit.moved(every)
+    assert fit.mean_ratios(every) == pytest.approx(expected), "of cases with a ratio at each alone"
+    text = fit.tolerance_sensitivity(every)
     assert "moves the geometric mean by 8 x: it is 8 x at 0.3 %, 16 x at 1 % and 2 x at 3 %" in text
     assert "moves b most: 8 x at 0.3 %, 64 x at 1 % and 2 x at 3 %" in text
-    assert "within 1 % alone" in fit.moved(by_tolerance(*OURS, *RIVALS))
+    assert "within 1 % alone" in fit.tolerance_sensitivity(by_tolerance(*OURS, *RIVALS))
     columns, lines = fit.table(every)
     assert columns[1:4] == ("0.3 %", "1 %", "3 %")
     assert lines[2][:4] == ["old", "", f"{known(99, 1).value:.2g} x", ""]
@@ -128,7 +128,9 @@ def test_staying_at_the_target_is_read_from_the_last_points():
     curve = ((1.0, 0.5, 1), (2.0, 0.6, 2), (3.0, 0.505, 3), (4.0, 0.5, 4))
     left = row("left", side="rival", curve=((1.0, 0.5, 1), (2.0, 0.6, 2)))
     ours = [changed | {"curve": [[0.5, 0.5, 1]]} for changed in rounds("ours, sparse", [1.0])]
-    (case,) = found(*ours, *[one | {"curve": list(map(list, curve))} for one in rounds("other", [1.0], "rival")], left)
+    (case,) = found(
+        *ours, *[round | {"curve": list(map(list, curve))} for round in rounds("other", [1.0], "rival")], left
+    )
     assert [entry.seconds_staying for entry in case.entries] == [0.5, 3.0, None]
     assert case.ratio_staying == pytest.approx(6.0)
 

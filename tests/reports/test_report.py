@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, breakeven, cells, words
+from workbench.analysis import advise, breakeven, configurations, formatting
 from workbench.reports import page, report
 
 GIVEN = {
@@ -124,13 +124,17 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
 
 
 def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
-    told = " ".join(report.sentences(cells.records(cells.latest(store.frame(maker.sweep(device="cuda"))))))
+    told = " ".join(
+        report.sentences(configurations.records(configurations.pool_rounds(store.frame(maker.sweep(device="cuda")))))
+    )
     assert "There are 4 rounds a cell, and 80 samples." in told
     assert (
         "It has one candidate: dense on cuda. It is what sparse is compared with. Its products are those of cuBLAS"
         in told
     )
-    assert "cuBLAS" not in " ".join(report.sentences(cells.records(cells.latest(store.frame(maker.sweep())))))
+    assert "cuBLAS" not in " ".join(
+        report.sentences(configurations.records(configurations.pool_rounds(store.frame(maker.sweep()))))
+    )
 
 
 def test_a_list_of_mappings_is_told_in_words():
@@ -220,7 +224,7 @@ def test_markdown_says_the_same_without_charts(tmp_path):
     ]
     assert sorted(map(text.index, order)) == [*map(text.index, order)]
     (even, *_) = breakeven(store.frame(maker.rich()))
-    assert f"| {words.line(even.settings)} | time | {even.place} |" in text
+    assert f"| {formatting.name_configuration(even.settings)} | time | {even.place} |" in text
     assert "```\nworkbench run known_law.toml --out results\n```" in text
     assert "![" not in text
     assert list(tmp_path.iterdir()) == [path]

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.analysis import cells
-from workbench.reports import answer, cell_rows, export, hover, report, results
+from workbench.analysis import configurations
+from workbench.reports import answer, cell_rows, export, report, results, tooltips
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -26,7 +26,7 @@ def stored(tmp_path_factory):
 
 
 def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
-    groups = cells.groups(store.frame(store.read(stored)))
+    groups = configurations.groups(store.frame(store.read(stored)))
     table = cell_rows.table(groups, cell_rows.anchors(groups))
     assert len(table["lines"]) == 4
     for line in table["lines"]:
@@ -41,7 +41,7 @@ def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
 
 def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():
     rows = maker.sweep(densities=(0.01,), quality=None) + maker.sweep(densities=(0.01,), quality=None, width=64)
-    groups = cells.groups(store.frame(rows))
+    groups = configurations.groups(store.frame(rows))
     table = cell_rows.table(groups, cell_rows.anchors(groups))
     names = [name for name, _ in table["columns"]]
     assert names == ["configuration", "density", "status", "time a step", "peak memory", "spread", "group"]
@@ -74,10 +74,12 @@ def test_a_charts_points_say_their_values_where_the_pointer_rests():
     figure = Figure(figsize=(9, 6))
     plots.draw("time_density", store.frame(maker.sweep(noise=0.01)), figure)
     figure.savefig("/dev/null", format="svg")
-    marks = str(hover.marks(figure))
+    marks = str(tooltips.marks(figure))
     titles = re.findall(r"<title>([^<]*)</title>", marks)
     assert sum(title.startswith("dense: ") for title in titles) == len(maker.DENSITIES)
-    assert any(re.fullmatch(r"CSR ours · row_sparse gradient, break-even [^:]*: 1 %, 1\.\d+ ms", one) for one in titles)
+    assert any(
+        re.fullmatch(r"CSR ours · row_sparse gradient, break-even [^:]*: 1 %, 1\.\d+ ms", title) for title in titles
+    )
     places = [float(x) for x in re.findall(r'cx="([\d.]+)"', marks)]
     assert all(0 < x < 9 * 72 for x in places)
 
@@ -86,7 +88,7 @@ def test_bars_say_their_values_too():
     figure = Figure(figsize=(9, 6))
     plots.draw("phases", store.frame(maker.sweep((maker.DENSE, maker.SPARSE), (0.01,))), figure)
     figure.savefig("/dev/null", format="svg")
-    titles = re.findall(r"<title>([^<]*)</title>", str(hover.marks(figure)))
+    titles = re.findall(r"<title>([^<]*)</title>", str(tooltips.marks(figure)))
     assert any(title.startswith("CSR ours") and ", forward: " in title for title in titles)
 
 
@@ -169,13 +171,13 @@ def test_a_machine_is_told_in_words_and_its_versions_once():
 def test_the_verdict_table_marks_what_is_doubtful_beside_the_other_cells_and_says_what_an_empty_place_is():
     rows = maker.sweep(rounds=6, noise=0.2, shared=0.0)
     left = [row for row in rows if (row["format"], row["density"]) != ("csr", 0.001)]
-    times, _ = answer.tables(cells.groups(store.frame(left))[0], {})
+    times, _ = answer.tables(configurations.groups(store.frame(left))[0], {})
     assert not [place for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
     assert times["legend"][-1] == "empty: not measured there"
     noisy = [row for row in rows if (row["format"], row["density"]) == ("csr", 0.01)]
     for row in noisy[::2]:
         row["seconds_step"] *= 8
-    times, _ = answer.tables(cells.groups(store.frame(rows))[0], {})
+    times, _ = answer.tables(configurations.groups(store.frame(rows))[0], {})
     [doubt] = [place["doubt"] for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
     assert doubt.endswith("% is usual here")
     assert "empty" not in times["legend"][-1]

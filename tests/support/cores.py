@@ -37,7 +37,7 @@ class Cores:
         sides = ""
         for number in range(count):
             alone, shared = times(number)
-            if self.choices.rests((maker, work)):
+            if self.choices.is_cached_serial((maker, work)):
                 sides += "."
                 self.clock.now += alone
             else:

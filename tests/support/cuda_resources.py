@@ -79,23 +79,23 @@ def row(source: str, kernel: str, architecture: str, resources: Resources) -> di
 
 def _grouped(rows: Iterable[dict]) -> dict[tuple[str, str], dict[str, list[dict]]]:
     groups: dict[tuple[str, str], dict[str, list[dict]]] = {}
-    for one in rows:
-        key = one["source"], one["kernel"].partition("<")[0]
-        groups.setdefault(key, {}).setdefault(one["architecture"], []).append(one)
+    for row in rows:
+        key = row["source"], row["kernel"].partition("<")[0]
+        groups.setdefault(key, {}).setdefault(row["architecture"], []).append(row)
     return groups
 
 
 def _cell(rows: list[dict]) -> str:
-    registers = sorted(one["registers"] for one in rows)
+    registers = sorted(row["registers"] for row in rows)
     spans = f"{registers[0]}" if registers[0] == registers[-1] else f"{registers[0]} to {registers[-1]}"
-    return f"{spans}; {min(one['warps'] for one in rows)}"
+    return f"{spans}; {min(row['warps'] for row in rows)}"
 
 
 def page(rows: list[dict], version: tuple[int, int]) -> Iterator[str]:
     """The table as lines of Markdown: a line for each kernel, all its variants together."""
     yield "# Registers of the CUDA kernels\n"
     yield (
-        f"Of {len(rows)} compiled variants {sum(one['bytes_spilled'] > 0 for one in rows)} spill registers to memory. "
+        f"Of {len(rows)} compiled variants {sum(row['bytes_spilled'] > 0 for row in rows)} spill registers to memory. "
         f"NVRTC {version[0]}.{version[1]}, blocks of {THREADS} threads; nothing was run. For each architecture:\n"
         "registers of a thread over the variants; the fewest warps, of 64, that a multiprocessor can hold.\n"
     )
@@ -116,7 +116,7 @@ def write(folder: Path) -> Path:
     from tests.support import nvrtc
 
     rows = table()
-    lines = (json.dumps({"nvrtc": list(nvrtc.version())} | one) for one in rows)
+    lines = (json.dumps({"nvrtc": list(nvrtc.version())} | row) for row in rows)
     (folder / "cuda-registers.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     (folder / "cuda-registers.md").write_text("\n".join(page(rows, nvrtc.version())) + "\n", "utf-8")
     return folder / "cuda-registers.md"

@@ -26,7 +26,7 @@ def posterior_with_effects(
     rows = [_loads(trial, trials, index, noise, half, variances) for index, trial in enumerate(trials)]
     unknown = list(variances)
     design = np.array([[row.get(name, 0.0) for name in unknown] for row in rows])
-    own = np.array([half * (1 - noise.process) * (noise.wider**2 if one.is_disturbed else 1.0) for one in trials])
+    own = np.array([half * (1 - noise.process) * (noise.wider**2 if trial.is_disturbed else 1.0) for trial in trials])
     start = np.array([means.get(name, 0.0) for name in unknown])
     precision = np.diag([1 / variances[name] for name in unknown]) + design.T @ (design / own[:, None])
     logs = np.log([trial.seconds for trial in trials]) - design @ start

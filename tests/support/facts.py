@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from tests.support.claims import WINNER, Number, numbers, sentences, without
-from tests.support.truth import Cell, Contest, Known, Row, contests
+from tests.support.expected_ratios import Cell, Contest, Known, Record, contests
 from workbench.measure.posterior import LIKELY, Ratio
 
 PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph")
@@ -65,7 +65,7 @@ class Facts:
     names: tuple[str, ...] = field(default=())
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Facts":
+    def of(cls, rows: Sequence[Record]) -> "Facts":
         """What the rows bear."""
         met = contests(rows)
         names = {name for contest in met for cell in contest.cells for name in cell.names}
@@ -104,7 +104,7 @@ class Facts:
         said = NEITHER.sub("", sentence)
         said = PROBABLY.sub(lambda found: (found["side"] or found["alone"]).lower() + " likely", said)
         densities = at or {number.value for number in numbers(without(said, (*self.names, *FIXED)))}
-        here = [one for one in self.contests if _label(one) in said.lower()] or self.contests
+        here = [contest for contest in self.contests if _label(contest) in said.lower()] or self.contests
         measures = [measure for measure in ("memory", "time") if measure in said] or ["time"]
         if "less memory" in said:
             measures = ["memory"]
@@ -135,9 +135,9 @@ def _near(density: float, said: float) -> bool:
     return abs(density - said) <= 0.006 * density
 
 
-def _label(one: Contest) -> str:
+def _label(contest: Contest) -> str:
     """The name of a group where a report names it; the width, as synthetic groups differ in nothing else."""
-    return f"width {one.group[1]}"
+    return f"width {contest.group[1]}"
 
 
 def _values(
@@ -181,7 +181,7 @@ def _of_cell(cell: Cell, names: tuple[str, ...], at: tuple[float, ...]) -> Itera
         yield Fact("count", count, count)
 
 
-def _shares(row: Row) -> Iterator[float]:
+def _shares(row: Record) -> Iterator[float]:
     """What part of a step each phase takes."""
     means = [row[f"seconds_{name}"] or 0.0 for name in PHASES]
     yield from (mean / sum(means) for mean in means if mean)
@@ -215,9 +215,9 @@ def _cost_of_sparse(ratio: Ratio) -> float:
     return max(float(np.average(np.maximum(np.exp(-logs), 1), weights=stats.norm.pdf(z))), LEAST_COST)
 
 
-def _without_what_is_around(one: Contest) -> Iterator[float]:
+def _without_what_is_around(contest: Contest) -> Iterator[float]:
     """The share of its step that a dense training, one step after another, spends in its kernels."""
-    for cell in one.cells:
+    for cell in contest.cells:
         if cell.is_dense and cell.head["launch"] == "kernels":
             inside = sum(cell.head[f"seconds_{name}"] or 0.0 for name in ("forward", "loss", "gradient", "update"))
             around = sum(cell.head[f"seconds_{name}"] or 0.0 for name in ("slice", "convert", "plan", "wait"))
@@ -254,14 +254,14 @@ def _by_bytes(of_group: Sequence[Contest], names: tuple[str, ...]) -> Iterator[F
         yield Fact("share", crossing, crossing, names)
 
 
-def _least(one: Contest, names: tuple[str, ...], is_dense: bool) -> float:
+def _least(contest: Contest, names: tuple[str, ...], is_dense: bool) -> float:
     """The least predicted bytes of the dense cells of a contest, or of the sparse cell of that name; 0 without any."""
-    cells = [cell for cell in one.cells if cell.is_dense == is_dense and (is_dense or cell.names == names)]
+    cells = [cell for cell in contest.cells if cell.is_dense == is_dense and (is_dense or cell.names == names)]
     sizes = [[row["bytes_predicted"] for row in cell.counted if row["bytes_predicted"]] for cell in cells]
     return min((float(np.median(own)) for own in sizes if own), default=0.0)
 
 
-def _counted(rows: Sequence[Row], met: Sequence[Contest]) -> Iterator[Fact]:
+def _counted(rows: Sequence[Record], met: Sequence[Contest]) -> Iterator[Fact]:
     """Counts of rows, cells, rounds and groups, and the settings."""
     cells = [cell for one in met for cell in one.cells]
     groups = [[cell for one in met for cell in one.cells if one.group == group] for group in {m.group for m in met}]

@@ -3,9 +3,9 @@
 import numpy as np
 
 from workbench import models, store
-from workbench.bench.fit.choosing import Judge
 from workbench.bench.fit.contract import Rows
-from workbench.sweeps.problem import drawn_for, facts_of, targets
+from workbench.bench.fit.selection import Judge
+from workbench.sweeps.problem import facts_of, synthetic_parameters_for, targets
 
 CASE = {"case": "toy, logistic", "dataset": "toy", "model": "logistic", "held_out": "0.2"}
 FACTS = {"rows": 80, "rows_held_out": 20, "features": 50, "nnz": 400, "width": 1, "bytes_dense": 16_000}
@@ -42,7 +42,7 @@ def judge_for(model, rows=160):
     """A small problem of a model, the last quarter of its rows held out."""
     entry = models.get(model)
     width = 1 if model == "linear" else next(width for width in (3, 1) if entry.allows(width))
-    drawn = drawn_for(entry, width, rows=rows, features=40, density=0.2, seed=0, users=30, items=40)
+    drawn = synthetic_parameters_for(entry, width, rows=rows, features=40, density=0.2, seed=0, users=30, items=40)
     y, cut = targets(drawn, entry, width, "float32"), 3 * rows // 4
     given = Rows(model, drawn.x[:cut], y[:cut], width, False, 1, {"model": model}, facts_of(drawn))
     return Judge(given, drawn.x[cut:], y[cut:])

@@ -168,7 +168,7 @@ def _damaged_part(source: random.Random, value: Any) -> Any:
         parts = {"values": value.values, "indices": value.indices}
         part = source.choice(sorted(parts))
         parts[part] = damaged_array(source, parts[part])
-        if not all(isinstance(one, np.ndarray) for one in parts.values()):
+        if not all(isinstance(part, np.ndarray) for part in parts.values()):
             return value
         return RowSparse.assemble(parts["values"], parts["indices"], value.shape)
     return damaged_array(source, value) if isinstance(value, np.ndarray) else value

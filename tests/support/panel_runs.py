@@ -22,7 +22,7 @@ def write_run(folder: Path, rows: list[dict], state: str = "running", name: str 
         store.append(folder / store.FILE, row)
     (folder / run_folder.PLAN).write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
     found = run_folder.Progress(name, state, pid=os.getpid(), total=48, done=len(rows), **known)
-    run_folder.write(folder, found)
+    run_folder.write_progress(folder, found)
 
 
 def tree(widget: widgets.Widget) -> list[widgets.Widget]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.analysis import cells
+from workbench.analysis import configurations
 
 
 def pooled(seconds: Sequence[float], density: float = 0.1, format: str = "csr", **known: Any) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def pooled(seconds: Sequence[float], density: float = 0.1, format: str = "csr", 
     columns = {"format": format, "density": density, "density_measured": density, "status": "ok", "run": "r1"}
     columns |= {"update": "standard", "rounds": len(by_place), "rounds_disturbed": 0, "rounds_failed": 0}
     columns |= {"seconds_step": float(np.exp(np.mean(np.log(seconds)))), "round_values": {"seconds_step": by_place}}
-    return dict.fromkeys((*cells.LINE, *cells.GROUP)) | columns | known
+    return dict.fromkeys((*configurations.LINE, *configurations.GROUP)) | columns | known
 
 
 def neighbours(ratio: float, rng: np.random.Generator, *, rounds: int, sd: float, spell: float = 0.3) -> np.ndarray:

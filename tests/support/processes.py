@@ -59,7 +59,7 @@ def is_gone(pid: int) -> bool:
 def grandchildren(pid: int) -> list[psutil.Process]:
     """The processes that children of the process have started, and theirs."""
     try:
-        below = [(one, _parent(one)) for one in psutil.Process(pid).children(recursive=True)]
+        below = [(child, _parent(child)) for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
     return [one for one, parent in below if parent not in (None, pid)]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.measure.rounds import LOOKS, number, turned
+from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, trial_statistic
 
 DENSITIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 PHASES = {"slice": 0.05, "convert": 0.02, "plan": 0.08, "transfer": 0.0, "forward": 0.35, "loss": 0.05}
@@ -90,7 +90,7 @@ SETTINGS = {
 
 def measured(law: Law, density: float, drawn: np.ndarray, size: float) -> dict:
     """What a trial of that law would have measured: samples `drawn`, and a peak of `size` bytes."""
-    samples, seconds = len(drawn), number(drawn)
+    samples, seconds = len(drawn), trial_statistic(drawn)
     return {
         "density_measured": density * 1.002,
         "nnz_batch": 256 * 10_000 * density,
@@ -143,7 +143,7 @@ def row(
     drawn = law.seconds(density) * slower * np.exp(noise / 3 * rng.standard_normal(samples))
     size = law.bytes(density) * (1 + 0.02 * noise * float(rng.standard_normal()))
     settings = {"density": density} | {name: getattr(law, name) for name in LINE}
-    phases = {f"seconds_{name}": share * number(drawn) for name, share in PHASES.items()}
+    phases = {f"seconds_{name}": share * trial_statistic(drawn) for name, share in PHASES.items()}
     identity = {"run": "r1", "experiment": "known-law", "time": "2026-01-02T03:04:05Z", "status": "ok"}
     columns = identity | SETTINGS | settings | measured(law, density, drawn, size) | phases | known
     return store.new_row(**{"key": key_of(columns)} | columns)
@@ -191,7 +191,7 @@ def sweep(
     densities: Sequence[float] = DENSITIES,
     *,
     seed: int = 0,
-    rounds: int = LOOKS[0],
+    rounds: int = INTERIM_ANALYSES[0],
     noise: float = 0.05,
     shared: float | None = None,
     samples: int = 20,
@@ -207,7 +207,10 @@ def sweep(
     for round in range(rounds):
         for density in densities:
             spell = float(np.exp(shared * rng.standard_normal()))
-            rows += [row(law, density, rng, noise, samples, spell, round=round, **known) for law in turned(laws, round)]
+            rows += [
+                row(law, density, rng, noise, samples, spell, round=round, **known)
+                for law in counterbalanced_order(laws, round)
+            ]
     return rows
 
 

@@ -13,7 +13,9 @@ def training_of(
 ) -> tuple[training.Training, Any, np.ndarray]:
     """A training of the model in float64 on drawn data but for the first `held_out` rows, and the data."""
     width = next(width for width in (3, 1) if model.allows(width))
-    drawn = problem.drawn_for(model, width, rows=rows, features=40, density=0.2, seed=1, users=60, items=200)
+    drawn = problem.synthetic_parameters_for(
+        model, width, rows=rows, features=40, density=0.2, seed=1, users=60, items=200
+    )
     y = problem.targets(drawn, model, width, np.dtype("float64"))
     x = drawn.x.astype(np.float64)
     chosen = {"model": model.name, "batch_rows": 40, "dtype": "float64", "optimizer": "sgd", **settings}
@@ -26,7 +28,7 @@ def training_of(
 
 def settings_for(name: str) -> dict[str, Any]:
     """Settings of a cell of the model with data that suits it."""
-    dataset = problem.drawn_name(models.get(name))
+    dataset = problem.synthetic_name_for(models.get(name))
     if problem.is_synthetic(dataset):
         return {"model": name, "dataset": dataset, "density": 0.2}
     return {"model": name, "dataset": dataset, "features": None}

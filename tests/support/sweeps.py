@@ -1,7 +1,7 @@
 """Sweeps supervised by the process of the tests, at once: no interpreter starts, and all share one fork server.
 
 Trials are processes of their own as ever. What a process of its own adds to a supervisor (it outlives its terminal,
-answers a stop while it works, can be killed) is tested with one: `run_folder.start` outside of `supervised_here`.
+answers a stop while it works, can be killed) is tested with one: `run_folder.start_run` outside of `supervised_here`.
 """
 
 import multiprocessing.forkserver
@@ -17,7 +17,7 @@ from unittest import mock
 
 from tests.support.processes import kept_handlers
 from workbench.measure import child
-from workbench.sweeps import run_folder, supervising, trial
+from workbench.sweeps import run_folder, supervision, trial
 from workbench.sweeps.spec import Spec
 
 COMMAND = [sys.executable, "-m", "workbench.sweeps"]
@@ -38,11 +38,11 @@ def have_trials_preloaded() -> None:
 
 
 def supervise(command: list[str], **_: object) -> SimpleNamespace:
-    """Do what the process would that `run_folder.start` starts, and be one that has ended."""
+    """Do what the process would that `run_folder.start_run` starts, and be one that has ended."""
     assert command[:-1] == COMMAND
     have_trials_preloaded()
     with kept_handlers():
-        status = supervising.supervise(Path(command[-1]))
+        status = supervision.supervise(Path(command[-1]))
     return SimpleNamespace(wait=lambda: status, pid=os.getpid())
 
 
@@ -54,7 +54,7 @@ def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def supervised_here() -> Iterator[None]:
-    """Let sweeps that are started inside be over when `run_folder.start` returns."""
+    """Let sweeps that are started inside be over when `run_folder.start_run` returns."""
     with mock.patch.object(run_folder, "subprocess", SimpleNamespace(Popen=supervise, DEVNULL=subprocess.DEVNULL)):
         yield
 
@@ -62,4 +62,4 @@ def supervised_here() -> Iterator[None]:
 def swept(spec: Spec, folder: Path) -> run_folder.Progress:
     """How the sweep of the spec in that folder ended."""
     with supervised_here():
-        return run_folder.read(run_folder.start(spec, folder))
+        return run_folder.read_progress(run_folder.start_run(spec, folder))

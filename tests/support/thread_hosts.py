@@ -103,7 +103,7 @@ class ThreadHosts:
         self.processes = [_Process(number) for number in range(processes)]
 
     def addresses(self) -> list[str]:
-        return [one.address for one in self.processes]
+        return [process.address for process in self.processes]
 
     def name(self, address: str) -> str:
         return address
@@ -112,27 +112,31 @@ class ThreadHosts:
         return ""
 
     def lost(self) -> list[Lost]:
-        return [Lost(one.address, f"It was {one.state}.") for one in self.processes if one.state != "runs"]
+        return [
+            Lost(process.address, f"It was {process.state}.") for process in self.processes if process.state != "runs"
+        ]
 
     def end(self, gone: Sequence[str]) -> None:
-        for one in self.processes:
-            if one.address in gone:
-                one.state = "killed"
-                one.gone.set()
+        for process in self.processes:
+            if process.address in gone:
+                process.state = "killed"
+                process.gone.set()
 
     def kill(self, late: Sequence[str]) -> None:
         if self.are_own:
             self.end(late)
 
     def renew(self) -> str:
-        self.processes = [one if one.state == "runs" else _Process(one.number) for one in self.processes]
+        self.processes = [
+            process if process.state == "runs" else _Process(process.number) for process in self.processes
+        ]
         return ""
 
     def begin(self, workers: Sequence[str], shards: int, trainers: int) -> tuple[_Run, Future]:
         owners = [self.processes[number % len(self.processes)] for number in range(shards)]
         placed: Future = Future()
         self.strike(PLACING, self.count(PLACING), WHEN[0])
-        if all(one.state == "runs" for one in self.processes):  # else it is never answered
+        if all(process.state == "runs" for process in self.processes):  # else it is never answered
             placed.set_result(None)
         return _Run([Shard(number, shards, trainers) for number in range(shards)], owners), placed
 
@@ -140,7 +144,7 @@ class ThreadHosts:
         run.hear = hear
 
     def start(self, run: _Run, address: str, trainer: int, work: str, request: Mapping) -> Future:
-        (process,) = [one for one in self.processes if one.address == address]
+        (process,) = [process for process in self.processes if process.address == address]
         future: Future = Future()
 
         def act() -> None:
@@ -165,7 +169,7 @@ class ThreadHosts:
     def strike(self, trainer: int, at: int, when: str) -> None:
         """Do what is due at this boundary."""
         with self.lock:
-            for one in [one for one in self.strikes if one[:3] == (trainer, at, when)]:
+            for one in [strike for strike in self.strikes if strike[:3] == (trainer, at, when)]:
                 self.strikes.remove(one)
                 self.struck.append(one)
                 victim = self.processes[one.victim]

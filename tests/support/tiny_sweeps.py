@@ -5,7 +5,7 @@ import math
 from tests.support.clocks import until
 from tests.support.sweeps import row_of_trial
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import Measure, Spec, validate
+from workbench.sweeps.spec import Measure, Spec, validate_spec
 
 QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
 QUICK["busy_most"] = 1.0  # results of tests are those of an idle machine whatever runs beside them
@@ -18,11 +18,11 @@ OUTSIDE |= {"process", "content"}
 
 
 def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:
-    return validate(
+    return validate_spec(
         {
             "name": name,
             "axes": {**TINY, **axes},
-            "contenders": list(contenders),
+            "candidates": list(contenders),
             "measure": measure,
             "limits": limits or {},
         }
@@ -31,8 +31,8 @@ def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=No
 
 def finish(folder) -> run_folder.Progress:
     """How the run ended."""
-    until(lambda: run_folder.read(folder).over)
-    return run_folder.read(folder)
+    until(lambda: run_folder.read_progress(folder).over)
+    return run_folder.read_progress(folder)
 
 
 def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **cell) -> dict:

@@ -36,7 +36,7 @@ def run(here):
 
 
 def keys_of(folder) -> list[str]:
-    return [row["key"] for row in run_folder.rows(folder)]
+    return [row["key"] for row in run_folder.read_current_records(folder)]
 
 
 @pytest.mark.parametrize("damage", BAD)
@@ -45,21 +45,21 @@ def test_rows_of_a_run_with_a_damaged_plan_are_read_with_a_warning(run, damage):
     with pytest.warns(UserWarning, match=r"plan.json is damaged \(.*\); all rows of its folder are shown. Start the"):
         assert len(keys_of(run)) == 2
     with pytest.warns(UserWarning, match="damaged"):
-        assert run_folder.dropped(run) == {}
+        assert run_folder.read_dropped_counts(run) == {}
 
 
 def test_a_sound_plan_chooses_the_rows(run):
     [first, _] = keys_of(run)
     (run / run_folder.PLAN).write_text(json.dumps({"keys": [first], "dropped": {"why": 3}}))
     assert keys_of(run) == [first]
-    assert run_folder.dropped(run) == {"why": 3}
+    assert run_folder.read_dropped_counts(run) == {"why": 3}
 
 
 @pytest.mark.parametrize("damage", BAD)
 def test_a_damaged_progress_is_an_error_and_shown_as_a_failed_run(run, damage):
     (run / run_folder.PROGRESS).write_bytes(BAD[damage])
     with pytest.raises(run_folder.RunError, match=r"progress.json is damaged \(.*\); start the sweep again") as raised:
-        run_folder.read(run)
+        run_folder.read_progress(run)
     shown = next(found.progress for found in running.find() if found.folder.name == "news")
     assert (shown.state, shown.message) == ("failed", str(raised.value))
     for command in (["status"], ["stop", str(run)]):
@@ -88,5 +88,5 @@ def test_the_panel_opens_beside_a_damaged_file(run, name, damage):
 
 def test_progress_comes_back_as_it_was_written(run):
     progress = Progress("x", "running", 7, counts={"ok": 2}, agents={"a": "b"}, seconds=3, seconds_left=1.5)
-    run_folder.write(run, progress)
+    run_folder.write_progress(run, progress)
     assert parse((run / run_folder.PROGRESS).read_bytes()) == progress

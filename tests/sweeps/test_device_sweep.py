@@ -12,9 +12,9 @@ from tests.support import rows as made
 from tests.support.sweeps import row_of_trial
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, spec_of, trial_row
 from workbench import plots, store
-from workbench.analysis import advisor, cells, words
+from workbench.analysis import advisor, configurations, formatting
 from workbench.plots import style
-from workbench.sweeps import grid, sources, spec
+from workbench.sweeps import code_sources, grid, spec
 from workbench.sweeps.spec import Cell
 from workbench.training import device as on_device
 
@@ -86,22 +86,22 @@ def test_a_machine_without_a_gpu_tells_why_in_each_row_and_loads_no_cupy(monkeyp
 def test_the_axis_is_validated_and_defaults_to_cpu():
     assert Cell().device == "cpu"
     both = spec_of(contenders=({},), device=["cpu", "cuda"], density=0.1)
-    assert [cell.device for cell in grid.expand(both).cells] == ["cpu", "cuda"]
+    assert [cell.device for cell in grid.expand_grid(both).cells] == ["cpu", "cuda"]
     with pytest.raises(spec.SpecError, match="axis device = 'gpu': 'gpu' is not known; there is: cpu, cuda"):
         spec_of(device="gpu")
 
 
 def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
     here, there = Cell(), Cell(device="cuda")
-    assert grid.key(here) != grid.key(there)
-    assert "workbench.training.device" in sources.modules_of(there)
-    assert "workbench.training.device" not in sources.modules_of(here)
+    assert grid.configuration_key(here) != grid.configuration_key(there)
+    assert "workbench.training.device" in code_sources.modules_of(there)
+    assert "workbench.training.device" not in code_sources.modules_of(here)
     assert grid.setup_of(there).device == "cuda"
-    assert grid.describe(there) == f"{grid.describe(here)} device=cuda"
+    assert grid.describe_configuration(there) == f"{grid.describe_configuration(here)} device=cuda"
 
 
 def test_what_does_not_train_on_cuda_is_dropped_with_the_reason_and_stays_on_cpu():
-    found = grid.expand(spec_of(contenders=({"format": "csc"},), device=["cpu", "cuda"], density=0.1))
+    found = grid.expand_grid(spec_of(contenders=({"format": "csc"},), device=["cpu", "cuda"], density=0.1))
     assert [cell.device for cell in found.cells] == ["cpu"]
     assert next(iter(found.dropped)).startswith("On cuda no csc trains by engine ours")
 
@@ -113,16 +113,16 @@ def on_both() -> list[dict]:
 def test_words_tell_devices_apart():
     row = made.sweep()[1]
     there = {**row, "device": "cuda"}
-    assert words.line(there).startswith("CSR ours on cuda (")
-    assert words.short_line(there).startswith("CSR ours on cuda · ")
-    assert words.line(row) == words.line({**row, "device": None})
-    assert words.short_line({"format": "dense", "device": "cuda"}) == "dense on cuda"
+    assert formatting.name_configuration(there).startswith("CSR ours on cuda (")
+    assert formatting.short_configuration_name(there).startswith("CSR ours on cuda · ")
+    assert formatting.name_configuration(row) == formatting.name_configuration({**row, "device": None})
+    assert formatting.short_configuration_name({"format": "dense", "device": "cuda"}) == "dense on cuda"
     assert style.look(there)["markeredgecolor"] == "black"
     assert "markeredgecolor" not in style.look(row)
 
 
 def test_a_group_never_mixes_devices_and_names_them():
-    groups = cells.groups(store.frame(on_both()))
+    groups = configurations.groups(store.frame(on_both()))
     assert sorted(group.label for group in groups) == ["on cpu", "on cuda"]
     for group in groups:
         assert {row["device"] for row in group.rows} == {group.settings["device"]}
@@ -148,11 +148,11 @@ def test_memory_on_a_device_is_that_of_the_device():
 
     rows = [on_the_device(row) for row in made.sweep(device="cuda")]
     once = [row for row in rows if row["round"] == 0]
-    pooled = cells.latest(store.frame(once))
+    pooled = configurations.pool_rounds(store.frame(once))
     assert pooled["bytes_peak"].tolist() == [row["bytes_device_peak"] for row in once]
     assert pooled["bytes_predicted"].tolist() == [row["bytes_device_predicted"] for row in once]
     on_cpu = store.frame(made.sweep(rounds=1))
-    assert cells.latest(on_cpu)["bytes_peak"].equals(on_cpu["bytes_peak"])
+    assert configurations.pool_rounds(on_cpu)["bytes_peak"].equals(on_cpu["bytes_peak"])
     told = advisor.advise(store.frame(rows)).memory[0]
     assert "at its peak on the device instead of 999 MB" in told or "at its peak on the device instead of 1 GB" in told
     figure = Figure(figsize=(8, 5))
@@ -197,9 +197,9 @@ def test_rows_of_older_files_without_the_column_are_of_the_cpu(tmp_path):
             out.write(json.dumps(old) + "\n")
     frame = store.frame(store.read(file))
     assert frame["device"].isna().all()
-    assert [group.settings["device"] for group in cells.groups(frame)] == ["cpu"]
+    assert [group.settings["device"] for group in configurations.groups(frame)] == ["cpu"]
     mixed = store.frame([*store.read(file), *made.sweep(device="cuda")])
-    assert sorted(group.label for group in cells.groups(mixed)) == ["on cpu", "on cuda"]
+    assert sorted(group.label for group in configurations.groups(mixed)) == ["on cpu", "on cuda"]
 
 
 def test_a_trial_takes_what_the_supervisor_found_and_looks_no_more(monkeypatch):

@@ -18,10 +18,10 @@ ROUNDS = {"seconds_total": 0.0, "rounds": 12}
 def supervisor(tmp_path, monkeypatch):
     """A supervisor whose trials take no time and are one after the other; `busy` gives what other programs took beside
     each try, `quiet_again` whether they are gone when they are looked for after it."""
-    monkeypatch.setattr(machine, "record", dict)
+    monkeypatch.setattr(machine, "describe_machine", dict)
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(runner, "SECONDS_LOOK", 0.0)
-    monkeypatch.setattr(child, "are_possible", lambda: False)
+    monkeypatch.setattr(child, "can_alternate", lambda: False)
     return Made(spec_of(density=[0.1], measure=ROUNDS), tmp_path, monkeypatch)
 
 
@@ -50,7 +50,7 @@ class Made(runner.Supervisor):
 
 def rows_of(supervisor) -> list[dict]:
     supervisor.run()
-    return run_folder.rows(supervisor.folder)
+    return run_folder.read_current_records(supervisor.folder)
 
 
 def test_on_a_quiet_machine_each_trial_is_tried_once(supervisor):
@@ -79,7 +79,7 @@ def test_under_a_load_that_stays_trials_are_tried_once_and_keep_their_numbers(su
     assert {(row["status"], row["tries"], row["bytes_peak"]) for row in rows} == {("disturbed", 1, 7)}
     assert {row["seconds_step"] for row in rows} == {1.0, 3.0}
     assert rows[0]["reason"] == "Other programs were at work."
-    state = run_folder.read(supervisor.folder)
+    state = run_folder.read_progress(supervisor.folder)
     assert (state.state, state.counts) == ("finished", {"disturbed": len(rows)})
 
 
@@ -88,7 +88,7 @@ def test_a_sweep_started_again_when_it_is_quiet_goes_on_where_all_was_disturbed(
     first = rows_of(supervisor)
     again = Made(supervisor.spec, supervisor.folder, monkeypatch)
     again.run()
-    rows = run_folder.rows(supervisor.folder)
+    rows = run_folder.read_current_records(supervisor.folder)
     assert [row["status"] for row in rows[: len(first)]] == ["disturbed"] * len(first)
     assert {row["status"] for row in rows[len(first) :]} == {"ok"}
     assert {row["round"] for row in rows if row["status"] == "ok"}.isdisjoint({row["round"] for row in first})
@@ -125,7 +125,7 @@ def test_a_budget_that_is_out_ends_the_sweep_with_what_it_has(supervisor):
     limits = {"seconds_sweep": 1e-9}
     supervisor.of_spec(density=[0.1, 0.2], measure=ROUNDS, limits=limits, contenders=({}, DENSE))
     assert rows_of(supervisor) == []
-    state = run_folder.read(supervisor.folder)
+    state = run_folder.read_progress(supervisor.folder)
     assert state.state == "finished"
     assert "The budget of 1e-09 s is out; up to 48 more trials" in state.message
 
@@ -141,9 +141,9 @@ def test_a_race_whose_time_is_out_begins_no_trial_that_would_end_too_late(superv
     try_once = supervisor.try_once
 
     def lasting(task):
-        supervisor.budget.lasted(task.key, 150.0)
+        supervisor.budget.record_duration(task.key, 150.0)
         return try_once(task)
 
     supervisor.try_once = lasting
     assert len(rows_of(supervisor)) == 2, "one of each side, whatever they take"
-    assert "The budget of 1000 s is out" in run_folder.read(supervisor.folder).message
+    assert "The budget of 1000 s is out" in run_folder.read_progress(supervisor.folder).message

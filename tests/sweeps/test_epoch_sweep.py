@@ -2,9 +2,9 @@
 
 from tests.support.tiny_sweeps import DENSE, spec_of, trial_row
 from workbench import store
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.plots import style
-from workbench.sweeps import grid, sources
+from workbench.sweeps import code_sources, grid
 from workbench.sweeps.spec import Cell
 
 
@@ -23,7 +23,7 @@ def test_a_trial_of_epochs_in_one_call_fills_its_row():
 
 def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
     ways = ({}, DENSE, {"update": "standard"}, {"gradient": "fused"})
-    found = grid.expand(spec_of(contenders=ways, launch=["kernels", "epoch"], device=["cpu", "cuda"]))
+    found = grid.expand_grid(spec_of(contenders=ways, launch=["kernels", "epoch"], device=["cpu", "cuda"]))
     in_calls = [cell for cell in found.cells if cell.launch == "epoch"]
     assert [(cell.format, cell.update, cell.device) for cell in in_calls] == [
         ("csr", "lazy", "cpu"),
@@ -35,9 +35,9 @@ def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
 
 def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():
     here, there = Cell(), Cell(launch="epoch")
-    assert grid.key(here) != grid.key(there)
-    assert {"kernels.epochs.loops", "kernels.losses.softmax"} <= set(sources.modules_of(there))
+    assert grid.configuration_key(here) != grid.configuration_key(there)
+    assert {"kernels.epochs.loops", "kernels.losses.softmax"} <= set(code_sources.modules_of(there))
     row = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
-    assert words.line(row) == "CSR ours (row_sparse gradient, lazy update, epochs in one call)"
-    assert words.short_line(row) == "CSR ours · row_sparse gradient · lazy · epoch"
+    assert formatting.name_configuration(row) == "CSR ours (row_sparse gradient, lazy update, epochs in one call)"
+    assert formatting.short_configuration_name(row) == "CSR ours · row_sparse gradient · lazy · epoch"
     assert style.look(row)["linestyle"] == style.EPOCH

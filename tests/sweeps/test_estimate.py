@@ -8,7 +8,7 @@ import pytest
 
 from workbench import settings
 from workbench.sweeps import estimate, grid
-from workbench.sweeps.spec import Cell, SpecError, validate
+from workbench.sweeps.spec import Cell, SpecError, validate_spec
 
 VALUES = {
     "format": ["csr", "csc", "coo", "dense", "row_sparse"],
@@ -43,16 +43,16 @@ VALUES = {
 
 
 def spec_of(axes: dict, contenders: tuple = (), **measure) -> object:
-    return validate({"name": "x", "axes": axes, "contenders": list(contenders), "measure": measure})
+    return validate_spec({"name": "x", "axes": axes, "candidates": list(contenders), "measure": measure})
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_cells_that_are_counted_are_those_that_are_made(seed):
     rng = random.Random(seed)
     axes = {name: rng.sample(VALUES[name], rng.randint(1, 2)) for name in rng.sample(sorted(VALUES), 7)}
-    contenders = [{"update": "lazy"}, {"update": "standard"}] if "update" not in axes else []
-    spec = spec_of(axes, contenders)
-    made = grid.expand(spec)
+    candidates = [{"update": "lazy"}, {"update": "standard"}] if "update" not in axes else []
+    spec = spec_of(axes, candidates)
+    made = grid.expand_grid(spec)
     if not made.cells:
         with pytest.raises(SpecError, match="No cell is left"):
             estimate.size_of(spec)
@@ -96,7 +96,7 @@ def test_time_is_that_of_the_trials_and_of_what_rows_tell():
 def test_trials_of_several_trainers_start_processes_which_takes_longer():
     """Half of a sweep's trials took ten times what was announced."""
     several = [{"format": "csr"}, {"format": "csr", "trainers": 2}]
-    spec = validate({"name": "x", "axes": {"density": [0.1], "threads": [2]}, "contenders": several})
+    spec = validate_spec({"name": "x", "axes": {"density": [0.1], "threads": [2]}, "candidates": several})
     size, kinds = estimate.size_of(spec), {cell.trainers for cell in estimate.size_of(spec).kinds}
     each = estimate.seconds_a_trial(spec), estimate.seconds_a_trial(spec, several=True)
     assert each[1] - each[0] == pytest.approx(estimate.SECONDS_SEVERAL - estimate.SECONDS_OVERHEAD)
@@ -108,7 +108,7 @@ def test_trials_of_several_trainers_start_processes_which_takes_longer():
 
 
 def test_the_budget_of_a_sweep_bounds_its_time():
-    spec = validate({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 5.0}})
+    spec = validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 5.0}})
     assert estimate.seconds_of(estimate.size_of(spec), spec) == (5.0, 5.0)
 
 
@@ -117,19 +117,19 @@ def test_the_budget_of_a_sweep_bounds_its_time():
     [(12, r"12 rounds tell differences from 1\.2 x on"), (3, r"3 rounds tell differences from 1\.4 x on")],
 )
 def test_a_plan_says_the_smallest_difference_that_can_be_seen(rounds, said):
-    assert re.search(said, estimate.sight(spec_of({}, rounds=rounds)))
+    assert re.search(said, estimate.minimum_detectable_sentence(spec_of({}, rounds=rounds)))
 
 
 def test_a_dense_cell_has_a_twin_on_one_thread():
     dense = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
     spec = spec_of({"threads": [1, 2]}, ({}, dense))
-    made = [(cell.threads, cell.format, cell.serial) for cell in grid.expand(spec).cells]
+    made = [(cell.threads, cell.format, cell.serial) for cell in grid.expand_grid(spec).cells]
     assert made == [
         *((1, "csr", False), (1, "dense", False)),
         *((2, "csr", False), (2, "dense", False), (2, "dense", True)),
     ]
     given = spec_of({"threads": 2}, ({**dense, "serial": True}, dense))
-    assert [cell.serial for cell in grid.expand(given).cells] == [True, False]
+    assert [cell.serial for cell in grid.expand_grid(given).cells] == [True, False]
 
 
 def test_memory_is_that_of_the_largest_values():

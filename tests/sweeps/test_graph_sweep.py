@@ -10,11 +10,11 @@ from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, FUSED, spec_of, trial_row
 from tests.sweeps.test_device_sweep import gpu  # noqa: F401 - the fixture is used by being named
 from workbench import plots, store
-from workbench.analysis import breakeven, cells, words
+from workbench.analysis import breakeven, configurations, formatting
 from workbench.analysis.compare import trained_worse
 from workbench.command import training
 from workbench.plots import style
-from workbench.sweeps import grid, run_folder, sources, spec
+from workbench.sweeps import code_sources, grid, run_folder, spec
 from workbench.sweeps.spec import Cell
 
 GRAPH = {**FUSED, "launch": "graph"}
@@ -46,15 +46,15 @@ def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_pat
     both = spec_of(contenders=(FUSED,), density=0.1, launch=["graph", "kernels"])
     folder = tmp_path / "run"
     assert swept(both, folder).counts == {"ok": 1, "unsupported": 1}
-    rows = {row["launch"]: row for row in run_folder.rows(folder)}
+    rows = {row["launch"]: row for row in run_folder.read_current_records(folder)}
     assert rows["kernels"]["status"] == "ok"
     assert rows["graph"]["status"] == "unsupported"
     assert rows["graph"]["reason"] == "A step in one graph runs on a CUDA device; on cpu launch is kernels."
 
 
 def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
-    contenders = FUSED, DENSE, {**FUSED, "format": "coo"}
-    found = grid.expand(spec_of(contenders=contenders, launch=["kernels", "graph"], device=["cpu", "cuda"]))
+    candidates = FUSED, DENSE, {**FUSED, "format": "coo"}
+    found = grid.expand_grid(spec_of(contenders=candidates, launch=["kernels", "graph"], device=["cpu", "cuda"]))
     assert len(found.cells) == 4 + 4 + 2
     assert {cell.format for cell in found.cells if cell.launch == "graph"} == {"csr", "dense"}
     assert found.dropped == {"A step in one graph has format csr or dense; with format coo launch is kernels.": 2}
@@ -64,10 +64,10 @@ def test_the_axis_is_validated_and_is_part_of_key_and_name():
     with pytest.raises(spec.SpecError, match="axis launch = 'magic': 'magic' is not known; there is: kernels, graph"):
         spec_of(launch="magic")
     here, there = Cell(device="cuda", **FUSED), Cell(device="cuda", **GRAPH)
-    assert grid.key(here) != grid.key(there)
-    assert {"kernels.gpu.step", "kernels.gpu.slots"} <= set(sources.modules_of(there))
+    assert grid.configuration_key(here) != grid.configuration_key(there)
+    assert {"kernels.gpu.step", "kernels.gpu.slots"} <= set(code_sources.modules_of(there))
     assert grid.setup_of(there).launch == "graph"
-    assert grid.describe(there) == f"{grid.describe(here)} launch=graph"
+    assert grid.describe_configuration(there) == f"{grid.describe_configuration(here)} launch=graph"
 
 
 def test_the_command_line_refuses_a_graph_on_the_cpu():
@@ -88,19 +88,21 @@ def with_graphs() -> list[dict]:
 
 def test_words_and_lines_tell_a_graph_from_kernels():
     row = with_graphs()[-1]
-    assert words.line(row) == "CSR ours on cuda (fused gradient, lazy update, one graph)"
-    assert words.short_line(row) == "CSR ours on cuda · fused gradient · lazy · graph"
-    assert words.line(row | {"launch": None}) == words.line(row | {"launch": "kernels"})
+    assert formatting.name_configuration(row) == "CSR ours on cuda (fused gradient, lazy update, one graph)"
+    assert formatting.short_configuration_name(row) == "CSR ours on cuda · fused gradient · lazy · graph"
+    assert formatting.name_configuration(row | {"launch": None}) == formatting.name_configuration(
+        row | {"launch": "kernels"}
+    )
     assert style.look(row)["linestyle"] == style.GRAPH != style.look(row | {"launch": "kernels"})["linestyle"]
 
 
 def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
     frame = store.frame(with_graphs())
-    (group,) = cells.groups(frame)
-    assert len(cells.sparse_lines(group.rows)) == 2
+    (group,) = configurations.groups(frame)
+    assert len(configurations.sparse_lines(group.rows)) == 2
     evens = breakeven(frame)
     assert [even.line["launch"] for even in evens] == ["kernels", "graph"]
-    assert len({words.line(even.settings) for even in evens}) == 2
+    assert len({formatting.name_configuration(even.settings) for even in evens}) == 2
     assert evens[1].density != evens[0].density
 
 
@@ -134,6 +136,6 @@ def test_rows_of_older_files_without_the_columns_are_of_kernels(tmp_path):
     rows = store.read(file)
     assert {row["launch"] for row in rows} == {None}
     frame = store.frame(rows)
-    assert {row["launch"] for group in cells.groups(frame) for row in group.rows} == {"kernels"}
+    assert {row["launch"] for group in configurations.groups(frame) for row in group.rows} == {"kernels"}
     (one,), (other,) = breakeven(frame), breakeven(store.frame(made.sweep()))
     assert one.density == other.density

@@ -19,9 +19,9 @@ from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
 from workbench.measure import child, machine
-from workbench.sweeps import run_folder, runner, supervising
+from workbench.sweeps import run_folder, runner, supervision
 from workbench.sweeps.schedule import Schedule
-from workbench.sweeps.spec import dump
+from workbench.sweeps.spec import dump_spec
 from workbench.sweeps.trial import settings_of
 
 SPEC = spec_of(density=[0.05, 0.1, 0.3], measure={**QUICK, "rounds": 2})
@@ -30,14 +30,17 @@ TOTAL = 2 * 2 * 3
 
 def seen_in(folder: Path, before: dict) -> dict:
     """The rows there are by key and round, with what tells one measured anew; none of `before` is gone or another."""
-    rows = {(row["key"], row["round"]): (row["time"], row["seconds_step"]) for row in run_folder.rows(folder)}
+    rows = {
+        (row["key"], row["round"]): (row["time"], row["seconds_step"])
+        for row in run_folder.read_current_records(folder)
+    }
     assert before.items() <= rows.items(), "a finished row was lost or measured again"
     return rows
 
 
 def assert_rest_is_done(folder: Path, state: run_folder.Progress, seen: dict, kills: int) -> None:
     """All rounds are there; a kill cuts a round, which is measured anew as a whole."""
-    rows = run_folder.rows(folder)
+    rows = run_folder.read_current_records(folder)
     rounds = Counter((row["density"], row["round"]) for row in rows)
     cut = sum(count == 1 for count in rounds.values())
     assert cut <= kills
@@ -65,9 +68,9 @@ def instant(monkeypatch):
         return store.new_row(**settings_of(task.cell) | known, seconds_step=time.perf_counter())
 
     monkeypatch.setattr(runner.Supervisor, "try_once", try_once)
-    monkeypatch.setattr(child, "are_possible", lambda: False)
+    monkeypatch.setattr(child, "can_alternate", lambda: False)
     monkeypatch.setattr(runner.child, "fork_server", lambda *_: None)
-    monkeypatch.setattr(machine, "record", dict)
+    monkeypatch.setattr(machine, "describe_machine", dict)
     monkeypatch.setattr(Path, "write_text", write_in_two)
     Schedule.of(SPEC, [])  # reads the code that keys are made of; forks have it then
 
@@ -103,7 +106,7 @@ def killed_at(moment: int, folder: Path) -> bool:
 
     def supervise() -> int:
         sys.addaudithook(count)
-        return supervising.supervise(folder)
+        return supervision.supervise(folder)
 
     status = in_a_fork(supervise)
     assert status in (0, signal.SIGKILL), status
@@ -113,8 +116,8 @@ def killed_at(moment: int, folder: Path) -> bool:
 def planned(folder: Path, spec) -> Path:
     """The folder with what a supervisor needs to start."""
     folder.mkdir(exist_ok=True)
-    run_folder.replace_file(folder / run_folder.SPEC, dump(spec))
-    run_folder.write(folder, run_folder.Progress(spec.name))
+    run_folder.replace_file(folder / run_folder.SPEC, dump_spec(spec))
+    run_folder.write_progress(folder, run_folder.Progress(spec.name))
     return folder
 
 
@@ -123,9 +126,9 @@ def test_kill_9_before_any_access_to_a_file_loses_no_finished_row_and_resume_doe
     folder, seen, kills = planned(tmp_path / "run", SPEC), {}, 0
     while killed_at(kills + 1, folder):
         kills += 1
-        assert run_folder.read(folder).state in ("starting", "failed")
+        assert run_folder.read_progress(folder).state in ("starting", "failed")
         seen = seen_in(folder, seen)
-    assert_rest_is_done(folder, run_folder.read(folder), seen, kills)
+    assert_rest_is_done(folder, run_folder.read_progress(folder), seen, kills)
     assert kills > 20, "accesses: some ten of a start, and of each trial"
 
 
@@ -136,13 +139,13 @@ def children_of(pid: int) -> list[int]:
 def killed_at_work(root: Path) -> tuple[Path, list[int]]:
     """The folder of a run whose supervisor was killed before it was done, and the processes that it had started."""
     for attempt in range(9):  # where this process is held up, the other may be done before it is killed
-        folder = run_folder.start(SPEC, root / f"run {attempt}")
+        folder = run_folder.start_run(SPEC, root / f"run {attempt}")
         pid = wait_until_a_row_is_done(folder)
         with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
             orphans = children_of(pid)
             os.kill(pid, signal.SIGKILL)
         wait_until_free(folder)
-        if len(run_folder.rows(folder)) < TOTAL:
+        if len(run_folder.read_current_records(folder)) < TOTAL:
             return folder, orphans
     raise AssertionError("It was done before it was killed, each time.")
 
@@ -161,7 +164,7 @@ def wait_until_a_row_is_done(folder: Path) -> int:
     """Until the supervisor that was just started is at a trial after the first, or over; returns its pid."""
 
     def pid() -> int:
-        state = run_folder.read(folder)
+        state = run_folder.read_progress(folder)
         assert state.state in ("starting", "running", "finished"), state
         return state.pid if state.done and (state.current or state.over) else 0
 
@@ -173,7 +176,7 @@ def wait_until_free(folder: Path) -> None:
 
     def is_free() -> bool:
         try:
-            with run_folder.locked(folder):
+            with run_folder.lock_run_folder(folder):
                 return True
         except run_folder.RunError:
             return False

@@ -28,7 +28,7 @@ def worked(folder, until=0.1) -> list[dict]:
     measure = {**QUICK, "rounds": 12, **({"until": until} if until else {})}
     folder.mkdir(exist_ok=True)
     Measured(spec_of(measure=measure, density=[0.003, 0.03, 0.3]), folder, work="a law").run()
-    assert run_folder.read(folder).state == "finished"
+    assert run_folder.read_progress(folder).state == "finished"
     return store.read(folder)
 
 
@@ -47,7 +47,7 @@ def test_densities_are_added_until_the_break_even_is_as_narrow_as_asked(tmp_path
 def test_what_was_added_is_not_measured_again_by_a_resume(tmp_path):
     first = worked(tmp_path / "run")
     assert len(worked(tmp_path / "run")) == len(first)
-    state = run_folder.read(tmp_path / "run")
+    state = run_folder.read_progress(tmp_path / "run")
     assert state.done == state.reused == len(first)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.tiny_sweeps import DENSE, spec_of
-from workbench.sweeps.schedule import Course, Schedule, comparisons
+from workbench.sweeps.schedule import ComparisonState, Schedule, comparisons
 
 MEASURE = {"seconds_total": 0.0}
 VENDOR = {"engine": "vendor", "gradient": "dense", "update": "standard"}
@@ -98,7 +98,7 @@ def test_a_comparison_waits_for_the_next_start_after_four_disturbed_rounds_in_a_
 
 
 def test_disturbed_rounds_count():
-    course = Course(schedule_of().courses[0].comparison)
+    course = ComparisonState(schedule_of().courses[0].comparison)
     for task in course.round():
         course.add(row_of(task, 100.0 if task.cell.format == "dense" else 1.0, "disturbed"))
     assert (course.decision().verdict, course.decision().ratio.disturbed) == ("sparse", 1)
@@ -172,7 +172,7 @@ def test_a_contender_added_is_measured_next_to_all_others():
 
 
 def test_rounds_of_two_starts_of_a_run_are_one_run_and_those_of_two_runs_are_not_mixed():
-    course = Course(schedule_of().courses[0].comparison)
+    course = ComparisonState(schedule_of().courses[0].comparison)
     tasks = course.round()
     course.add(row_of(tasks[0], run="one"))
     course.add(row_of(tasks[1], run="other"))
@@ -278,8 +278,8 @@ def rounds_in(schedule, seconds, count) -> list:
 
 def test_what_trains_another_model_sets_no_pace_and_is_measured_once():
     lazy = {"gradient": "row_sparse", "update": "lazy"}
-    contenders = ({**lazy, "update": "exact"}, lazy, DENSE)
-    schedule = schedule_of(contenders=contenders, race=True, optimizer="adam")
+    candidates = ({**lazy, "update": "exact"}, lazy, DENSE)
+    schedule = schedule_of(contenders=candidates, race=True, optimizer="adam")
     speeds = {"exact": 3.0, "lazy": 0.1, "standard": 3.1}
     rows = measured(schedule, lambda task: speeds[task.cell.update])
     came = rounds_of(rows)

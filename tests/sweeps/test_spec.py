@@ -3,14 +3,14 @@
 import pytest
 
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell, SpecError, dump, load, parse, parse_json, validate
+from workbench.sweeps.spec import Cell, SpecError, dump_spec, load_spec, parse_spec, parse_spec_json, validate_spec
 
 MINIMAL = {"name": "x", "axes": {"format": ["csr"]}}
 
 
 def error_of(**changes) -> str:
     with pytest.raises(SpecError) as error:
-        validate({**MINIMAL, **changes})
+        validate_spec({**MINIMAL, **changes})
     return str(error.value)
 
 
@@ -18,7 +18,7 @@ def test_unknown_keys_list_the_known_and_the_nearest():
     assert "unknown key 'axis'. Did you mean 'axes'? Known: name, description, axes" in error_of(axis={})
     assert "unknown axis 'densty'. Did you mean 'density'? Known: dataset, path" in error_of(axes={"densty": 1})
     assert "unknown key 'round'. Did you mean 'rounds'?" in error_of(measure={"round": 2})
-    assert "unknown axis 'gradent'. Did you mean 'gradient'" in error_of(contenders=[{"gradent": "dense"}])
+    assert "unknown axis 'gradent'. Did you mean 'gradient'" in error_of(candidates=[{"gradent": "dense"}])
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_settings_of_measuring_are_taken_as_they_are_typed(measure):
 
 
 def test_an_axis_that_is_also_a_contenders_setting_is_refused():
-    assert "['format'] is an axis and a setting of a contender" in error_of(contenders=[{"format": "csr"}])
+    assert "['format'] is an axis and a setting of a contender" in error_of(candidates=[{"format": "csr"}])
 
 
 def test_names_that_are_no_folder_names_are_refused():
@@ -74,36 +74,36 @@ def test_names_that_are_no_folder_names_are_refused():
 
 def test_text_that_is_not_toml_is_refused():
     with pytest.raises(SpecError, match="This is not TOML"):
-        parse("name = ")
+        parse_spec("name = ")
 
 
 def test_a_file_names_itself_in_errors_and_its_data_paths_are_beside_it(tmp_path):
     file = tmp_path / "s.toml"
     with pytest.raises(SpecError, match=r"There is no spec .*s\.toml; give the path"):
-        load(file)
+        load_spec(file)
     file.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
-    assert load(file).axes["path"] == (str(tmp_path / "d.txt"),)
-    file.write_text('name = "s"\n[[contenders]]\npath = "x.npz"\nlabels = "y.npy"\nformat = "csr"', encoding="utf-8")
+    assert load_spec(file).axes["path"] == (str(tmp_path / "d.txt"),)
+    file.write_text('name = "s"\n[[candidates]]\npath = "x.npz"\nlabels = "y.npy"\nformat = "csr"', encoding="utf-8")
     beside = {"path": str(tmp_path / "x.npz"), "labels": str(tmp_path / "y.npy"), "format": "csr"}
-    assert load(file).contenders == (beside,)
+    assert load_spec(file).candidates == (beside,)
 
 
 def test_a_dumped_spec_is_read_back_the_same():
-    spec = parse('name = "a"\n[axes]\ndensity = ["natural", 0.1]\n[[contenders]]\nformat = "csr"\n')
+    spec = parse_spec('name = "a"\n[axes]\ndensity = ["natural", 0.1]\n[[candidates]]\nformat = "csr"\n')
     assert spec.axes["density"] == (None, 0.1)
-    assert parse_json(dump(spec)) == spec
+    assert parse_spec_json(dump_spec(spec)) == spec
 
 
 def test_the_spec_that_a_run_keeps_is_a_file_to_sweep_from(tmp_path):
     made, kept = tmp_path / "s.toml", tmp_path / "runs" / "spec.json"
     made.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
     kept.parent.mkdir()
-    kept.write_text(dump(load(made)), encoding="utf-8")
-    assert load(kept) == load(made)
+    kept.write_text(dump_spec(load_spec(made)), encoding="utf-8")
+    assert load_spec(kept) == load_spec(made)
     for text, words in (("{", r"spec\.json: This is not JSON"), ('{"name": "s", "axis": 1}', "axis")):
         kept.write_text(text, encoding="utf-8")
         with pytest.raises(SpecError, match=words):
-            load(kept)
+            load_spec(kept)
 
 
 def test_impossible_combinations_are_dropped_with_their_reasons():
@@ -113,7 +113,7 @@ def test_impossible_combinations_are_dropped_with_their_reasons():
         "gradient": ["row_sparse", "dense"],
         "update": ["lazy", "standard"],
     }
-    made = grid.expand(validate({"name": "x", "axes": axes}))
+    made = grid.expand_grid(validate_spec({"name": "x", "axes": axes}))
     kept = {(cell.format, cell.engine, cell.gradient, cell.update) for cell in made.cells}
     assert kept == {
         ("csr", "ours", "row_sparse", "lazy"),
@@ -126,8 +126,8 @@ def test_impossible_combinations_are_dropped_with_their_reasons():
 
 
 def test_contenders_are_run_at_every_combination_of_the_axes():
-    contenders = [{"format": "csr"}, {"format": "coo", "optimizer": "adam"}]
-    made = grid.expand(validate({"name": "x", "axes": {"density": [0.1, 0.2]}, "contenders": contenders}))
+    candidates = [{"format": "csr"}, {"format": "coo", "optimizer": "adam"}]
+    made = grid.expand_grid(validate_spec({"name": "x", "axes": {"density": [0.1, 0.2]}, "candidates": candidates}))
     assert [(c.density, c.format, c.optimizer) for c in made.cells] == [
         (0.1, "csr", "adagrad"), (0.1, "coo", "adam"), (0.2, "csr", "adagrad"), (0.2, "coo", "adam"),
     ]  # fmt: skip
@@ -135,6 +135,11 @@ def test_contenders_are_run_at_every_combination_of_the_axes():
 
 def test_a_key_follows_every_setting():
     cell = Cell()
-    keys = {grid.key(cell), grid.key(Cell(seed=1)), grid.key(Cell(format="coo")), grid.key(Cell(width=3))}
+    keys = {
+        grid.configuration_key(cell),
+        grid.configuration_key(Cell(seed=1)),
+        grid.configuration_key(Cell(format="coo")),
+        grid.configuration_key(Cell(width=3)),
+    }
     assert len(keys) == 4
-    assert grid.key(Cell()) == grid.key(cell)
+    assert grid.configuration_key(Cell()) == grid.configuration_key(cell)

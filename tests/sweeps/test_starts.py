@@ -36,13 +36,13 @@ def ended_process() -> int:
 
 
 def test_a_second_start_before_the_first_holds_the_lock_is_refused_and_changes_nothing(tmp_path, started):
-    folder = run_folder.start(spec_of("first"), tmp_path / "run")
-    run_folder.stop(folder)
+    folder = run_folder.start_run(spec_of("first"), tmp_path / "run")
+    run_folder.stop_run(folder)
     with pytest.raises(
         RunError, match=r"run is in use by another sweep; wait for it, or stop it first: workbench stop"
     ):
-        run_folder.start(spec_of("second"), folder)
-    assert run_folder.read_spec(folder).name == run_folder.read(folder).name == "first"
+        run_folder.start_run(spec_of("second"), folder)
+    assert run_folder.read_spec(folder).name == run_folder.read_progress(folder).name == "first"
     assert (folder / run_folder.STOP).exists()
     assert len(started) == 1
 
@@ -50,7 +50,7 @@ def test_a_second_start_before_the_first_holds_the_lock_is_refused_and_changes_n
 def test_of_many_starts_at_once_one_is_accepted(tmp_path, started):
     def begin(number: int) -> bool:
         try:
-            return bool(run_folder.start(spec_of(f"sweep-{number}"), tmp_path / "run"))
+            return bool(run_folder.start_run(spec_of(f"sweep-{number}"), tmp_path / "run"))
         except RunError:
             return False
 
@@ -63,9 +63,9 @@ def test_of_many_starts_at_once_one_is_accepted(tmp_path, started):
 def test_a_folder_whose_supervisor_died_before_it_held_the_lock_is_taken_over(tmp_path, started, monkeypatch):
     dead = SimpleNamespace(pid=ended_process(), wait=lambda: 1)
     monkeypatch.setattr(run_folder.subprocess, "Popen", lambda command, **_: dead)
-    folder = run_folder.start(spec_of("first"), tmp_path / "run")
-    assert run_folder.read(folder).state == "failed"
-    run_folder.start(spec_of("second"), folder)
+    folder = run_folder.start_run(spec_of("first"), tmp_path / "run")
+    assert run_folder.read_progress(folder).state == "failed"
+    run_folder.start_run(spec_of("second"), folder)
     assert run_folder.read_spec(folder).name == "second"
 
 
@@ -76,15 +76,15 @@ def test_a_process_that_cannot_be_started_leaves_the_folder_free(tmp_path, start
     with monkeypatch.context() as patch:
         patch.setattr(run_folder.subprocess, "Popen", refuse)
         with pytest.raises(OSError, match="temporarily"):
-            run_folder.start(spec_of("first"), tmp_path / "run")
-    state = run_folder.read(tmp_path / "run")
+            run_folder.start_run(spec_of("first"), tmp_path / "run")
+    state = run_folder.read_progress(tmp_path / "run")
     assert (state.state, "could not be started" in state.message) == ("failed", True)
-    run_folder.start(spec_of("second"), tmp_path / "run")
+    run_folder.start_run(spec_of("second"), tmp_path / "run")
     assert len(started) == 1
 
 
 def test_the_time_that_a_start_took_counts_until_the_supervisor_writes(tmp_path, started):
-    folder = run_folder.start(spec_of(), tmp_path / "run")
+    folder = run_folder.start_run(spec_of(), tmp_path / "run")
     assert run_folder.seconds_since_start(folder) > 0
-    run_folder.write(folder, run_folder.Progress("tiny", pid=os.getpid(), stage="planning"))
+    run_folder.write_progress(folder, run_folder.Progress("tiny", pid=os.getpid(), stage="planning"))
     assert run_folder.seconds_since_start(folder) == 0

@@ -25,7 +25,7 @@ def child_at_work(folder, other_than: int = 0) -> psutil.Process:
     """The process of the trial that the run is at."""
 
     def found() -> psutil.Process | None:
-        state = run_folder.read(folder)
+        state = run_folder.read_progress(folder)
         trials = grandchildren(state.pid) if state.stage == "measuring" else []  # the fork server's children
         return trials[0] if trials and trials[0].pid != other_than else None
 
@@ -35,14 +35,14 @@ def child_at_work(folder, other_than: int = 0) -> psutil.Process:
 def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_terminated_stops_as_when_asked(tmp_path):
     """Also where whoever started it ignores and blocks signals, which a process begins with."""
     with deaf_starter():
-        folder = run_folder.start(spec_of(measure=SLOW), tmp_path / "run")
+        folder = run_folder.start_run(spec_of(measure=SLOW), tmp_path / "run")
     killed = child_at_work(folder)
     killed.kill()
     until(lambda: not psutil.pid_exists(killed.pid))  # its end has been told to the supervisor
     child_at_work(folder, other_than=killed.pid)
-    os.kill(run_folder.read(folder).pid, signal.SIGTERM)
+    os.kill(run_folder.read_progress(folder).pid, signal.SIGTERM)
     assert finish(folder).state == "stopped"
-    failed, stopped = sorted(run_folder.rows(folder), key=lambda row: row["status"])
+    failed, stopped = sorted(run_folder.read_current_records(folder), key=lambda row: row["status"])
     assert (failed["status"], failed["reason"]) == ("failed", "The process was killed from outside by SIGKILL.")
     assert stopped["status"] == "stopped"
     assert swept(spec_of(), folder).counts == {"ok": 2}
@@ -54,7 +54,7 @@ def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(t
 
     def heard(supervisor, stage):
         enter(supervisor, stage)
-        told.append(run_folder.read(supervisor.folder).now.partition(", ")[0])
+        told.append(run_folder.read_progress(supervisor.folder).now.partition(", ")[0])
 
     monkeypatch.setattr(runner.Supervisor, "enter", heard)
     state = swept(spec_of(contenders=({},), density=[0.1]), tmp_path / "run")
@@ -85,10 +85,10 @@ def test_a_trial_is_not_ended_while_it_compiles_and_what_that_took_is_apart(tmp_
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from workbench.sweeps import supervising
+from workbench.sweeps import supervision
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
-sys.exit(supervising.supervise(Path(sys.argv[1])))
+sys.exit(supervision.supervise(Path(sys.argv[1])))
 """
 
 
@@ -103,7 +103,7 @@ def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
     end = subprocess.run(
         [sys.executable, "-c", FULL_DISK, folder, str(size)], capture_output=True, text=True, check=False
     )
-    state = run_folder.read(folder)
+    state = run_folder.read_progress(folder)
     assert (end.returncode, state.state) == (1, "failed")
     assert state.message.startswith(f"File too large, the row is lost: {folder / store.FILE}. Mend that and start")
     assert (folder / store.FILE).read_bytes() == rows
@@ -112,17 +112,19 @@ def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
 
 def test_progress_is_written_in_place_where_there_is_no_room_for_another_file(tmp_path, monkeypatch):
     progress = run_folder.Progress("x", state="running", pid=os.getpid(), current="a cell with a long name " * 9)
-    run_folder.write(tmp_path, progress)
+    run_folder.write_progress(tmp_path, progress)
 
     def full(path, text):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(run_folder, "replace_file", full)
-    run_folder.write(tmp_path, dataclasses.replace(progress, state="failed", current="", message="No space left"))
-    state = run_folder.read(tmp_path)
+    run_folder.write_progress(
+        tmp_path, dataclasses.replace(progress, state="failed", current="", message="No space left")
+    )
+    state = run_folder.read_progress(tmp_path)
     assert (state.state, state.current, state.message) == ("failed", "", "No space left")
     with pytest.raises(OSError, match="No space left"):
-        run_folder.write(tmp_path / "elsewhere", progress)
+        run_folder.write_progress(tmp_path / "elsewhere", progress)
 
 
 def test_a_file_that_could_not_be_written_leaves_no_part_of_itself(tmp_path):
@@ -135,16 +137,18 @@ def test_a_file_that_could_not_be_written_leaves_no_part_of_itself(tmp_path):
 def test_a_supervisor_whose_process_is_gone_is_dead_at_once_and_its_last_words_are_told(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    run_folder.write(tmp_path, run_folder.Progress("x", state="running", pid=ended.pid))
-    assert "The supervisor died; start" in run_folder.read(tmp_path).message
+    run_folder.write_progress(tmp_path, run_folder.Progress("x", state="running", pid=ended.pid))
+    assert "The supervisor died; start" in run_folder.read_progress(tmp_path).message
     (tmp_path / run_folder.LOG).write_text("first\nImportError: no numba\n")
-    assert "died, and its log ends with 'ImportError: no numba'; start" in run_folder.read(tmp_path).message
-    run_folder.write(tmp_path, run_folder.Progress("x", state="running", pid=ended.pid, host="another machine"))
-    assert run_folder.read(tmp_path).alive
+    assert "died, and its log ends with 'ImportError: no numba'; start" in run_folder.read_progress(tmp_path).message
+    run_folder.write_progress(
+        tmp_path, run_folder.Progress("x", state="running", pid=ended.pid, host="another machine")
+    )
+    assert run_folder.read_progress(tmp_path).alive
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "x", "unheard": 1}'])
 def test_a_damaged_progress_file_is_an_error_that_says_what_to_do(tmp_path, text):
     (tmp_path / run_folder.PROGRESS).write_text(text)
     with pytest.raises(run_folder.RunError, match=r"is damaged .* start the sweep again, its rows are kept"):
-        run_folder.read(tmp_path)
+        run_folder.read_progress(tmp_path)

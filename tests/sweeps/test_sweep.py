@@ -15,7 +15,7 @@ from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, finish, spec_of, trial_row
 from workbench import optimizers, store
 from workbench.measure import memory
-from workbench.sweeps import grid, run_folder, supervising, trial
+from workbench.sweeps import grid, run_folder, supervision, trial
 from workbench.sweeps.spec import Cell
 
 
@@ -86,21 +86,21 @@ def test_data_that_cannot_be_had_is_an_unsupported_row(tmp_path):
 def test_a_sweep_gives_a_row_a_trial_and_resuming_does_nothing_twice(tmp_path):
     spec, folder = spec_of(density=[0.1, 0.2], measure={**QUICK, "rounds": 2}), tmp_path / "run"
     state = swept(spec, folder)
-    rows = run_folder.rows(folder)
+    rows = run_folder.read_current_records(folder)
     assert (state.state, state.done, state.total, state.counts) == ("finished", 8, 8, {"ok": 8})
     assert sorted(row["round"] for row in rows) == [0] * 4 + [1] * 4
     assert [row["round"] for row in rows] == [0, 0, 1, 1] * 2  # processes that live measure their rounds one by one
     assert {row["process"] for row in rows} == {0}
     state = swept(spec, folder)
-    assert (state.reused, state.counts, len(run_folder.rows(folder))) == (8, {}, 8)
+    assert (state.reused, state.counts, len(run_folder.read_current_records(folder))) == (8, {}, 8)
 
 
 def test_rows_of_a_folder_that_is_used_again_are_of_another_run(tmp_path):
-    first = run_folder.identity(tmp_path)
+    first = run_folder.run_identity(tmp_path)
     assert first.startswith(f"{tmp_path.name} 20")
-    assert run_folder.identity(tmp_path) == first
+    assert run_folder.run_identity(tmp_path) == first
     (tmp_path / run_folder.IDENTITY).write_text("older 2020-01-01\n")
-    assert run_folder.identity(tmp_path) == "older 2020-01-01"
+    assert run_folder.run_identity(tmp_path) == "older 2020-01-01"
 
 
 def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
@@ -109,14 +109,14 @@ def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
     state = swept(spec_of(density=[0.1, 0.3]), folder)
     assert (state.reused, state.counts) == (2, {"ok": 2})
     swept(spec_of(density=[0.3]), folder)
-    assert {row["density"] for row in run_folder.rows(folder)} == {0.3}
+    assert {row["density"] for row in run_folder.read_current_records(folder)} == {0.3}
 
 
 def test_a_trial_that_takes_too_long_is_a_timeout_row_and_the_sweep_goes_on(tmp_path):
     slow = {**QUICK, "seconds_total": 30.0, "samples_most": 10**9}
     state = swept(spec_of(density=[0.1], measure=slow, limits={"seconds_cell": 0.5}), tmp_path / "run")
     assert (state.state, state.counts) == ("finished", {"timeout": 2})
-    assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.rows(tmp_path / "run"))
+    assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.read_current_records(tmp_path / "run"))
 
 
 def test_a_trial_whose_time_is_out_keeps_the_samples_that_it_has():
@@ -142,16 +142,16 @@ def test_a_training_whose_time_is_out_keeps_its_epochs(monkeypatch):
 
 def test_a_second_sweep_in_a_folder_is_refused_and_a_stop_ends_the_trial_at_work(tmp_path):
     slow = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
-    folder = run_folder.start(spec_of(density=[0.1, 0.2], measure=slow), tmp_path / "run")
-    for state in run_folder.watch(folder, 0.02):
+    folder = run_folder.start_run(spec_of(density=[0.1, 0.2], measure=slow), tmp_path / "run")
+    for state in run_folder.watch_progress(folder, 0.02):
         if state.current:
             break
     with pytest.raises(run_folder.RunError, match="in use by another sweep"):
-        run_folder.start(spec_of(measure=slow), folder)
-    run_folder.stop(folder)
+        run_folder.start_run(spec_of(measure=slow), folder)
+    run_folder.stop_run(folder)
     state = finish(folder)
     assert state.state == "stopped"
-    assert [row["status"] for row in run_folder.rows(folder)] == ["stopped"] * 2, "they take turns"
+    assert [row["status"] for row in run_folder.read_current_records(folder)] == ["stopped"] * 2, "they take turns"
 
 
 @pytest.mark.parametrize(
@@ -164,19 +164,19 @@ def test_a_silent_supervisor_is_alive_while_its_process_is_there(tmp_path, monke
     monkeypatch.setattr(psutil.Process, "create_time", lambda process: began)
     state = run_folder.Progress("x", state="running", pid=os.getpid())
     state.host = {"here": state.host}.get(host, host)
-    run_folder.write(tmp_path, state)
+    run_folder.write_progress(tmp_path, state)
     path = tmp_path / run_folder.PROGRESS
     path.write_text(json.dumps(json.loads(path.read_text()) | {"heartbeat": time.time() - seconds_ago}))
-    state = run_folder.read(tmp_path)
+    state = run_folder.read_progress(tmp_path)
     assert (state.alive, state.state) == (is_alive, "running" if is_alive else "failed")
     assert is_alive or "The supervisor died; start the sweep again" in state.message
 
 
 def test_a_folder_that_is_no_run_is_an_error_that_lists_the_runs(tmp_path):
     (tmp_path / "a").mkdir()
-    run_folder.write(tmp_path / "a", run_folder.Progress("a"))
+    run_folder.write_progress(tmp_path / "a", run_folder.Progress("a"))
     with pytest.raises(run_folder.RunError, match=r"no progress\.json.*/a\."):
-        run_folder.read(tmp_path / "b")
+        run_folder.read_progress(tmp_path / "b")
 
 
 def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
@@ -184,15 +184,15 @@ def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
     swept(spec_of(), folder)
     (folder / run_folder.SPEC).write_text(json.dumps({"name": "x", "axis": {}}), encoding="utf-8")
     with kept_handlers():
-        assert supervising.supervise(folder) == 1
-    state = run_folder.read(folder)
+        assert supervision.supervise(folder) == 1
+    state = run_folder.read_progress(folder)
     assert state.state == "failed"
     assert "Did you mean 'axes'" in state.message
 
 
 def test_the_default_cell_is_possible():
     assert not memory.available_bytes() < 0
-    assert grid.describe(Cell()).startswith("dataset=stdlib model=softmax batch_rows=256 format=csr")
+    assert grid.describe_configuration(Cell()).startswith("dataset=stdlib model=softmax batch_rows=256 format=csr")
 
 
 def threads_started_by(statement: str) -> bool:

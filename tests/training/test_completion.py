@@ -7,31 +7,33 @@ import pytest
 from workbench import formats, settings
 from workbench.ops.products import ENGINES
 from workbench.sweeps import grid
-from workbench.sweeps.spec import Cell, validate
+from workbench.sweeps.spec import Cell, validate_spec
 from workbench.training import completion
-from workbench.training.completion import complete
+from workbench.training.completion import complete_settings
 
 
 @pytest.mark.parametrize("fastest", [False, True])
 @pytest.mark.parametrize("format", formats.names())
 def test_every_format_alone_is_a_cell(format, fastest):
-    completed, _ = complete({"format": format}, fastest)
+    completed, _ = complete_settings({"format": format}, fastest)
     assert grid.why_dropped(Cell(**completed)) == ""
 
 
 def test_the_usual_is_taken_where_it_means_something_and_not_told():
-    assert complete({}) == ({"engine": "ours", "gradient": "row_sparse", "update": "lazy"}, ())
-    assert complete({"format": "csr", "update": "standard"})[0]["gradient"] == "row_sparse"
-    assert complete({"format": "csr"}, fastest=True)[0]["gradient"] == "fused"
+    assert complete_settings({}) == ({"engine": "ours", "gradient": "row_sparse", "update": "lazy"}, ())
+    assert complete_settings({"format": "csr", "update": "standard"})[0]["gradient"] == "row_sparse"
+    assert complete_settings({"format": "csr"}, fastest=True)[0]["gradient"] == "fused"
 
 
 def test_what_is_completed_is_told():
-    completed, notes = complete({"format": "dense"})
+    completed, notes = complete_settings({"format": "dense"})
     assert completed == {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
     assert notes == ("format = dense: engine dense, gradient dense, update standard completed",)
-    assert complete({"format": "dense", "gradient": "row_sparse"})[0]["engine"] == "dense", "which the refusal is about"
-    assert complete({"launch": "graph", "device": "cuda"})[0]["gradient"] == "fused"
-    assert complete({"format": "csr", "engine": "vendor"})[0]["gradient"] == "dense"
+    assert complete_settings({"format": "dense", "gradient": "row_sparse"})[0]["engine"] == "dense", (
+        "which the refusal is about"
+    )
+    assert complete_settings({"launch": "graph", "device": "cuda"})[0]["gradient"] == "fused"
+    assert complete_settings({"format": "csr", "engine": "vendor"})[0]["gradient"] == "dense"
 
 
 def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
@@ -40,7 +42,7 @@ def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
     for format, *values in itertools.product(formats.names(), *((None, *each) for each in known)):
         named = zip(completion.COMPLETED, values, strict=True)
         given = {"format": format} | {name: value for name, value in named if value is not None}
-        completed, _ = complete(given)
+        completed, _ = complete_settings(given)
         assert given.items() <= completed.items()
         open_choices = [[value] if value else each for value, each in zip(values, known, strict=True)]
         any_suits = any(
@@ -51,8 +53,8 @@ def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
 
 
 def test_a_sweep_of_formats_alone_has_a_cell_of_each_and_says_what_was_completed():
-    cells = grid.expand(
-        validate({"name": "x", "axes": {"format": list(formats.names()), "density": [0.1, 0.2], "threads": 1}})
+    cells = grid.expand_grid(
+        validate_spec({"name": "x", "axes": {"format": list(formats.names()), "density": [0.1, 0.2], "threads": 1}})
     )
     assert not cells.dropped
     assert {cell.format for cell in cells.cells} == set(formats.names())

@@ -70,6 +70,6 @@ def test_dense_epochs_have_one_way_to_be_done(x: np.ndarray, y: np.ndarray) -> N
     for name, value in (("update", "lazy"), ("gradient", "row_sparse"), ("ahead", True)):
         with pytest.raises(training.SetupError, match=r"launch is kernels|dense gradient|row_sparse"):
             run_of(x, y, launch="epoch", **{name: value})
-    assert training.why_impossible(training.Setup(**DENSE, model="bpr", launch="epoch")).startswith(
+    assert training.impossible_reason(training.Setup(**DENSE, model="bpr", launch="epoch")).startswith(
         "Epochs in one call are for"
     )

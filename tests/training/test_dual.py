@@ -145,6 +145,6 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
     ids=str,
 )
 def test_what_dual_ascent_does_not_train_is_refused_with_what_does(settings, told):
-    reason = training.why_impossible(replace(SETUP, **settings))
+    reason = training.impossible_reason(replace(SETUP, **settings))
     assert reason.startswith("Dual ascent ")
     assert re.search(told, reason)

@@ -8,10 +8,10 @@ import pytest
 from tests.support.wrong_steps import with_wrong_weights
 from tests.training.test_train import targets
 from workbench import data, optimizers, training
-from workbench.optimizers import many_steps, missed, schedules
+from workbench.optimizers import deferred_updates, many_steps, schedules
 from workbench.sweeps.check import check_step
 from workbench.training import epoch_calls
-from workbench.training.completion import complete, in_calls
+from workbench.training.completion import complete_settings, with_epoch_calls
 
 MODELS = ("linear", "logistic", "softmax", "multilabel")
 
@@ -120,7 +120,7 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
     ids=str,
 )
 def test_what_goes_into_no_call_is_refused_with_what_does(settings, told):
-    reason = training.why_impossible(training.Setup(launch="epoch", **settings))
+    reason = training.impossible_reason(training.Setup(launch="epoch", **settings))
     assert reason.startswith("Epochs in one call ")
     assert re.search(told, reason)
 
@@ -147,7 +147,7 @@ def test_rows_that_a_batch_leaves_become_what_they_become_step_by_step(made, upd
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "ftrl"])
 def test_rows_catch_up_by_the_schedule_and_across_calls_and_full_records(made, optimizer, monkeypatch):
-    for module in (missed, many_steps, epoch_calls):
+    for module in (deferred_updates, many_steps, epoch_calls):
         monkeypatch.setattr(module, "STEPS", 32)
     y, width = targets(made, "softmax", "float32")
     runs = []
@@ -180,8 +180,8 @@ def test_a_norm_over_all_gradients_is_refused(made):
 
 
 def test_what_is_not_said_is_completed_by_what_goes_into_calls():
-    chosen, _ = complete({"launch": "epoch"}, fastest=True)
+    chosen, _ = complete_settings({"launch": "epoch"}, fastest=True)
     assert (chosen["gradient"], chosen["update"]) == ("row_sparse", "lazy")
-    assert in_calls(training.Setup(gradient="fused")).launch == "epoch"
+    assert with_epoch_calls(training.Setup(gradient="fused")).launch == "epoch"
     kept = training.Setup(shuffle=False)
-    assert in_calls(kept) is kept
+    assert with_epoch_calls(kept) is kept

@@ -108,7 +108,7 @@ def test_a_value_that_is_not_exact_is_named(hold, value, told):
     ],
 )
 def test_what_cannot_be_held_so_is_refused_in_words(settings, told):
-    assert told in training.why_impossible(training.Setup(**settings))
+    assert told in training.impossible_reason(training.Setup(**settings))
 
 
 def test_stored_rows_come_as_csr_and_in_no_smaller_type(tmp_path):

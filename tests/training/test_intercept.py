@@ -9,7 +9,7 @@ from tests.support.small_models import settings_for
 from tests.support.tiny_sweeps import DENSE, FUSED, trial_row
 from tests.training.test_train import FORMATS, standard, targets
 from workbench import data, models, optimizers, store, training
-from workbench.analysis import cells
+from workbench.analysis import configurations
 from workbench.command.training import cell_of
 from workbench.sweeps import grid, spec
 
@@ -132,10 +132,12 @@ def test_a_wrong_step_of_it_is_refused_a_time(monkeypatch):
 
 
 def test_on_cuda_there_is_none_yet():
-    reason = training.why_impossible(training.Setup(device="cuda", intercept=True))
+    reason = training.impossible_reason(training.Setup(device="cuda", intercept=True))
     assert reason == "Models with an intercept do not train on cuda yet: take device cpu, or give X a column of ones."
-    assert training.why_impossible(training.Setup(intercept=True)) == ""
-    found = grid.expand(spec.parse('name = "x"\n[axes]\nintercept = [true, false]\ndevice = ["cpu", "cuda"]\n'))
+    assert training.impossible_reason(training.Setup(intercept=True)) == ""
+    found = grid.expand_grid(
+        spec.parse_spec('name = "x"\n[axes]\nintercept = [true, false]\ndevice = ["cpu", "cuda"]\n')
+    )
     assert {(cell.device, cell.intercept) for cell in found.cells} == {("cpu", True), ("cpu", False), ("cuda", False)}
     assert found.dropped == {reason: 1}
 
@@ -143,14 +145,14 @@ def test_on_cuda_there_is_none_yet():
 def test_it_is_an_axis_and_an_option_of_the_command():
     cell = cell_of({"intercept": True})
     assert grid.setup_of(cell).intercept
-    assert grid.key(cell) != grid.key(cell_of({}))
-    assert grid.describe(cell) == f"{grid.describe(cell_of({}))} intercept=True"
+    assert grid.configuration_key(cell) != grid.configuration_key(cell_of({}))
+    assert grid.describe_configuration(cell) == f"{grid.describe_configuration(cell_of({}))} intercept=True"
     with pytest.raises(spec.SpecError, match="axis intercept = 'maybe': Input should be a valid boolean"):
-        spec.parse('name = "x"\n[axes]\nintercept = "maybe"\n')
+        spec.parse_spec('name = "x"\n[axes]\nintercept = "maybe"\n')
 
 
 def test_rows_with_and_without_it_are_not_compared():
     frame = store.frame(row for flag in (True, False, None) for row in made_rows.sweep(intercept=flag))
-    labels = {group.settings["intercept"]: group.label for group in cells.groups(frame)}
+    labels = {group.settings["intercept"]: group.label for group in configurations.groups(frame)}
     assert set(labels) == {True, False}
     assert labels[True] == "with an intercept"

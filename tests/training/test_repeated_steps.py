@@ -42,10 +42,10 @@ def repeats(run: Run) -> bool:
     return isinstance(steps, RepeatedSteps) and steps.passes is not None and steps.updates is not None
 
 
-def assert_same(one: Run, other: Run) -> None:
-    for name, array in one.arrays.items():
+def assert_same(run: Run, other: Run) -> None:
+    for name, array in run.arrays.items():
         np.testing.assert_array_equal(array, other.arrays[name], err_msg=name)
-    for name, states in one.updater.states.items():
+    for name, states in run.updater.states.items():
         for state, its in zip(states, other.updater.states[name], strict=True):
             np.testing.assert_array_equal(state, its, err_msg=name)
 

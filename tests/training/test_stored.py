@@ -136,7 +136,7 @@ data.convert(blocks(some(0)), path, shuffle=0, shard_bytes=2**22)
 kept = data.load("sparse", path=path)
 y = data.targets(kept, "binary")
 setup = training.Setup(model="logistic", batch_rows=500)
-warm = training.make_run(setup, data.between(kept, 0, 5000).x, y[:5000], 1)
+warm = training.make_run(setup, data.rows_between(kept, 0, 5000).x, y[:5000], 1)
 list(warm.events(1))
 del warm
 memory.reset_peak()

@@ -6,7 +6,7 @@ import pytest
 from workbench import data, training
 from workbench.sweeps.check import check_step
 from workbench.training import device_graph
-from workbench.training.completion import complete
+from workbench.training.completion import complete_settings
 from workbench.training.device import DeviceRun
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
@@ -169,7 +169,7 @@ def test_a_training_that_was_left_or_reset_starts_again() -> None:
 def test_labels_out_of_range_are_refused_before_they_are_copied() -> None:
     _, there = in_graph()
     with pytest.raises(ValueError, match=r"labels\[3\] is 9; scores have 3 columns, so labels are 0 to 2"):
-        there.launching.prepare(np.zeros((16, 30)), np.where(np.arange(16) == 3, 9, 0), training.events.Laps())
+        there.launching.prepare(np.zeros((16, 30)), np.where(np.arange(16) == 3, 9, 0), training.events.PhaseTimer())
     assert "fill" not in there.session.log
 
 
@@ -181,7 +181,7 @@ def test_predictions_are_those_of_the_cpu() -> None:
 
 
 def test_engine_gradient_and_update_of_a_dense_graph_are_completed() -> None:
-    assert complete({"launch": "graph", "device": "cuda", "format": "dense"})[0] == GRAPH | {"device": "cuda"}
-    assert training.why_impossible(training.Setup(**GRAPH, device="cuda")) == ""
-    reason = training.why_impossible(training.Setup(**GRAPH, intercept=False))
+    assert complete_settings({"launch": "graph", "device": "cuda", "format": "dense"})[0] == GRAPH | {"device": "cuda"}
+    assert training.impossible_reason(training.Setup(**GRAPH, device="cuda")) == ""
+    reason = training.impossible_reason(training.Setup(**GRAPH, intercept=False))
     assert reason.startswith("A step in one graph runs on a CUDA")

@@ -198,10 +198,10 @@ def test_there_is_room_for_every_batch(rows: int, shuffle: bool, last: str) -> N
     ],
 )
 def test_what_is_no_graph_is_refused_in_words(settings: dict, told: str) -> None:
-    assert training.why_impossible(training.Setup(**{**GRAPH, "device": "cuda", **settings})).startswith(told)
+    assert training.impossible_reason(training.Setup(**{**GRAPH, "device": "cuda", **settings})).startswith(told)
 
 
 def test_a_loss_that_no_graph_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training.setup, "LOSSES", ("squared", "logistic"))
-    told = training.why_impossible(training.Setup(**GRAPH, device="cuda"))
+    told = training.impossible_reason(training.Setup(**GRAPH, device="cuda"))
     assert told == "A step in one graph has the loss squared, logistic; for softmax, launch is kernels."

@@ -9,8 +9,14 @@
 cells that they rest on, the command that trains it, the profile of the data.
 """
 
+from workbench import aliases
 from workbench.advising.advising import advise
 from workbench.advising.answer import Answer
-from workbench.advising.source import settings_of, suggested_model
+from workbench.advising.source import settings_of, suggest_model
 
-__all__ = ["Answer", "advise", "settings_of", "suggested_model"]
+__all__ = ["Answer", "advise", "settings_of", "suggest_model"]
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from kernels import devices
 from workbench import data, store
 from workbench.advising.answer import Answer
-from workbench.advising.contenders import contenders, is_faithful
-from workbench.advising.source import suggested_model
-from workbench.analysis import cells
+from workbench.advising.candidates import is_faithful, list_candidates
+from workbench.advising.source import suggest_model
+from workbench.analysis import configurations
 from workbench.analysis.compare import PREDICTED
 from workbench.analysis.recommendation import Recommendation, recommend
 from workbench.data import Profile, profile
@@ -27,11 +27,11 @@ from workbench.measure.rounds import ALONE
 from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE, no_device
-from workbench.sweeps.contents import Contents
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.predicted import planned_row
 from workbench.sweeps.problem import Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate
+from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate_spec
 from workbench.sweeps.trial import settings_of
 
 # Names of the runs of advice, and of their folders.
@@ -128,14 +128,14 @@ Follow = Callable[[str, Path, float, float], None]
 """Shows a run until it is over: heading, folder, seconds spent before it, seconds of the whole budget."""
 
 
-def wait(heading: str, folder: Path, spent: float, budget: float) -> None:
+def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> None:
     """Show nothing; an interrupt stops the run."""
     try:
-        for _ in run_folder.watch(folder):
+        for _ in run_folder.watch_progress(folder):
             pass
     except KeyboardInterrupt:
-        run_folder.stop(folder)
-        wait(heading, folder, spent, budget)
+        run_folder.stop_run(folder)
+        wait_silently(heading, folder, spent, budget)
 
 
 def advise(
@@ -144,7 +144,7 @@ def advise(
     *,
     lazy: bool = False,
     folder: str | Path | None = None,
-    follow: Follow = wait,
+    follow: Follow = wait_silently,
     measure: Mapping[str, Any] | None = None,
     seconds_spent: float = 0.0,
 ) -> Answer:
@@ -159,9 +159,9 @@ def advise(
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
     clock = _Clock(seconds, seconds_spent)
-    fixed, profiled, problem = _looked_at(_absolute(settings))
+    fixed, profiled, problem = _profiled_settings(_absolute(settings))
     folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(fixed)
-    able = contenders(fixed, _devices(settings.get("device")), lazy)
+    able = list_candidates(fixed, _devices(settings.get("device")), lazy)
     advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}), problem)
     advising.race()
     if not advising.is_stopped:
@@ -169,10 +169,10 @@ def advise(
     return advising.answer(profiled)
 
 
-def affordable(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
+def affordable_candidates(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
     """Number of contenders that a race of so many seconds may begin with: two at least, however short it is.
 
-    >>> [affordable(seconds) for seconds in (5, 12, 36)]
+    >>> [affordable_candidates(seconds) for seconds in (5, 12, 36)]
     [2, 6, 26]
     """
     trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
@@ -190,23 +190,23 @@ def _devices(asked: str | None) -> tuple[str, ...]:
     return ("cpu", "cuda") if devices.probe().present else ("cpu",)
 
 
-def _looked_at(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile, Problem]:
+def _profiled_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile, Problem]:
     """The settings with the model, the profile of the data, and both as they are trained on.
 
     What cannot be trained on is told here.
     """
-    validate({"name": "advise", "axes": settings})
+    validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
         raise SpecError(f"{no_device(found)}\nTake --device cpu.")
     dataset = settings["dataset"]
-    loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _loaded(settings)
-    settings = {"model": suggested_model(loaded), **settings}
+    loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _load_data(settings)
+    settings = {"model": suggest_model(loaded), **settings}
     if reason := grid.why_dropped(Cell(**settings)):
         raise SpecError(reason)
     return settings, profile(loaded), make_problem(Cell(**settings))
 
 
-def _loaded(settings: Mapping[str, Any]) -> data.Dataset:
+def _load_data(settings: Mapping[str, Any]) -> data.Dataset:
     return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
 
 
@@ -234,12 +234,12 @@ class _Clock:
         return self.budget - self.spent
 
 
-class _Place(NamedTuple):
+class _Variation(NamedTuple):
     """Settings that are changed, of which kind, and the contenders that meet there."""
 
     what: str
     changed: dict[str, Any]
-    contenders: list[dict[str, Any]]
+    candidates: list[dict[str, Any]]
 
 
 class _Advising:
@@ -262,11 +262,11 @@ class _Advising:
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
         self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
         here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
-        self.contenders = [{**one, **here} for one in able[: affordable(self.first_share * clock.left)]]
+        self.candidates = [{**one, **here} for one in able[: affordable_candidates(self.first_share * clock.left)]]
         usual = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.seconds_reserve = min(usual * min(clock.slowdown, SLOWDOWN_MOST), clock.left / 3)
-        self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
-        self.spec = self._spec(self.contenders, 0.0)
+        self.before = len(run_folder.read_current_records(folder)) if (folder / run_folder.SPEC).exists() else 0
+        self.spec = self._spec(self.candidates, 0.0)
         self.by_key: dict[str, Cell] = {}
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
@@ -275,7 +275,7 @@ class _Advising:
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             self._name_cells()
             return
-        self._run("Racing", self.contenders, self.first_share * self.clock.left)
+        self._run("Racing", self.candidates, self.first_share * self.clock.left)
 
     @property
     def first_share(self) -> float:
@@ -291,10 +291,12 @@ class _Advising:
         if known.time is None:
             return
         if self.is_cut and (known.time.verdict == "undecided" or known.time.source == PREDICTED):
-            self._run("Racing on", self.contenders, self.clock.left)
+            self._run("Racing on", self.candidates, self.clock.left)
             return
         both = [
-            row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] in cells.NUMBERED
+            row
+            for row in (known.time.sparse, known.time.dense)
+            if row is not None and row["status"] in configurations.NUMBERED
         ]
         if not both:
             return
@@ -303,30 +305,30 @@ class _Advising:
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
         around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
         if around:
-            self._run("Looking around", [*self.contenders, *around], self.clock.left)
+            self._run("Looking around", [*self.candidates, *around], self.clock.left)
 
     @staticmethod
-    def _affordable(places: list[_Place], trials: float) -> list[dict[str, Any]]:
+    def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:
         """The contenders of the places for which there is time, each in the first way of its own that fits."""
         found: dict[str, list[dict[str, Any]]] = {}
         for place in places:
-            needed = len(place.contenders) + (ALONE - 1) * LEAST_OF_RACE
+            needed = len(place.candidates) + (ALONE - 1) * LEAST_OF_RACE
             if needed <= trials and place.what not in found:
                 trials -= needed
-                found[place.what] = [{**one, **place.changed} for one in place.contenders]
+                found[place.what] = [{**contender, **place.changed} for contender in place.candidates]
         return [one for able in found.values() for one in able]
 
     def _places(
         self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
-    ) -> list[_Place]:
+    ) -> list[_Variation]:
         """Changes to try: the batch, where it may be chosen; then the density, with all contenders or the best two."""
-        batch = self.contenders[0]["batch_rows"]
+        batch = self.candidates[0]["batch_rows"]
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
         larger = {"batch_rows": LARGER_BATCH * batch}
         density = self._density(known, both)
         return [
-            *([_Place("batch", larger, named)] if not self.batch_rows and rows >= LARGER_BATCH * batch else []),
-            *([_Place("density", density, able) for able in (self.contenders, named)] if density else []),
+            *([_Variation("batch", larger, named)] if not self.batch_rows and rows >= LARGER_BATCH * batch else []),
+            *([_Variation("density", density, able) for able in (self.candidates, named)] if density else []),
         ]
 
     def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -338,10 +340,10 @@ class _Advising:
 
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
         self.spec = self._spec(able, seconds - self.seconds_reserve)
-        run_folder.start(self.spec, self.folder)
+        run_folder.start_run(self.spec, self.folder)
         self._name_cells()  # while the run loads libraries
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
-        state: Progress = run_folder.read(self.folder)
+        state: Progress = run_folder.read_progress(self.folder)
         if state.state == "failed":
             raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
         self.is_stopped, self.is_cut = state.state == "stopped", bool(state.message)
@@ -350,15 +352,15 @@ class _Advising:
     def _name_cells(self) -> None:
         """Find the keys of the cells of the spec."""
         contents = Contents()
-        self.by_key = {grid.key(cell, contents): cell for cell in grid.expand(self.spec).cells}
+        self.by_key = {grid.configuration_key(cell, contents): cell for cell in grid.expand_grid(self.spec).cells}
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
-        return validate(
+        return validate_spec(
             {
                 "name": name_of(self.settings),
                 "axes": self.fixed,
-                "contenders": able,
+                "candidates": able,
                 "measure": self.measure,
                 "limits": {
                     "seconds_sweep": max(seconds, 1.0),
@@ -371,8 +373,8 @@ class _Advising:
     def recommended(self) -> Recommendation:
         """Recommendation from the rows so far; what has none is predicted from the sizes of the data."""
         accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
-        rows = run_folder.rows(self.folder)
-        timed = {row["key"] for row in rows if row["status"] in cells.NUMBERED}
+        rows = run_folder.read_current_records(self.folder)
+        timed = {row["key"] for row in rows if row["status"] in configurations.NUMBERED}
         planned = self._planned(self.by_key.keys() - timed)
         rows = [_completed(row, planned.pop(row["key"], {})) for row in rows] + [
             store.new_row(**row) for row in planned.values()
@@ -401,7 +403,7 @@ class _Advising:
             self.folder,
             self.clock.spent,
             self.clock.budget,
-            len(run_folder.rows(self.folder)) - self.before,
+            len(run_folder.read_current_records(self.folder)) - self.before,
             self.is_stopped,
             self.seconds_compiled,
         )
@@ -409,7 +411,7 @@ class _Advising:
 
 def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a trial that has no time, with what is known without one; any other row as it is."""
-    if row["status"] in cells.NUMBERED:
+    if row["status"] in configurations.NUMBERED:
         return row
     return row | {name: value for name, value in planned.items() if row[name] is None}
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.analysis.grades import facts
+from workbench.analysis.grades import comparison_facts
 from workbench.analysis.recommendation import Recommendation
 from workbench.data import Profile
 from workbench.measure.posterior import Ratio
@@ -46,7 +46,10 @@ class Answer:
         return f"{stopped}{took}{once}. Rows: {self.folder}"
 
     def as_json(self) -> dict[str, Any]:
-        """Numbers, sentences with their keys, command and profile, for JSON; the answer itself as in `grades.facts`."""
+        """Numbers, sentences with their keys, command and profile, for JSON.
+
+        The answer itself as in `grades.comparison_facts`.
+        """
         told = self.recommendation
         ratios = {
             name: _finite(found.ratio) if found and found.ratio else None
@@ -54,7 +57,7 @@ class Answer:
         }
         return {
             "verdict": told.verdict,
-            **(facts(told.time) if told.time else {}),
+            **(comparison_facts(told.time) if told.time else {}),
             "why": str(told.headline),
             "recommended": told.settings,
             "key": told.key,

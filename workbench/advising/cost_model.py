@@ -22,7 +22,7 @@ from workbench.ops import products
 from workbench.settings import columns
 from workbench.training import Setup
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 LINE = columns("line")
 ALIKE = (*LINE, "device", "optimizer", "model", "dtype", "threads", "shuffle", "machine")
 """Columns in which the rows agree that one configuration is fitted on."""
@@ -36,7 +36,7 @@ SPAN = ("R", "z", "D", "N")
 
 
 @dataclass(frozen=True)
-class Fitted:
+class CostModel:
     """One configuration on one machine: seconds of each term, the range of each size, how many rows."""
 
     settings: dict[str, Any]
@@ -46,7 +46,7 @@ class Fitted:
 
     def seconds(self, sizes: Sizes) -> float:
         """Predicted seconds of a step."""
-        return float(np.dot(self.coefficients, terms(self.settings, sizes)))
+        return float(np.dot(self.coefficients, cost_terms(self.settings, sizes)))
 
     def is_inside(self, sizes: Sizes) -> bool:
         """Whether the sizes lie within those of the rows, to a tenth."""
@@ -72,7 +72,7 @@ class Crossing:
 class Prediction:
     """The seconds of a step of a row, predicted without it; `is_extrapolated` beyond the sizes of what was fitted."""
 
-    row: Row
+    row: Record
     seconds: float
     is_extrapolated: bool
 
@@ -82,7 +82,7 @@ class Prediction:
         return abs(math.log(self.seconds / self.row["seconds_step"]))
 
 
-def terms(settings: Row, sizes: Sizes) -> np.ndarray:
+def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
     """1, bytes, gathered bytes and operations of a step of that configuration."""
     costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
     moved = sum(cost.bytes_compulsory for cost in costs)
@@ -91,7 +91,7 @@ def terms(settings: Row, sizes: Sizes) -> np.ndarray:
     return np.array([1.0, moved, sum(cost.bytes_gather for cost in costs), sum(cost.flops for cost in costs)], float)
 
 
-def _bytes_of_cut(settings: Row, sizes: Sizes) -> int:
+def _bytes_of_cut(settings: Record, sizes: Sizes) -> int:
     """Bytes moved to make a dense batch of an array or of rows held otherwise; none for rows that are read in place."""
     batch, hold = sizes.R * sizes.D * sizes.value, settings.get("hold") or "format"
     if hold == "csr":
@@ -101,7 +101,7 @@ def _bytes_of_cut(settings: Row, sizes: Sizes) -> int:
     return batch + sizes.R * sizes.D * np.dtype(hold).itemsize
 
 
-def kernels_of(settings: Row) -> list[str]:
+def kernels_of(settings: Record) -> list[str]:
     """Names of the kernels that a step runs: slice, both products, update."""
     setup = Setup(**{name: settings[name] for name in ("format", "engine", "gradient", "update")})
     optimizer = settings["optimizer"]
@@ -114,14 +114,14 @@ def kernels_of(settings: Row) -> list[str]:
     return [*cut, setup.forward_rule.kernel, *last]
 
 
-def sizes_of(row: Row) -> Sizes:
+def sizes_of(row: Record) -> Sizes:
     """The sizes of a step of a row."""
     value = 8 if row["dtype"] == "float64" else 4
     rows = min(row["batch_rows"], row["rows_trained"] or row["batch_rows"])
     return Sizes(rows, round(row["nnz_batch"]), row["features"], row["width"], round(row["touched"]), value, 4)
 
 
-def is_usable(row: Row) -> bool:
+def is_usable(row: Record) -> bool:
     """Whether a row has a time and sizes, and a configuration whose kernels are known."""
     numbers = ("seconds_step", "nnz_batch", "touched", "features", "width")
     if row["status"] != "ok" or any(not row[name] for name in numbers):
@@ -133,41 +133,41 @@ def is_usable(row: Row) -> bool:
     return row["device"] == "cpu"
 
 
-def fit(rows: Iterable[Row]) -> list[Fitted]:
+def fit_cost_models(rows: Iterable[Record]) -> list[CostModel]:
     """A model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
     return list(_fits(rows, ALIKE).values())
 
 
-def _fits(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple, Fitted]:
+def _fits(rows: Iterable[Record], names: Sequence[str]) -> dict[tuple, CostModel]:
     """A fit for enough rows that agree in these columns, by their values."""
-    alike = (rows for rows in _alike(rows, names) if len(rows) >= LEAST)
-    return {tuple(rows[0][name] for name in names): _fitted(rows) for rows in alike}
+    alike = (rows for rows in _matching_records(rows, names) if len(rows) >= LEAST)
+    return {tuple(rows[0][name] for name in names): _fit_cost_model(rows) for rows in alike}
 
 
-def _alike(rows: Iterable[Row], names: Sequence[str] = ALIKE) -> Iterator[list[Row]]:
-    found: dict[tuple, list[Row]] = {}
+def _matching_records(rows: Iterable[Record], names: Sequence[str] = ALIKE) -> Iterator[list[Record]]:
+    found: dict[tuple, list[Record]] = {}
     for row in filter(is_usable, rows):
         found.setdefault(tuple(row[name] for name in names), []).append(row)
     yield from found.values()
 
 
-def _fitted(rows: Sequence[Row]) -> Fitted:
+def _fit_cost_model(rows: Sequence[Record]) -> CostModel:
     settings = {name: rows[0][name] for name in ALIKE}
     sizes = [sizes_of(row) for row in rows]
-    matrix = np.array([terms(row, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
+    matrix = np.array([cost_terms(row, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
     scale = np.maximum(matrix.max(axis=0), np.finfo(float).tiny)
     found, _ = nnls(matrix / scale, np.ones(len(rows)))
-    of_name = {name: [getattr(one, name) for one in sizes] for name in SPAN}
+    of_name = {name: [getattr(size, name) for size in sizes] for name in SPAN}
     spans = {name: (min(known), max(known)) for name, known in of_name.items()}
-    return Fitted(settings, tuple(map(float, found / scale)), spans, len(rows))
+    return CostModel(settings, tuple(map(float, found / scale)), spans, len(rows))
 
 
-def data_of(row: Row) -> tuple:
+def data_of(row: Record) -> tuple:
     """Identity of the data of a row: its name, file, rows and columns."""
     return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
 
 
-def predictions(rows: Iterable[Row]) -> list[Prediction]:
+def predictions(rows: Iterable[Record]) -> list[Prediction]:
     """Every row of each data set predicted by a fit of the other data sets, where there is one of its configuration.
 
     Where the others were trained with other models or optimizers alone, the fit is of these. Empty where there is one
@@ -181,37 +181,37 @@ def predictions(rows: Iterable[Row]) -> list[Prediction]:
         for row in (row for row in rows if data_of(row) == left_out):
             same, kernels_alone = (tuple(row[name] for name in names) for names in (ALIKE, KERNELS))
             if one := fits.get(same) or wider.get(kernels_alone):
-                found.append(_predicted(row, one))
+                found.append(_predict(row, one))
     return found
 
 
-def predictions_within(rows: Iterable[Row]) -> list[Prediction]:
+def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
     """Every row predicted by a fit of the other rows of its configuration, of its own data set too."""
     return [
-        _predicted(row, _fitted([*alike[:place], *alike[place + 1 :]]))
-        for alike in _alike(rows)
+        _predict(row, _fit_cost_model([*alike[:place], *alike[place + 1 :]]))
+        for alike in _matching_records(rows)
         if len(alike) > LEAST
         for place, row in enumerate(alike)
     ]
 
 
-def _predicted(row: Row, one: Fitted) -> Prediction:
-    sizes, one = sizes_of(row), replace(one, settings={name: row[name] for name in ALIKE})
-    at = replace(sizes, z=_inside(one)) if row["format"] == "dense" else sizes
-    return Prediction(row, max(one.seconds(sizes), 1e-12), not one.is_inside(at))
+def _predict(row: Record, fitted: CostModel) -> Prediction:
+    sizes, fitted = sizes_of(row), replace(fitted, settings={name: row[name] for name in ALIKE})
+    at = replace(sizes, z=_entries_in_range(fitted)) if row["format"] == "dense" else sizes
+    return Prediction(row, max(fitted.seconds(sizes), 1e-12), not fitted.is_inside(at))
 
 
-def error(found: Iterable[Prediction]) -> float | None:
+def median_log_error(found: Iterable[Prediction]) -> float | None:
     """The median of |log(predicted / measured)|; None without a prediction."""
     return float(np.median(missed)) if (missed := [one.error for one in found]) else None
 
 
-def errors(rows: Iterable[Row]) -> dict[tuple, float]:
+def error_by_data_set(rows: Iterable[Record]) -> dict[tuple, float]:
     """The error of each data set, predicted by a fit of the others; empty where `predictions` is."""
     by_data: dict[tuple, list[Prediction]] = {}
-    for one in predictions(rows):
-        by_data.setdefault(data_of(one.row), []).append(one)
-    return {data: error(found) or 0.0 for data, found in by_data.items()}
+    for prediction in predictions(rows):
+        by_data.setdefault(data_of(prediction.row), []).append(prediction)
+    return {data: median_log_error(found) or 0.0 for data, found in by_data.items()}
 
 
 def columns_in_use(sizes: Sizes) -> float:
@@ -222,14 +222,16 @@ def columns_in_use(sizes: Sizes) -> float:
     return float(brentq(missing, max(sizes.U, 1), sizes.D)) if missing(max(sizes.U, 1)) < 0 else float(sizes.U)
 
 
-def at_density(sizes: Sizes, density: float, used: float) -> Sizes:
+def sizes_at_density(sizes: Sizes, density: float, used: float) -> Sizes:
     """The sizes of a batch at another density, its entries on so many evenly used columns."""
     entries = density * sizes.R * sizes.D
     touched = min(used * -math.expm1(-entries / used), entries, sizes.D)
     return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
 
 
-def crossing(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, what: str = "", factor: float = 1.0) -> Crossing:
+def predict_crossing(
+    sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, what: str = "", factor: float = 1.0
+) -> Crossing:
     """Crossing where the best of some dense ones becomes faster, at these sizes with `what` changed.
 
     `what` is width, batch, features or skew, "" for nothing.
@@ -242,7 +244,7 @@ def crossing(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, what: str = 
     used = min(max(used, 1.0), float(sizes.D))
 
     def advantage(density: float) -> float:
-        at = at_density(sizes, density, used)
+        at = sizes_at_density(sizes, density, used)
         least = min(one.seconds(at) for one in dense)
         return math.log(max(sparse.seconds(at), 1e-12) / max(least, 1e-12))
 
@@ -251,17 +253,24 @@ def crossing(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, what: str = 
     if place is None:
         return Crossing(what, factor, None, True)
     found = float(brentq(advantage, DENSITIES[place - 1], DENSITIES[place]))
-    at = at_density(sizes, found, used)
+    at = sizes_at_density(sizes, found, used)
     best = min(dense, key=lambda one: one.seconds(at))
-    return Crossing(what, factor, found, not (sparse.is_inside(at) and best.is_inside(replace(at, z=_inside(best)))))
+    return Crossing(
+        what, factor, found, not (sparse.is_inside(at) and best.is_inside(replace(at, z=_entries_in_range(best))))
+    )
 
 
-def _inside(dense: Fitted) -> int:
+def _entries_in_range(dense: CostModel) -> int:
     """Entries within a dense fit's rows: a dense step takes the same whatever is stored."""
     return round(dense.spans["z"][0])
 
 
-def moved(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, factor: float = 4.0) -> list[Crossing]:
+def crossing_sensitivities(
+    sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, factor: float = 4.0
+) -> list[Crossing]:
     """The crossing as it is, and with width, batch, features and evenly used columns less and more by a factor."""
     changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
-    return [crossing(sparse, dense, sizes), *(crossing(sparse, dense, sizes, *change) for change in changes)]
+    return [
+        predict_crossing(sparse, dense, sizes),
+        *(predict_crossing(sparse, dense, sizes, *change) for change in changes),
+    ]

@@ -19,26 +19,26 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
         settings: dict[str, Any] = {"dataset": source}
     elif path.exists():
         if not dataset:
-            dataset, reading, why = reader_options.guessed(path, reading)
+            dataset, reading, why = reader_options.guess_reader_options(path, reading)
         settings = {"dataset": dataset, "path": str(path)}
     else:
         names = ", ".join(data.names())
         raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
-    settings |= {name: _told(name, value) for name, value in given.items() if value}
+    settings |= {name: _describe_guess(name, value) for name, value in given.items() if value}
     origin = data.get(settings["dataset"])
     origin.refuse_unknown(settings.keys() - {"dataset"})
     options = reader_options.of_source(origin, reading)
     return settings | ({"reading": option_text.written(options)} if options else {}), why
 
 
-def _told(name: str, value: str) -> str:
+def _describe_guess(name: str, value: str) -> str:
     return str(Path(value).expanduser()) if name in FILES else value
 
 
-def suggested_model(dataset: data.Dataset) -> str:
+def suggest_model(dataset: data.Dataset) -> str:
     """The model that suits what the labels are, and what else the data has.
 
-    >>> suggested_model(data.load("uniform", rows=20, features=9, density=0.2, classes=3, cache=False))
+    >>> suggest_model(data.load("uniform", rows=20, features=9, density=0.2, classes=3, cache=False))
     'softmax'
     """
     if dataset.graph is not None:

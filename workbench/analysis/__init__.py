@@ -1,13 +1,14 @@
 """Analysis of stored rows: cells, intervals, verdicts, break-evens and advice. Sees rows only.
 
 `measure.rounds` has the statistics. `cells.groups` pools rows, `compare.contests` judges each density, `breakeven` and
-`advise` put that in words; `intervals.interval_of` and `words.measured_quantity` say one number of one row.
+`advise` put that in words; `intervals.interval_of` and `formatting.format_measured_quantity` say one number of one row.
 """
 
+from workbench import aliases
 from workbench.analysis.advisor import Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.cells import groups, latest
-from workbench.analysis.compare import Contest, contests, verdict
+from workbench.analysis.compare import Contest, contest_verdict, contests
+from workbench.analysis.configurations import groups, pool_rounds
 from workbench.analysis.intervals import Interval, interval_of
 
 __all__ = [
@@ -17,9 +18,14 @@ __all__ = [
     "Interval",
     "advise",
     "breakeven",
+    "contest_verdict",
     "contests",
     "groups",
     "interval_of",
-    "latest",
-    "verdict",
+    "pool_rounds",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

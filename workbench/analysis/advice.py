@@ -17,19 +17,19 @@ from typing import Any
 import pandas as pd
 
 from workbench import settings
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.analysis.bench import Goal, geometric_mean
-from workbench.analysis.cells import records
-from workbench.measure.posterior import LEVEL
+from workbench.analysis.configurations import records
+from workbench.measure.posterior import EQUIVALENCE_MARGIN
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 LINE = ("format", "hold", "engine", "gradient", "update", "launch", "serial")
 STEPS = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
-DENSE: tuple[Row, ...] = tuple(
+DENSE: tuple[Record, ...] = tuple(
     {**STEPS, "launch": launch, "hold": "format", "serial": False} for launch in ("epoch", "kernels")
 )
 """What always dense trains with: the first of these that ran."""
-SPARSE: tuple[Row, ...] = (
+SPARSE: tuple[Record, ...] = (
     {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"},
     {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "exact", "launch": "epoch"},
     {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels"},
@@ -55,26 +55,26 @@ class Score:
     whole: float | None
 
 
-Rule = Callable[[Row, Sequence[Row]], Row | None]
+Rule = Callable[[Record, Sequence[Record]], Record | None]
 """`rule(case, other cases)` gives settings of the cell that it chooses, None if no such cell ran; cases of the same
 data are not among others."""
 
 
-def latest(frame: pd.DataFrame) -> list[Row]:
+def newest_good_records(frame: pd.DataFrame) -> list[Record]:
     """The newest good row of each case: one of whose cells has a time."""
-    good = (row for row in records(frame) if row["status"] == "ok" and _able(row))
+    good = (row for row in records(frame) if row["status"] == "ok" and _that_ran(row))
     return list({row["case"]: row for row in good}.values())
 
 
-def failed(frame: pd.DataFrame) -> list[Row]:
+def newest_failed_records(frame: pd.DataFrame) -> list[Record]:
     """The newest row of each case that has no good one."""
-    good = {row["case"] for row in latest(frame)}
+    good = {row["case"] for row in newest_good_records(frame)}
     return list({row["case"]: row for row in records(frame) if row["case"] not in good}.values())
 
 
-def scores(frame: pd.DataFrame) -> list[Score]:
+def score_rules(frame: pd.DataFrame) -> list[Score]:
     """Every rule in every case, cases in the order written."""
-    rows = latest(frame)
+    rows = newest_good_records(frame)
     return [
         _score(row, name, rule(row, [other for other in rows if other["data"] != row["data"]]))
         for row in rows
@@ -82,77 +82,79 @@ def scores(frame: pd.DataFrame) -> list[Score]:
     ]
 
 
-def _score(row: Row, name: str, chosen: Row | None) -> Score:
-    able = _able(row)
-    ran = chosen is not None and any(is_of(cell, chosen) for cell in able)
+def _score(row: Record, name: str, chosen: Record | None) -> Score:
+    able = _that_ran(row)
+    ran = chosen is not None and any(matches_settings(cell, chosen) for cell in able)
     if chosen is None or not (ran or name == ADVICE):
         return Score(row["case"], name, None, None)
     least = min(cell["seconds"] for cell in able)
-    side = min(cell["seconds"] for cell in _of_side(able, chosen["format"] == "dense") or [_slowest(able)])
+    side = min(cell["seconds"] for cell in _cells_of_side(able, chosen["format"] == "dense") or [_slowest(able)])
     return Score(row["case"], name, side / least, seconds_of(row, chosen) / least)
 
 
-def is_of(cell: Row, chosen: Row) -> bool:
+def matches_settings(cell: Record, chosen: Record) -> bool:
     """Whether a cell has those of these settings that tell cells of a case apart.
 
-    >>> is_of({"format": "dense", "launch": "epoch"}, {"format": "dense", "hold": "format"})
+    >>> matches_settings({"format": "dense", "launch": "epoch"}, {"format": "dense", "hold": "format"})
     True
     """
     return all(
-        settings.usual(name, cell.get(name)) == settings.usual(name, chosen[name]) for name in LINE if name in chosen
+        settings.value_or_default(name, cell.get(name)) == settings.value_or_default(name, chosen[name])
+        for name in LINE
+        if name in chosen
     )
 
 
-def dense_by_sparse(row: Row) -> float | None:
+def dense_over_sparse_seconds(row: Record) -> float | None:
     """Seconds of the fastest dense cell of a case by those of the fastest sparse one; None if a side did not run."""
-    able = _able(row)
-    dense, sparse = (_of_side(able, is_dense) for is_dense in (True, False))
+    able = _that_ran(row)
+    dense, sparse = (_cells_of_side(able, is_dense) for is_dense in (True, False))
     if not dense or not sparse:
         return None
     return min(cell["seconds"] for cell in dense) / min(cell["seconds"] for cell in sparse)
 
 
-def _able(row: Row) -> list[Row]:
+def _that_ran(row: Record) -> list[Record]:
     return [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
 
 
-def _of_side(able: Sequence[Row], is_dense: bool) -> list[Row]:
+def _cells_of_side(able: Sequence[Record], is_dense: bool) -> list[Record]:
     return [cell for cell in able if (cell["format"] == "dense") == is_dense]
 
 
-def _slowest(able: Sequence[Row]) -> Row:
+def _slowest(able: Sequence[Record]) -> Record:
     return max(able, key=lambda cell: cell["seconds"])
 
 
-def seconds_of(row: Row, chosen: Row) -> float:
+def seconds_of(row: Record, chosen: Record) -> float:
     """Seconds of a step of the cell with these settings; of one that did not run those of the slowest that did."""
-    able = _able(row)
-    return next((cell for cell in able if is_of(cell, chosen)), _slowest(able))["seconds"]
+    able = _that_ran(row)
+    return next((cell for cell in able if matches_settings(cell, chosen)), _slowest(able))["seconds"]
 
 
-def _recommended(row: Row, others: Sequence[Row]) -> Row:
+def _recommended(row: Record, others: Sequence[Record]) -> Record:
     return row["recommended"]
 
 
-def _first_able(row: Row, ways: Sequence[Row]) -> Row | None:
+def _first_able(row: Record, ways: Sequence[Record]) -> Record | None:
     """The first of these settings that a cell of the case ran with."""
-    able = _able(row)
-    return next((way for way in ways if any(is_of(cell, way) for cell in able)), None)
+    able = _that_ran(row)
+    return next((way for way in ways if any(matches_settings(cell, way) for cell in able)), None)
 
 
-def _sparse(row: Row, others: Sequence[Row]) -> Row | None:
+def _sparse(row: Record, others: Sequence[Record]) -> Record | None:
     return _first_able(row, SPARSE)
 
 
-def _dense(row: Row, others: Sequence[Row]) -> Row | None:
+def _dense(row: Record, others: Sequence[Record]) -> Record | None:
     return _first_able(row, DENSE)
 
 
-def _by_bytes(row: Row, others: Sequence[Row]) -> Row | None:
+def _by_bytes(row: Record, others: Sequence[Record]) -> Record | None:
     return _sparse(row, others) if row["bytes_csr"] < row["bytes_dense"] else _dense(row, others)
 
 
-def _fitted(row: Row, others: Sequence[Row]) -> Row:
+def _fitted(row: Record, others: Sequence[Record]) -> Record:
     """Sparse below a density, dense above: density and both cells are those that fit the other cases best.
 
     The density lies in the middle of two of the cases; of equally good ones it is the highest.
@@ -165,15 +167,15 @@ def _fitted(row: Row, others: Sequence[Row]) -> Row:
     return sparse if row["density"] <= bound else dense
 
 
-def _cost(cases: Sequence[Row], bound: float, sparse: Row, dense: Row) -> float:
+def _cost(cases: Sequence[Record], bound: float, sparse: Record, dense: Record) -> float:
     chosen = ((row, sparse if row["density"] <= bound else dense) for row in cases)
     return sum(math.log(seconds_of(row, cell)) for row, cell in chosen)
 
 
-def _best_of_all(cases: Sequence[Row], is_dense: bool) -> Row | None:
+def _best_of_all(cases: Sequence[Record], is_dense: bool) -> Record | None:
     """The settings of a side that take least over some cases, by the geometric mean."""
-    able = [cell for row in cases for cell in _of_side(_able(row), is_dense)]
-    lines = {tuple(settings.usual(name, cell.get(name)) for name in LINE) for cell in able}
+    able = [cell for row in cases for cell in _cells_of_side(_that_ran(row), is_dense)]
+    lines = {tuple(settings.value_or_default(name, cell.get(name)) for name in LINE) for cell in able}
     named = [dict(zip(LINE, line, strict=True)) for line in sorted(lines, key=str)]
     return min(named, key=lambda line: sum(math.log(seconds_of(row, line)) for row in cases), default=None)
 
@@ -189,38 +191,43 @@ RULES: dict[str, Rule] = {
 """The rules that are judged; all but advice know nothing of the machine, and the last is fitted on the other cases."""
 
 
-def goals(frame: pd.DataFrame) -> list[Goal]:
+def list_targets(frame: pd.DataFrame) -> list[Goal]:
     """Goals of advice, what each other rule reaches, then whether the cases can tell good advice from bad."""
-    rows, found = latest(frame), scores(frame)
+    rows, found = newest_good_records(frame), score_rules(frame)
     if not rows:
         return [Goal("advice", "", "not measured", None)]
     by_rule = {name: [score for score in found if score.rule == name] for name in RULES}
-    sides, wholes, worst = _reached(by_rule[ADVICE])
+    sides, wholes, worst = _reached_by_rule(by_rule[ADVICE])
     share = [row["seconds_advice"] / row["seconds_sweep"] for row in rows]
     return [
         _mean_goal("advice: sparse or dense, times the least, geometric mean", sides, SIDE),
         _mean_goal("advice: whole configuration, geometric mean", wholes, WHOLE),
         Goal("advice: worst case", f"≤ {MOST:g} x", f"{max(wholes):.3f} x: {worst}", max(wholes) <= MOST),
         Goal("time of the advice, of the sweep's", f"≤ {SHARE:.0%}", _span(share), max(share) <= SHARE + 0.005),
-        *(_of_rule(name, by_rule[name]) for name in RULES if name != ADVICE),
-        *_of_cases(rows),
+        *(_rule_statement(name, by_rule[name]) for name in RULES if name != ADVICE),
+        *_case_targets(rows),
     ]
 
 
-def _reached(own: Sequence[Score]) -> tuple[list[float], list[float], str]:
+def _reached_by_rule(own: Sequence[Score]) -> tuple[list[float], list[float], str]:
     """Both numbers of the cases in which the choice of a rule ran, and the case of the worst whole choice."""
     ran = [(score.side, score.whole, score.case) for score in own if score.side is not None and score.whole is not None]
     worst = max(ran, key=lambda one: one[1], default=(None, None, ""))[2]
     return [side for side, _, _ in ran], [whole for _, whole, _ in ran], worst
 
 
-def _of_cases(rows: Sequence[Row]) -> list[Goal]:
+def _case_targets(rows: Sequence[Record]) -> list[Goal]:
     """Goals of the suite: enough cases, enough of them won by dense, enough of them close."""
-    ratios = [ratio for row in rows if (ratio := dense_by_sparse(row)) is not None]
-    won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / LEVEL, _is_close))
+    ratios = [ratio for row in rows if (ratio := dense_over_sparse_seconds(row)) is not None]
+    won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / EQUIVALENCE_MARGIN, _is_close))
     return [
         Goal("cases", f"≥ {CASES}", str(len(rows)), len(rows) >= CASES),
-        Goal(f"cases that dense wins, by {LEVEL:g} x or more", f"≥ {WON_BY_DENSE}", str(won), won >= WON_BY_DENSE),
+        Goal(
+            f"cases that dense wins, by {EQUIVALENCE_MARGIN:g} x or more",
+            f"≥ {WON_BY_DENSE}",
+            str(won),
+            won >= WON_BY_DENSE,
+        ),
         Goal(f"cases with the sides within {NEAR:g} x of each other", f"≥ {CLOSE}", str(close), close >= CLOSE),
     ]
 
@@ -232,14 +239,16 @@ def _is_close(ratio: float) -> bool:
 def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
     mean = geometric_mean(values)
     assert mean is not None, "there is a case"
-    return Goal(what, f"≤ {wanted:g} x", f"{mean:.3f} x over {words.plural(len(values), 'case')}", mean <= wanted)
+    return Goal(
+        what, f"≤ {wanted:g} x", f"{mean:.3f} x over {formatting.format_count(len(values), 'case')}", mean <= wanted
+    )
 
 
-def _of_rule(name: str, own: Sequence[Score]) -> Goal:
+def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
     """State what a rule beside advice reaches; always the same side has to miss a goal, or the cases judge nothing."""
-    sides, wholes, worst = _reached(own)
+    sides, wholes, worst = _reached_by_rule(own)
     without = len(own) - len(sides)
-    left_out = f"; {words.plural(without, 'case')} left out, where it did not run" if without else ""
+    left_out = f"; {formatting.format_count(without, 'case')} left out, where it did not run" if without else ""
     if not sides:
         return Goal(f"beside it: {name}", "", f"not measured{left_out}", None)
     side, whole = (geometric_mean(values) or 1.0 for values in (sides, wholes))

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import words
-from workbench.analysis.cells import records
-from workbench.analysis.intervals import known
+from workbench.analysis import formatting
+from workbench.analysis.configurations import records
+from workbench.analysis.intervals import number_or_none
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 CELL = (
     *("suite", "task", "shape", "rows", "features", "width", "optimizer", "batches", "dtype", "threads", "machine"),
     *("device", "cache"),
@@ -33,16 +33,16 @@ SMALL = "small batch"
 class Ratio(NamedTuple):
     """A rival's time by ours in one cell, with its interval; above 1 ours is the faster."""
 
-    row: Row
+    row: Record
     rival: str
     value: float
     low: float
     high: float
 
 
-def latest(frame: pd.DataFrame) -> pd.DataFrame:
+def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
     """One row of each contender of a cell: the last that is ok, else the last; in the order they were first written."""
-    by_place: dict[tuple, Row] = {}
+    by_place: dict[tuple, Record] = {}
     for row in records(frame):
         row["device"] = row["device"] or "cpu"  # rows without it are from when there was no other
         place = tuple(row[name] for name in _ONE)
@@ -51,10 +51,10 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     return store.BENCH.frame(by_place.values())
 
 
-def cells(frame: pd.DataFrame, task: str | None = None) -> list[list[Row]]:
+def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list[list[Record]]:
     """Rows of each cell, of one task or of all but the machine's own; what failed among them."""
-    by_cell: dict[tuple, list[Row]] = {}
-    for row in records(latest(frame)):
+    by_cell: dict[tuple, list[Record]] = {}
+    for row in records(newest_records(frame)):
         if row["task"] == task or (task is None and row["rows"] is not None):
             by_cell.setdefault(tuple(row[name] for name in CELL), []).append(row)
     return list(by_cell.values())
@@ -66,15 +66,15 @@ def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> l
     Cells without such a rival are left out. `ours` names another contender of ours than the rows' reference.
     """
     fastest = []
-    for rows in cells(frame, task):
-        able = [row for row in rows if row["status"] == "ok" and known(row["ratio"]) is not None]
-        rivals = [row for row in able if row["side"] == "rival" and row["contender"].startswith(rival)]
+    for rows in group_by_configuration(frame, task):
+        able = [row for row in rows if row["status"] == "ok" and number_or_none(row["ratio"]) is not None]
+        competitors = [row for row in able if row["side"] == "rival" and row["contender"].startswith(rival)]
         mine = next((row for row in able if row["contender"] == ours), None) if ours else None
-        if not rivals or (ours and mine is None):
+        if not competitors or (ours and mine is None):
             continue
-        best = min(rivals, key=lambda row: row["ratio"])
+        best = min(competitors, key=lambda row: row["ratio"])
         by = mine["ratio"] if mine else 1.0
-        ends = [(known(best[name]) or best["ratio"]) / by for name in ("ratio", "ratio_low", "ratio_high")]
+        ends = [(number_or_none(best[name]) or best["ratio"]) / by for name in ("ratio", "ratio_low", "ratio_high")]
         fastest.append(Ratio(best, best["contender"], *ends))
     return fastest
 
@@ -89,10 +89,10 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def told(row: Row) -> str:
+def describe_configuration(row: Record) -> str:
     """A cell in words: its shape, rows, width, and what else tells it.
 
-    >>> told({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
+    >>> describe_configuration({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
     'uniform 100k, R 4,096, N 16'
     """
     place = f"on {row['device']}" if row.get("device") not in (None, "cpu") else None
@@ -112,15 +112,15 @@ class Goal(NamedTuple):
     met: bool | None
 
 
-def at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
+def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
     """The goal that the geometric mean of ratios is at least `wanted`."""
     ratios = list(measured)
     mean = geometric_mean(ratio.value for ratio in ratios)
     if mean is None:
         return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    over = f"{words.number(mean)} x over {words.plural(len(ratios), 'cell')}"
+    over = f"{formatting.format_number(mean)} x over {formatting.format_count(len(ratios), 'cell')}"
     return Goal(what, f"≥ {wanted:g} x", over + _missed_by(mean, wanted), mean >= wanted)
 
 
 def _missed_by(mean: float, least: float) -> str:
-    return "" if mean >= least else f", {words.number(100 * (1 - mean / least))} % short"
+    return "" if mean >= least else f", {formatting.format_number(100 * (1 - mean / least))} % short"

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.analysis import cells, words
-from workbench.analysis.by_bytes import ByBytes, clause, even_by_bytes
-from workbench.analysis.compare import Contest, contest, trained_worse
-from workbench.analysis.sentences import of_breakeven
+from workbench.analysis import configurations, formatting
+from workbench.analysis.breakeven_text import breakeven_sentence
+from workbench.analysis.by_bytes import ByBytes, breakeven_by_bytes, breakeven_by_bytes_clause
+from workbench.analysis.compare import Contest, compare_best, trained_worse
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 STATUSES = {
     "crossing": "sparse wins below, dense above; the break-even is `density`, surely between `low` and `high`",
     "several": "the winner changes more than once, or from dense to sparse, between `low` and `high`",
@@ -72,11 +72,11 @@ class BreakEven:
     @property
     def place(self) -> str:
         """The break-even of a crossing in words, as exactly as it is known; else empty."""
-        return words.place(self.density, self.low, self.high) if self.status == "crossing" else ""
+        return formatting.format_breakeven(self.density, self.low, self.high) if self.status == "crossing" else ""
 
 
 def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakEven]:
-    """The break-even of each sparse configuration in each group of a frame, in the order of `cells.groups`.
+    """The break-even of each sparse configuration in each group of a frame, in the order of `configurations.groups`.
 
     `measure` is a column in seconds or bytes. O(groups * configurations * densities * rounds). ValueError for a column
     that is neither.
@@ -84,75 +84,81 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
     if not measure.startswith(("seconds_", "bytes_")) or measure not in frame.columns:
         known_names = [name for name in frame.columns if name.startswith(("seconds_", "bytes_"))]
         raise ValueError(f"There is no measure {measure!r}; there is: {', '.join(known_names)}.")
-    return [even for group in cells.groups(frame) for even in of_group(group, measure)]
+    return [even for group in configurations.groups(frame) for even in breakevens_of_group(group, measure)]
 
 
-def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
+def breakevens_of_group(group: configurations.Group, measure: str) -> list[BreakEven]:
     """The break-evens of one group, as `breakeven` gives them."""
-    dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
+    dense, worse = configurations.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
     evens = []
-    for rows, contests in lines(group, measure):
-        even = _of_line(group, rows, contests, dense, measure)
-        doubt = _doubt(rows, [row for row in rows if id(row) in worse])
-        by_bytes = even_by_bytes(rows, dense) if measure.startswith("bytes") else None
-        counted = f"; {clause(rows, dense)}" if by_bytes else ""
+    for rows, contests in records_and_contests(group, measure):
+        even = _breakeven_of_line(group, rows, contests, dense, measure)
+        doubt = _quality_warning(rows, [row for row in rows if id(row) in worse])
+        by_bytes = breakeven_by_bytes(rows, dense) if measure.startswith("bytes") else None
+        counted = f"; {breakeven_by_bytes_clause(rows, dense)}" if by_bytes else ""
         evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + doubt, by_bytes=by_bytes))
     return evens
 
 
-def lines(group: cells.Group, measure: str) -> Iterator[tuple[list[Row], list[Contest]]]:
+def records_and_contests(group: configurations.Group, measure: str) -> Iterator[tuple[list[Record], list[Contest]]]:
     """The rows of each sparse configuration of a group, and its contests with dense, rising in density."""
-    dense = cells.dense_rows(group.rows)
-    for rows in cells.sparse_lines(group.rows).values():
+    dense = configurations.dense_rows(group.rows)
+    for rows in configurations.sparse_lines(group.rows).values():
         yield rows, contests_of(rows, dense, measure)
 
 
-def _doubt(rows: list[Row], worse: list[Row]) -> str:
+def _quality_warning(rows: list[Record], worse: list[Record]) -> str:
     """End of the sentence about a line of which some rows trained a worse model."""
     if not worse:
         return "."
     where = (
-        "" if len(worse) == len(rows) else f" at {words.join(words.density(cells.density_of(row)) for row in worse)}"
+        ""
+        if len(worse) == len(rows)
+        else f" at {formatting.join_items(formatting.format_density(configurations.density_of(row)) for row in worse)}"
     )
     return f"; it trained a worse model{where}, so this is no win{' there' if where else ''}."
 
 
-def _of_line(group: cells.Group, rows: list[Row], contests: list[Contest], dense: list[Row], measure: str) -> BreakEven:
-    compared = [one for one in contests if one.ratio is not None and one.density]
+def _breakeven_of_line(
+    group: configurations.Group, rows: list[Record], contests: list[Contest], dense: list[Record], measure: str
+) -> BreakEven:
+    compared = [contest for contest in contests if contest.ratio is not None and contest.density]
     if not compared:
         status, ends = _without_ratios(rows, dense, contests)
     elif len(compared) == 1:
         status, ends = "too_few", (None, None, None)
     else:
-        status, ends = turning(compared)
+        status, ends = locate_crossing(compared)
     if _is_range(status, *ends[1:]):
         ends = (None, *ends[1:])
-    told = of_breakeven(status, ends, rows, contests, dense, measure)
-    return BreakEven(group.settings, cells.line_of(rows[0]), measure, *ends, status, told)
+    told = breakeven_sentence(status, ends, rows, contests, dense, measure)
+    return BreakEven(group.settings, configurations.line_of(rows[0]), measure, *ends, status, told)
 
 
-def contests_of(rows: Sequence[Row], dense: Sequence[Row], measure: str) -> list[Contest]:
+def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -> list[Contest]:
     """The rows of one line against the dense rows of the same asked density, rising.
 
     If several rows share a density (other seeds, other learning rates) the best stands for them.
     """
-    baseline = cells.by_density(dense)
-    contests = [contest(at, baseline.get(density, []), measure) for density, at in cells.by_density(rows).items()]
+    baseline = configurations.by_density(dense)
+    contests = [
+        compare_best(at, baseline.get(density, []), measure) for density, at in configurations.by_density(rows).items()
+    ]
     return sorted(contests, key=lambda one: one.density or 0.0)
 
 
 def _is_range(status: str, low: float | None, high: float | None) -> bool:
-    return status == "crossing" and low is not None and high is not None and high >= words.RANGE * low
+    return status == "crossing" and low is not None and high is not None and high >= formatting.RANGE * low
 
 
-def turning(compared: list[Contest]) -> tuple[str, tuple]:
+def locate_crossing(compared: list[Contest]) -> tuple[str, tuple]:
     """Status and (density, low, high) of two contests or more that have a ratio."""
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:
         status = "level" if all(one.verdict == "level" for one in compared) else "undecided"
         return status, (None, None, None)
     changes = [one for i, one in enumerate(decided) if i == 0 or one.verdict != decided[i - 1].verdict]
-    winners = [one.verdict for one in changes]
+    winners = [change.verdict for change in changes]
     if winners == ["sparse", "dense"]:
         return "crossing", _crossing(compared)
     if len(winners) > 1:
@@ -172,13 +178,13 @@ def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
         np.array([-_log(getattr(one.ratio, end)) for one in compared]) for end in ("value", "high", "low")
     )
     ends = (
-        _zero(x[won : won + 2], high[won : won + 2]) if high[won + 1] > 0 else x[won],
-        _zero(x[lost - 1 : lost + 1], low[lost - 1 : lost + 1]) if low[lost - 1] <= 0 else x[lost],
+        _zero_crossing(x[won : won + 2], high[won : won + 2]) if high[won + 1] > 0 else x[won],
+        _zero_crossing(x[lost - 1 : lost + 1], low[lost - 1 : lost + 1]) if low[lost - 1] <= 0 else x[lost],
     )
     between = slice(won, lost + 1)
     from scipy.optimize import isotonic_regression  # half a second to import, and only a break-even needs it
 
-    middle = float(np.clip(_zero(x[between], isotonic_regression(value[between]).x), *ends))
+    middle = float(np.clip(_zero_crossing(x[between], isotonic_regression(value[between]).x), *ends))
     return float(np.exp(middle)), float(np.exp(ends[0])), float(np.exp(ends[1]))
 
 
@@ -187,18 +193,18 @@ def _log(ratio: float) -> float:
         return float(np.clip(np.log(ratio), -FARTHEST, FARTHEST))
 
 
-def _zero(x: np.ndarray, y: np.ndarray) -> float:
+def _zero_crossing(x: np.ndarray, y: np.ndarray) -> float:
     """Crossing of zero by a line through points that rise from below zero to above it."""
     after = int(np.argmax(y > 0))
     (x0, x1), (y0, y1) = x[after - 1 : after + 1], y[after - 1 : after + 1]
     return float(x0 + (x1 - x0) * y0 / (y0 - y1))
 
 
-def _without_ratios(rows: list[Row], dense: list[Row], contests: list[Contest]) -> tuple[str, tuple]:
+def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Contest]) -> tuple[str, tuple]:
     """Status and (density, low, high) where no density has a number of both sides."""
-    fits = [one.density for one in contests if one.verdict == "sparse" and one.density]
+    fits = [contest.density for contest in contests if contest.verdict == "sparse" and contest.density]
     if fits:
         return "feasible", (None, max(fits), None)
     none = (None, None, None)
-    ran = [any(row["status"] in cells.NUMBERED for row in side) for side in (rows, dense)]
+    ran = [any(row["status"] in configurations.NUMBERED for row in side) for side in (rows, dense)]
     return ("infeasible" if ran == [False, True] else "no_baseline"), none

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.analysis.intervals import ONCE, interval_of, values_of
-from workbench.analysis.pairs import CompareError, Pair, Pairs, name_of, paired
-from workbench.measure.posterior import FLOOR, LEVEL, Ratio
-from workbench.measure.rounds import LOOKS, SHARED, student_t
+from workbench.analysis.pairs import CompareError, Pair, Pairs, name_of, pair_runs
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, MIN_LOG_SD, Ratio
+from workbench.measure.rounds import BETWEEN_RUN_VARIANCE_RATIO, INTERIM_ANALYSES, student_t
 
 # Drift: how much slower the whole machine was in one run than in another, taken out before they are compared.
 #
@@ -75,10 +75,10 @@ def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
     """The drift between two runs; `steps` are the differences in the time of a step."""
     if not pairs.is_one_machine:
         return Drift(0.0, DRIFT, "machines")
-    same = np.array([one.value for one in steps if one.pair.is_same_code])
+    same = np.array([step.value for step in steps if step.pair.is_same_code])
     if same.size >= LEAST:
         middle = float(np.median(same))
-        scatter = max(NORMAL * float(np.median(np.abs(same - middle))), FLOOR)
+        scatter = max(NORMAL * float(np.median(np.abs(same - middle))), MIN_LOG_SD)
         return Drift(middle, math.sqrt(math.pi / 2 / same.size) * scatter, "cells", same.size)
     works = [_work([pair.before for pair in pairs.timed]), _work([pair.after for pair in pairs.timed])]
     if all(work.size for work in works):
@@ -94,14 +94,14 @@ def _work(rows: Iterable[Any]) -> np.ndarray:
     return np.log([value for value in seconds if value > 0])
 
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 VERDICTS = {
     "same": "surely within the factor that is allowed",
     "faster": "surely less time",
     "slower": "surely more time",
     "ambiguous": "the rounds tell neither",
 }
-TAIL = 0.0025
+ALPHA_ONE_SIDED = 0.0025
 """Probability that a build compared with itself has a slower cell anywhere; the same of a slower kernel."""
 PRIOR = 8
 """Degrees of freedom that the deviation of the median cell counts for beside a cell's own."""
@@ -123,9 +123,9 @@ class Change(NamedTuple):
     pair: Pair | None = None
 
     @property
-    def visible(self) -> float:
+    def minimum_detectable_ratio(self) -> float:
         """The smallest slow-down that these rounds could have shown; inf from fewer than four."""
-        return self.ratio.visible if self.ratio.rounds >= LOOKS[0] else math.inf
+        return self.ratio.minimum_detectable_ratio if self.ratio.rounds >= INTERIM_ANALYSES[0] else math.inf
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class _Difference(NamedTuple):
     rounds: int
 
 
-def compared(before: pd.DataFrame, after: pd.DataFrame, within: float = LEVEL) -> Changes:
+def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUIVALENCE_MARGIN) -> Changes:
     """The changes from one frame of trial rows to another, cells as `cells.latest` pools them.
 
     `within` is the factor up to which two times are the same. Cells are paired by their settings; rows that are in both
@@ -168,7 +168,7 @@ def compared(before: pd.DataFrame, after: pd.DataFrame, within: float = LEVEL) -
     """
     if not within > 1:
         raise CompareError(f"Cells are the same within a factor above 1; {within:g} came.")
-    pairs = paired(before, after)
+    pairs = pair_runs(before, after)
     steps = _differences(pairs.timed, "seconds_step")
     drift = drift_of(steps, pairs)
     return Changes(
@@ -180,7 +180,7 @@ def compared(before: pd.DataFrame, after: pd.DataFrame, within: float = LEVEL) -
     )
 
 
-def side_by_side(pairs: Iterable[Pair], drift: Drift, within: float = LEVEL) -> list[Change]:
+def compare_step_times(pairs: Iterable[Pair], drift: Drift, within: float = EQUIVALENCE_MARGIN) -> list[Change]:
     """The changes in the time of a step of these pairs; `CompareError` where a side of one has none."""
     pairs = list(pairs)
     found = _differences(pairs, "seconds_step")
@@ -198,7 +198,9 @@ def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
             means = [float(np.mean([run.mean() for run in side])) for side in sides]
             runs = [run for side in sides for run in side]
             counts = [sum(map(len, side)) for side in sides]
-            share = sum(1 / n + 1 / (SHARED * len(side)) for n, side in zip(counts, sides, strict=True))
+            share = sum(
+                1 / n + 1 / (BETWEEN_RUN_VARIANCE_RATIO * len(side)) for n, side in zip(counts, sides, strict=True)
+            )
             squares = sum(float(((run - run.mean()) ** 2).sum()) for run in runs)
             found.append(_Difference(pair, means[1] - means[0], share, squares, sum(counts) - len(runs), min(counts)))
     return found
@@ -216,8 +218,8 @@ def _by_run(values: Mapping[tuple[str, int], float]) -> list[np.ndarray]:
 def _variances(found: Sequence[_Difference]) -> list[float]:
     """s^2 of each: of its own rounds and of the median cell's."""
     own = [one.squares / one.freedom for one in found if one.freedom]
-    usual = max(float(np.median(own)) if own else 0.0, FLOOR**2)
-    return [max((PRIOR * usual + one.squares) / (PRIOR + one.freedom), FLOOR**2) for one in found]
+    usual = max(float(np.median(own)) if own else 0.0, MIN_LOG_SD**2)
+    return [max((PRIOR * usual + one.squares) / (PRIOR + one.freedom), MIN_LOG_SD**2) for one in found]
 
 
 def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[Change]:
@@ -231,17 +233,17 @@ def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[
 
 def _ratio(value: float, spread: float, freedom: int, among: int, rounds: int) -> Ratio:
     """The ratio of that logarithm, the tails divided among so many."""
-    half = student_t(TAIL / max(among, 1), freedom) * spread
+    half = student_t(ALPHA_ONE_SIDED / max(among, 1), freedom) * spread
     return Ratio(math.exp(value), math.exp(value - half), math.exp(value + half), rounds, 2)
 
 
-def verdict(ratio: Ratio, within: float = LEVEL) -> str:
+def verdict(ratio: Ratio, within: float = EQUIVALENCE_MARGIN) -> str:
     """A key of VERDICTS; ambiguous from fewer than four rounds of a side.
 
     >>> verdict(Ratio(1.02, 0.97, 1.07, 6, 2)), verdict(Ratio(2.0, 1.6, 2.5, 6, 2)), verdict(Ratio(1.2, 0.9, 1.6, 6, 2))
     ('same', 'slower', 'ambiguous')
     """
-    if ratio.rounds < LOOKS[0]:
+    if ratio.rounds < INTERIM_ANALYSES[0]:
         return "ambiguous"
     if 1 / within < ratio.low and ratio.high < within:
         return "same"
@@ -252,10 +254,14 @@ def _by_kernel(pairs: Pairs, drift: Drift, within: float) -> list[Change]:
     """The phases of all cells that use a kernel, together: between them their scatter shows what one cell hides."""
     of_kernel: dict[str, list[tuple[_Difference, float]]] = {}
     for phase in PHASES:
-        found = [one for one in _differences(pairs.timed, f"seconds_{phase}") if _is_large(one.pair, phase)]
+        found = [
+            difference
+            for difference in _differences(pairs.timed, f"seconds_{phase}")
+            if _is_large(difference.pair, phase)
+        ]
         for one, variance in zip(found, _variances(found), strict=True):
             of_kernel.setdefault(name_of(phase, one.pair.after), []).append((one, variance))
-    return [_together(name, own, len(of_kernel), drift, within) for name, own in of_kernel.items()]
+    return [_combined_phases(name, own, len(of_kernel), drift, within) for name, own in of_kernel.items()]
 
 
 def _is_large(pair: Pair, phase: str) -> bool:
@@ -263,7 +269,9 @@ def _is_large(pair: Pair, phase: str) -> bool:
     return max(shares) >= SHARE
 
 
-def _together(name: str, own: Sequence[tuple[_Difference, float]], among: int, drift: Drift, within: float) -> Change:
+def _combined_phases(
+    name: str, own: Sequence[tuple[_Difference, float]], among: int, drift: Drift, within: float
+) -> Change:
     values = np.array([one.value for one, _ in own])
     expected = float(np.mean([variance * one.share for one, variance in own]))
     scatter = float(values.var(ddof=1)) if values.size > 1 else 0.0
@@ -281,21 +289,23 @@ def _in_memory(pairs: Pairs, within: float) -> list[Change]:
         first, second = sides
         if first is None or second is None or first.low <= 0 or second.low <= 0:
             continue
-        rounds = 1 if ONCE in (first.why, second.why) else LOOKS[0]
+        rounds = 1 if ONCE in (first.why, second.why) else INTERIM_ANALYSES[0]
         ratio = Ratio(second.value / first.value, second.low / first.high, second.high / first.low, rounds, 2)
         changes.append(Change(pair.name, ratio, verdict(ratio, within), (pair.name,), pair))
     return changes
 
 
-def count(changes: Iterable[Change]) -> dict[str, int]:
+def count_by_verdict(changes: Iterable[Change]) -> dict[str, int]:
     """Number of changes by verdict."""
-    found = [one.verdict for one in changes]
+    found = [change.verdict for change in changes]
     return {name: found.count(name) for name in VERDICTS}
 
 
-def worst(changes: Iterable[Change], which: str = "slower") -> list[Change]:
+def largest_changes(changes: Iterable[Change], which: str = "slower") -> list[Change]:
     """Changes of a verdict, the largest first."""
-    return sorted((one for one in changes if one.verdict == which), key=lambda one: -abs(math.log(one.ratio.value)))
+    return sorted(
+        (change for change in changes if change.verdict == which), key=lambda one: -abs(math.log(one.ratio.value))
+    )
 
 
 # Changes between two runs, in sentences and tables: the answer first, then the drift and what could be seen.
@@ -310,64 +320,81 @@ COLUMNS = ("cell", "verdict", "after / before", "could have shown from")
 
 def headline(changes: Changes) -> str:
     """The answer: what is slower, by how much, and how many cells are what."""
-    slower, kernels = worst(changes.cells), worst(changes.kernels)
+    slower, kernels = largest_changes(changes.cells), largest_changes(changes.kernels)
     if not changes.cells:
         return "Nothing can be compared: no cell has a time in both runs that was measured anew."
-    parts = [f"Slower: the kernel {one.name}, {times(one)} as long, {_seen(one)}." for one in kernels[:NAMED]]
+    parts = [
+        f"Slower: the kernel {kernel.name}, {format_change(kernel)} as long, {_detectable(kernel)}."
+        for kernel in kernels[:NAMED]
+    ]
     if slower:
-        more = f"; the most: {slower[0].name}, {times(slower[0])} as long"
-        parts.append(f"{words.plural(len(slower), 'cell')} of {len(changes.cells)} {_is(slower)} slower{more}.")
+        more = f"; the most: {slower[0].name}, {format_change(slower[0])} as long"
+        parts.append(
+            f"{formatting.format_count(len(slower), 'cell')} of {len(changes.cells)} {_is_or_are(slower)} slower{more}."
+        )
     if not parts:
         parts.append("Nothing is slower.")
-    counts = count(changes.cells)
-    each = words.join(f"{number} {name}" for name, number in counts.items() if number)
-    return " ".join([*parts, f"Of {words.plural(len(changes.cells), 'cell')}: {each}."])
+    counts = count_by_verdict(changes.cells)
+    each = formatting.join_items(f"{number} {name}" for name, number in counts.items() if number)
+    return " ".join([*parts, f"Of {formatting.format_count(len(changes.cells), 'cell')}: {each}."])
 
 
 def sentences(changes: Changes) -> Iterator[str]:
     """The grounds: the drift, what is faster, memory, what is lost, what could have been seen, what was left out."""
     yield _drift(changes)
-    for one in worst(changes.kernels, "faster")[:NAMED]:
-        yield f"Faster: the kernel {one.name}, {times(one)} as long, {_seen(one)}."
+    for one in largest_changes(changes.kernels, "faster")[:NAMED]:
+        yield f"Faster: the kernel {one.name}, {format_change(one)} as long, {_detectable(one)}."
     yield from _memory(changes)
-    yield from _lost(changes)
+    yield from _lost_sentence(changes)
     if changes.cells:
-        yield _visible(changes)
-    yield from _left_out(changes)
+        yield _detectable_sentence(changes)
+    yield from _excluded_sentence(changes)
 
 
 def table(changes: Sequence[Change]) -> list[list[str]]:
     """A row a cell or kernel, as COLUMNS; what is slower first, then what is ambiguous."""
     order = ("slower", "faster", "ambiguous", "same")
     ordered = sorted(changes, key=lambda one: (order.index(one.verdict), -abs(math.log(one.ratio.value))))
-    return [[one.name, one.verdict, times(one), seen_from(one)] for one in ordered]
+    return [[one.name, one.verdict, format_change(one), minimum_detectable_slowdown(one)] for one in ordered]
 
 
-def times(one: Change) -> str:
+def format_change(change: Change) -> str:
     """Ratio of a change in words, with both ends where the interval is wide."""
-    return words.times(one.ratio) if one.ratio.rounds >= LOOKS[0] else f"about {words.number(one.ratio.value, 2)} times"
+    return (
+        formatting.format_times(change.ratio)
+        if change.ratio.rounds >= INTERIM_ANALYSES[0]
+        else f"about {formatting.format_number(change.ratio.value, 2)} times"
+    )
 
 
-def _is(some: Sequence[Change]) -> str:
+def _is_or_are(some: Sequence[Change]) -> str:
     return "is" if len(some) == 1 else "are"
 
 
-def _seen(one: Change) -> str:
-    return f"over {words.plural(len(one.cells), 'cell')} together" if len(one.cells) > 1 else f"in {one.cells[0]}"
+def _detectable(change: Change) -> str:
+    return (
+        f"over {formatting.format_count(len(change.cells), 'cell')} together"
+        if len(change.cells) > 1
+        else f"in {change.cells[0]}"
+    )
 
 
-def seen_from(one: Change) -> str:
+def minimum_detectable_slowdown(change: Change) -> str:
     """The smallest slow-down that could have been shown."""
-    return f"{words.number(one.visible, 2)} times" if math.isfinite(one.visible) else "fewer than four rounds"
+    return (
+        f"{formatting.format_number(change.minimum_detectable_ratio, 2)} times"
+        if math.isfinite(change.minimum_detectable_ratio)
+        else "fewer than four rounds"
+    )
 
 
 def _drift(changes: Changes) -> str:
     drift = changes.drift
-    all_of_it = f"{words.number(drift.factor, 3)} times as long"
+    all_of_it = f"{formatting.format_number(drift.factor, 3)} times as long"
     machine = " That is a change of the machine, or of what no key tells, and is not looked for in the code."
     warns = machine if abs(drift.value) > math.log(LARGE) else ""
     if drift.kind == "cells":
-        by = f"{words.plural(drift.sentinels, 'cell')} of the same code in both runs"
+        by = f"{formatting.format_count(drift.sentinels, 'cell')} of the same code in both runs"
         return f"Drift: {by} took {all_of_it} in the second, at the median, and that is taken out.{warns}"
     if drift.kind == "work":
         return f"Drift: the fixed work beside each trial took {all_of_it} in the second run; that is taken out.{warns}"
@@ -379,16 +406,17 @@ def _drift(changes: Changes) -> str:
 
 def _memory(changes: Changes) -> Iterator[str]:
     for which, word in (("slower", "more"), ("faster", "less")):
-        some = worst(changes.memory, which)
+        some = largest_changes(changes.memory, which)
         if some:
             first = some[0]
             yield (
-                f"Memory: {words.plural(len(some), 'cell')} of {len(changes.memory)} "
-                f"{'takes' if len(some) == 1 else 'take'} {word}; the most: {first.name}, {times(first)} as much."
+                f"Memory: {formatting.format_count(len(some), 'cell')} of {len(changes.memory)} "
+                f"{'takes' if len(some) == 1 else 'take'} {word}; the most: {first.name}, "
+                f"{format_change(first)} as much."
             )
 
 
-def _lost(changes: Changes) -> Iterator[str]:
+def _lost_sentence(changes: Changes) -> Iterator[str]:
     lost = changes.pairs.lost
     for pair in lost[:NAMED]:
         reason = (pair.after["reason"] or "no reason given").rstrip(".")
@@ -397,32 +425,38 @@ def _lost(changes: Changes) -> Iterator[str]:
         yield f"{len(lost) - NAMED} more cells have no result any more."
 
 
-def _visible(changes: Changes) -> str:
+def _detectable_sentence(changes: Changes) -> str:
     """The smallest slow-down that could have been shown: by cell, and over the cells of a kernel together."""
-    by_cell = sorted(one.visible for one in changes.cells)
+    by_cell = sorted(cell.minimum_detectable_ratio for cell in changes.cells)
     text = f"Could have been shown: in a cell alone slow-downs {_span(by_cell)}"
-    by_kernel = sorted(changes.kernels, key=lambda one: one.visible)
+    by_kernel = sorted(changes.kernels, key=lambda one: one.minimum_detectable_ratio)
     if not by_kernel:
         return f"{text}."
-    return f"{text}; over all cells of a kernel together {_span([one.visible for one in by_kernel])}."
+    return f"{text}; over all cells of a kernel together {_span([one.minimum_detectable_ratio for one in by_kernel])}."
 
 
 def _span(visible: Sequence[float]) -> str:
     known = [one for one in visible if math.isfinite(one)]
     if not known:
         return "of no size, from fewer than four rounds"
-    least, middle, most = (words.number(known[place], 2) for place in (0, len(known) // 2, -1))
+    least, middle, most = (formatting.format_number(known[place], 2) for place in (0, len(known) // 2, -1))
     return f"from {middle} times on" if least == most else f"from {middle} times on ({least} to {most})"
 
 
-def _left_out(changes: Changes) -> Iterator[str]:
+def _excluded_sentence(changes: Changes) -> Iterator[str]:
     pairs = changes.pairs
     if pairs.again:
-        yield f"{words.plural(pairs.again, 'cell')} {'has' if pairs.again == 1 else 'have'} the same rows in both runs."
-    if few := sum(one.ratio.rounds < LOOKS[0] for one in changes.cells):
-        yield f"{words.plural(few, 'cell')} {'has' if few == 1 else 'have'} fewer than four rounds of a run: ambiguous."
+        yield (
+            f"{formatting.format_count(pairs.again, 'cell')} {'has' if pairs.again == 1 else 'have'} the same "
+            f"rows in both runs."
+        )
+    if few := sum(cell.ratio.rounds < INTERIM_ANALYSES[0] for cell in changes.cells):
+        yield (
+            f"{formatting.format_count(few, 'cell')} {'has' if few == 1 else 'have'} fewer than four rounds "
+            f"of a run: ambiguous."
+        )
     disturbed = len(pairs.numbered) - len(pairs.timed)
     if disturbed:
-        yield f"{words.plural(disturbed, 'cell')} never timed undisturbed in one of the runs."
+        yield f"{formatting.format_count(disturbed, 'cell')} never timed undisturbed in one of the runs."
     if pairs.only_before or pairs.only_after:
         yield f"Without a partner: {pairs.only_before} of the first run, {pairs.only_after} of the second."

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from workbench.analysis.bench import Goal
-from workbench.analysis.cells import Row, records
+from workbench.analysis.configurations import Record, records
 
 MOST_RATIO = 1.1
 """Wanted of the bytes of a step, over those of numbers and values of the rows that it touches."""
@@ -16,9 +16,9 @@ MOST_TABLES_APART = 1.001
 class Steps(NamedTuple):
     """Times of a step, by rising number of machines: predicted for machines, predicted for processes here, measured."""
 
-    machines: list[Row]
-    here: list[Row]
-    measured: list[Row]
+    machines: list[Record]
+    here: list[Record]
+    measured: list[Record]
 
     @property
     def ratios(self) -> list[tuple[int, float]]:
@@ -28,7 +28,7 @@ class Steps(NamedTuple):
         return [(row["machines"], row["seconds_step"] / known[row["machines"]]) for row in both]
 
 
-def latest(frame: pd.DataFrame, part: str = "") -> list[Row]:
+def newest_records(frame: pd.DataFrame, part: str = "") -> list[Record]:
     """The newest row of each name, of the machine of the newest row: all, or those of a part."""
     rows = records(frame)
     of_machine = (row for row in rows if row["machine"] == rows[-1]["machine"])
@@ -37,7 +37,7 @@ def latest(frame: pd.DataFrame, part: str = "") -> list[Row]:
 
 def steps_of(frame: pd.DataFrame) -> Steps:
     """The times of a step that are known, all of the sizes that were measured last."""
-    known = [row for row in latest(frame, "step") if row["status"] == "ok"]
+    known = [row for row in newest_records(frame, "step") if row["status"] == "ok"]
     sizes = ("batch_rows", "features", "width")
     same = [row for row in known if all(row[name] == known[-1][name] for name in sizes)]
     ordered = sorted(same, key=lambda row: row["machines"])
@@ -46,12 +46,15 @@ def steps_of(frame: pd.DataFrame) -> Steps:
     return Steps(machines, here, [row for row in ordered if row["is_measured"]])
 
 
-def goals(frame: pd.DataFrame) -> list[Goal]:
+def list_targets(frame: pd.DataFrame) -> list[Goal]:
     """Goals for bytes and memory, and what was reached."""
-    return [*_of_bytes(latest(frame, "bytes")), *(_of_memory(row) for row in latest(frame, "rows"))]
+    return [
+        *_byte_targets(newest_records(frame, "bytes")),
+        *(_memory_targets(row) for row in newest_records(frame, "rows")),
+    ]
 
 
-def _of_bytes(rows: list[Row]) -> list[Goal]:
+def _byte_targets(rows: list[Record]) -> list[Goal]:
     found = [
         Goal(
             f"bytes of a step, table of {row['features']:,} rows",
@@ -69,7 +72,7 @@ def _of_bytes(rows: list[Row]) -> list[Goal]:
     return found
 
 
-def _of_memory(row: Row) -> Goal:
+def _memory_targets(row: Record) -> Goal:
     mebibytes = {
         name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None
     }

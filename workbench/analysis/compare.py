@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from workbench.analysis import cells
-from workbench.analysis.intervals import COMPUTED, Interval, interval_of, known, trials_of
-from workbench.measure.posterior import LEVEL, LIKELY, Posterior, Ratio, Scatter, posterior
+from workbench.analysis import configurations
+from workbench.analysis.intervals import COMPUTED, Interval, interval_of, number_or_none, trials_of
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, LIKELY, Posterior, Ratio, Scatter, posterior
 from workbench.measure.rounds import share_a_run
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 HOLDS_ONE = "neither is surely better"
 PARTLY = "a configuration that may be faster was not measured here"
@@ -40,18 +40,18 @@ MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 class Contest(NamedTuple):
     """The best sparse row against the best dense one at one density, in one measure.
 
-    `verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None if a side has no
-    number; `why` is a key of REMEDY if it is undecided, else empty; `level` are the other sparse rows that win as
+    `contest_verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None if a side has
+    no number; `why` is a key of REMEDY if it is undecided, else empty; `level` are the other sparse rows that win as
     well and cannot be told from the one named; `source` is MEASURED, BOUNDED or PREDICTED.
     """
 
     density: float | None
-    sparse: Row | None
-    dense: Row | None
+    sparse: Record | None
+    dense: Record | None
     verdict: str
     ratio: Ratio | None = None
     why: str = ""
-    level: tuple[Row, ...] = ()
+    level: tuple[Record, ...] = ()
     source: str = MEASURED
 
     @property
@@ -68,39 +68,45 @@ class Contest(NamedTuple):
         return self.ratio is not None and 0 < self.ratio.rounds == self.ratio.disturbed
 
     @property
-    def known(self) -> tuple[Row, Row, Ratio]:
+    def known(self) -> tuple[Record, Record, Ratio]:
         """(sparse, dense, ratio) where both sides have a number; ValueError where not."""
         if self.sparse is None or self.dense is None or self.ratio is None:
             raise ValueError(f"A side of the contest at density {self.density} has no number ({self.why}).")
         return self.sparse, self.dense, self.ratio
 
     @property
-    def visible(self) -> float | None:
+    def minimum_detectable_ratio(self) -> float | None:
         """The smallest factor between the two sides that these rounds could have told; None if they tell nothing."""
-        return self.ratio.visible if self.ratio is not None and math.isfinite(self.ratio.visible) else None
+        return (
+            self.ratio.minimum_detectable_ratio
+            if self.ratio is not None and math.isfinite(self.ratio.minimum_detectable_ratio)
+            else None
+        )
 
 
-def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
+def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
     """Contests, by rising density of a group's rows, of the best sparse row that may win against the best dense one.
 
-    Rows are as `cells.latest` pools them. Rows of a lazy update that trained to a worse model (`trained_worse`) may not
-    win. No side wins if only some configurations of the other were measured, as at densities that were added around a
-    break-even, and another may be faster. Of configurations that win alike at a density, the one that does at most
-    densities stands for them. This is the only source of verdicts and ratios: what is said, drawn or listed of a
-    density comes from here. O(rows * rounds).
+    Rows are as `configurations.latest` pools them. Rows of a lazy update that trained to a worse model
+    (`trained_worse`) may not win. No side wins if only some configurations of the other were measured, as at densities
+    that were added around a break-even, and another may be faster. Of configurations that win alike at a density, the
+    one that does at most densities stands for them. This is the only source of verdicts and ratios: what is said,
+    drawn or listed of a density comes from here. O(rows * rounds).
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
-    met = [_meet_fairly(at, worse, measure) for at in cells.by_density(rows).values()]
+    met = [_compare_without_worse_models(at, worse, measure) for at in configurations.by_density(rows).values()]
     wins = Counter(
         line for contest, _ in met for line in {_line(row) for row in (contest.sparse, *contest.level) if row}
     )
-    named = [_named(contest, ratios, wins) for contest, ratios in met]
+    named = [_with_most_frequent_winner(contest, ratios, wins) for contest, ratios in met]
     able = [row for row in rows if id(row) not in worse]
-    return sorted((_unless_partly(one, able, measure) for one in named), key=lambda one: one.density or 0.0)
+    return sorted(
+        (_inconclusive_if_incomplete(one, able, measure) for one in named), key=lambda one: one.density or 0.0
+    )
 
 
-def _unless_partly(found: Contest, rows: Sequence[Row], measure: str) -> Contest:
+def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure: str) -> Contest:
     """The contest; undecided where a side would win, or be level, without a configuration of the other that may win.
 
     That is one which, at the density nearest to this one at which it was measured, the other side does not beat, and
@@ -110,94 +116,102 @@ def _unless_partly(found: Contest, rows: Sequence[Row], measure: str) -> Contest
     if found.verdict == "undecided" or row is None or not found.density:
         return found
     here = {_line(other) for other in rows if other["density"] == row["density"]}
-    others = (other for other in rows if found.verdict != ("dense" if cells.is_dense(other) else "sparse"))
+    others = (other for other in rows if found.verdict != ("dense" if configurations.is_dense(other) else "sparse"))
     absent = {line for other in others if (line := _line(other)) not in here}
-    are_beaten = all(_beaten_nearest(line, rows, found.density, measure) for line in absent)
+    are_beaten = all(_lost_at_nearest_density(line, rows, found.density, measure) for line in absent)
     return found if are_beaten else found._replace(verdict="undecided", why=PARTLY, level=())
 
 
-def _beaten_nearest(line: tuple, rows: Sequence[Row], density: float, measure: str) -> bool:
+def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float, measure: str) -> bool:
     """Whether a configuration has lost at the density nearest to this one at which it has rows."""
     own = [row for row in rows if _line(row) == line]
-    near = min(own, key=lambda row: abs(math.log((cells.density_of(row) or density) / density)))["density"]
+    near = min(own, key=lambda row: abs(math.log((configurations.density_of(row) or density) / density)))["density"]
     there = [row for row in rows if row["density"] == near]
     mine = [row for row in own if row["density"] == near]
-    side, other = ("dense", "sparse") if cells.is_dense(mine[0]) else ("sparse", "dense")
-    if not any(_line(row) == line for row in front(there, measure, side)):
+    side, other = ("dense", "sparse") if configurations.is_dense(mine[0]) else ("sparse", "dense")
+    if not any(_line(row) == line for row in undominated_records(there, measure, side)):
         return True
-    met = {"sparse": front(there, measure), "dense": cells.dense_rows(there)} | {side: mine}
-    return contest(met["sparse"], met["dense"], measure).verdict == other
+    met = {"sparse": undominated_records(there, measure), "dense": configurations.dense_rows(there)} | {side: mine}
+    return compare_best(met["sparse"], met["dense"], measure).verdict == other
 
 
-def front(rows: Iterable[Row], measure: str, side: str = "sparse") -> list[Row]:
+def undominated_records(rows: Iterable[Record], measure: str, side: str = "sparse") -> list[Record]:
     """The rows of one side at one density that may be its best there: those which no other one surely beats.
 
     Rows without a number in the measure are not among them. O(rows * rounds).
     """
-    own = [row for row in rows if cells.is_dense(row) == (side == "dense")]
+    own = [row for row in rows if configurations.is_dense(row) == (side == "dense")]
     if measure.startswith("seconds"):
         found = posterior_of(own, measure)
         best = found.best()
         return [own[k] for k in found.names if k == best or found.ratio(k, best).low <= 1]
-    sizes = [(row, size) for row in own if row["status"] in cells.NUMBERED and (size := _size(row, measure))]
+    sizes = [(row, size) for row in own if row["status"] in configurations.NUMBERED and (size := _size(row, measure))]
     least = min((size.high for _, size in sizes), default=0.0)
     return [row for row, size in sizes if size.low <= least]
 
 
-def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> Contest:
+def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str) -> Contest:
     """The best of some rows against the best of others, all of one density; smaller is better.
 
     The best of a side has the least expected loss. Two rows have the same ratio wherever they are spoken of. A side
     that did not fit in memory loses to one that ran.
     """
-    return _meet(sparse, dense, measure)[0]
+    return _compare_lines(sparse, dense, measure)[0]
 
 
-def verdict(sparse_row: Row, dense_row: Row, measure: str) -> str:
+def contest_verdict(sparse_row: Record, dense_row: Record, measure: str) -> str:
     """Better of two rows in a measure: sparse, dense, level or undecided."""
-    return contest([sparse_row], [dense_row], measure).verdict
+    return compare_best([sparse_row], [dense_row], measure).verdict
 
 
-def _meet_fairly(at: Sequence[Row], worse: set[int], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+def _compare_without_worse_models(
+    at: Sequence[Record], worse: set[int], measure: str
+) -> tuple[Contest, dict[tuple, Ratio]]:
     """The contest of the rows at one density, without those sparse ones that trained a worse model."""
-    sparse = [row for row in at if not cells.is_dense(row)]
-    found, ratios = _meet([row for row in sparse if id(row) not in worse], cells.dense_rows(at), measure)
+    sparse = [row for row in at if not configurations.is_dense(row)]
+    found, ratios = _compare_lines(
+        [row for row in sparse if id(row) not in worse], configurations.dense_rows(at), measure
+    )
     return (found._replace(why=WORSE) if found.why == NO_SPARSE and sparse else found), ratios
 
 
-def _meet(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+def _compare_lines(
+    sparse: Sequence[Record], dense: Sequence[Record], measure: str
+) -> tuple[Contest, dict[tuple, Ratio]]:
     """A contest, and the ratio of each row that is named in it, by its line."""
-    judge = _in_time if measure.startswith("seconds") else _in_memory
+    judge = _compare_times if measure.startswith("seconds") else _compare_memory
     found, ratios = judge(sparse, dense, measure)
-    densities = (cells.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
+    densities = (configurations.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
     asked = next((row["density"] for row in (*sparse, *dense)), None)
     return found._replace(density=next(densities, asked)), ratios
 
 
-def _named(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
+def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
     """The contest with the line that wins most often of those estimated to be as good, instead of the best."""
     if not found.level:
         return found
-    least = ratios[_line(found.sparse)].value / LEVEL
+    least = ratios[_line(found.sparse)].value / EQUIVALENCE_MARGIN
     alike = [row for row in (found.sparse, *found.level) if ratios[_line(row)].value >= least]
     sparse = max(alike, key=lambda row: wins[_line(row)])
     others = tuple(row for row in (found.sparse, *found.level) if row is not sparse)
     return found._replace(sparse=sparse, ratio=ratios[_line(sparse)], level=others)
 
 
-def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+def _compare_times(
+    sparse: Sequence[Record], dense: Sequence[Record], measure: str
+) -> tuple[Contest, dict[tuple, Ratio]]:
     rows = [*sparse, *dense]
     found = posterior_of(rows, measure)
     first, against = (
         found.best([k for k in found.names if (k < len(sparse)) == is_sparse]) for is_sparse in (True, False)
     )
-    best = _standing(sparse) if first is None else rows[first]
-    base = _standing(dense) if against is None else rows[against]
+    best = _most_informative(sparse) if first is None else rows[first]
+    base = _most_informative(dense) if against is None else rows[against]
     if first is None or against is None:
         return _of_unmeasured(sparse, dense, best, base, measure), {}
     if not share_a_run(found, first, against):
         return _without_ratio(best, base), {}
-    judged = _judged(best, base, ratio_between(base, best, measure))
+    judged = _with_ratio(best, base, ratio_between(base, best, measure))
     if judged.verdict != "sparse":
         return judged, {}
     ratios = {_line(best): judged.known[2]}
@@ -213,7 +227,7 @@ def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple
 
 
 def _of_unmeasured(
-    sparse: Sequence[Row], dense: Sequence[Row], best: Row | None, base: Row | None, measure: str
+    sparse: Sequence[Record], dense: Sequence[Record], best: Record | None, base: Record | None, measure: str
 ) -> Contest:
     """A contest in time of which a side was not measured: from a bound or a prediction, if there is one."""
     if best is None or base is None:
@@ -233,25 +247,25 @@ def _of_unmeasured(
     return _without_ratio(best, base)
 
 
-def fastest_predicted(rows: Iterable[Row]) -> Row | None:
+def fastest_predicted(rows: Iterable[Record]) -> Record | None:
     """The row of least predicted time of those that might have been measured; None if nothing is predicted of them."""
-    able = [row for row in rows if row["status"] in UNTRIED and known(row.get(PREDICTION))]
+    able = [row for row in rows if row["status"] in UNTRIED and number_or_none(row.get(PREDICTION))]
     return min(able, key=lambda row: float(row[PREDICTION]), default=None)
 
 
-def posterior_of(rows: Sequence[Row], measure: str) -> Posterior:
+def posterior_of(rows: Sequence[Record], measure: str) -> Posterior:
     """The posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
 
     The predicted seconds of a step are the prior of those that were measured.
     """
     trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
-    noise = next(((row["deviation"], row["freedom"]) for row in rows if known(row.get("deviation"))), None)
-    predicted = {trial.candidate: known(rows[trial.candidate].get(PREDICTION)) for trial in trials}
+    noise = next(((row["deviation"], row["freedom"]) for row in rows if number_or_none(row.get("deviation"))), None)
+    predicted = {trial.candidate: number_or_none(rows[trial.candidate].get(PREDICTION)) for trial in trials}
     is_predicted = measure == "seconds_step" and all(predicted.values())
     return posterior(trials, predicted if is_predicted else None, scatter=Scatter(*noise) if noise else None)
 
 
-def ratio_between(first: Row, second: Row, measure: str) -> Ratio | None:
+def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
     """Ratio first / second of two rows in a measure of seconds, disturbed rounds counting less; None without one.
 
     O(rounds^3).
@@ -262,7 +276,7 @@ def ratio_between(first: Row, second: Row, measure: str) -> Ratio | None:
     return found.ratio(0, 1)
 
 
-def least_of_dense(dense: Row, sparse: Row, measure: str) -> Ratio | None:
+def least_of_dense(dense: Record, sparse: Record, measure: str) -> Ratio | None:
     """Bound of dense / sparse for a dense row without a time: what it takes at least to read its batches.
 
     A step reads rows x columns values of a batch once or more, at `BYTES_A_SECOND` at most; against the slowest trial
@@ -280,7 +294,7 @@ def least_of_dense(dense: Row, sparse: Row, measure: str) -> Ratio | None:
 PREDICTION = "seconds_predicted"
 UNTRIED = ("timeout", "stopped", "skipped")
 """Statuses of rows that were not measured, or not to the end, for want of time."""
-SIZED = ((*cells.NUMBERED, "timeout"), UNTRIED, ("memory",))
+SIZED = ((*configurations.NUMBERED, "timeout"), UNTRIED, ("memory",))
 """Statuses of rows with bytes, measured or by formula, the first of which that a side has stand for it."""
 OFF, BYTES_OFF = 0.1, 8e6
 """How far a measured peak may be from the predicted bytes: a share and bytes."""
@@ -288,7 +302,7 @@ BYTES_A_SECOND = 1e11
 """More than the caches and the memory of a machine with few cores give; so bytes by it are a least time."""
 
 
-def _judged(sparse: Row, dense: Row, ratio: Ratio | None) -> Contest:
+def _with_ratio(sparse: Record, dense: Record, ratio: Ratio | None) -> Contest:
     """A contest with a ratio, and the reason if it is undecided."""
     assert ratio is not None, "both were measured in one run"
     source = BOUNDED if "timeout" in (sparse["status"], dense["status"]) else MEASURED
@@ -296,38 +310,40 @@ def _judged(sparse: Row, dense: Row, ratio: Ratio | None) -> Contest:
     return Contest(None, sparse, dense, ratio.verdict, ratio, why, source=source)
 
 
-def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+def _compare_memory(
+    sparse: Sequence[Record], dense: Sequence[Record], measure: str
+) -> tuple[Contest, dict[tuple, Ratio]]:
     known_of = [
         next(filter(None, (_sizes(side, measure, statuses) for statuses in SIZED)), []) for side in (sparse, dense)
     ]
     if not all(known_of):
         best, base = (
-            min(found, key=lambda pair: pair[1].value)[0] if found else _standing(side)
+            min(found, key=lambda pair: pair[1].value)[0] if found else _most_informative(side)
             for found, side in zip(known_of, (sparse, dense), strict=True)
         )
         return _without_ratio(best, base), {}
     best, size = min(known_of[0], key=lambda pair: pair[1].value)
     least = min(interval.high for _, interval in known_of[1])
     base, against = next(pair for pair in known_of[1] if pair[1].value <= least)  # alike, the first has the name
-    found = _told_apart(best, size, base, against)
+    found = _disjoint_intervals_ratio(best, size, base, against)
     ratios = {_line(best): found.ratio}
     level = []
     for row, interval in known_of[0]:
-        other = _told_apart(row, interval, base, against)
+        other = _disjoint_intervals_ratio(row, interval, base, against)
         if interval.value <= size.high and other.verdict == found.verdict and _line(row) not in ratios:
             ratios[_line(row)] = other.ratio
             level.append(row)
     return found._replace(level=tuple(level)), ratios
 
 
-def _sizes(rows: Sequence[Row], measure: str, statuses: Sequence[str]) -> list[tuple[Row, Interval]]:
+def _sizes(rows: Sequence[Record], measure: str, statuses: Sequence[str]) -> list[tuple[Record, Interval]]:
     return [(row, interval) for row in rows if row["status"] in statuses and (interval := _size(row, measure))]
 
 
-def _size(row: Row, measure: str) -> Interval | None:
+def _size(row: Record, measure: str) -> Interval | None:
     """The bytes of a row; of one whose peak was not measured what the formulas of its arrays say, as far as they go."""
     interval = interval_of(row, measure)
-    predicted = known(row.get("bytes_predicted"))
+    predicted = number_or_none(row.get("bytes_predicted"))
     if interval is None and predicted and measure == "bytes_peak":
         interval = Interval(
             predicted,
@@ -338,7 +354,7 @@ def _size(row: Row, measure: str) -> Interval | None:
     return interval if interval and interval.value > 0 else None
 
 
-def _told_apart(sparse: Row, size: Interval, dense: Row, against: Interval) -> Contest:
+def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, against: Interval) -> Contest:
     """Memory: a side wins where the intervals lie apart."""
     low, high = against.low / size.high, against.high / size.low if size.low else math.inf
     source = PREDICTED if COMPUTED in (size.why, against.why) else MEASURED
@@ -347,30 +363,30 @@ def _told_apart(sparse: Row, size: Interval, dense: Row, against: Interval) -> C
     ratio = Ratio(against.value / size.value, low, high, 1, 1, probability)
     if is_apart:
         return Contest(None, sparse, dense, "sparse" if low > 1 else "dense", ratio, source=source)
-    level = low > 0 and high < LEVEL * low
+    level = low > 0 and high < EQUIVALENCE_MARGIN * low
     verdict = "level" if level else "undecided"
     return Contest(None, sparse, dense, verdict, ratio, "" if level else HOLDS_ONE, source=source)
 
 
-def _standing(rows: Sequence[Row]) -> Row | None:
+def _most_informative(rows: Sequence[Record]) -> Record | None:
     """The row that says most of a side without a number."""
     order = ("ok", "disturbed", "timeout", "memory")
     return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else len(order), default=None)
 
 
-def _without_ratio(sparse: Row | None, dense: Row | None) -> Contest:
+def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
     """A contest in which a side has no number."""
     if sparse is None or dense is None:
         return Contest(None, sparse, dense, "undecided", None, NO_SPARSE if sparse is None else NO_DENSE)
-    ran = [row["status"] in cells.NUMBERED for row in (sparse, dense)]
-    fits = [row["status"] in (*cells.NUMBERED, *UNTRIED) for row in (sparse, dense)]
+    ran = [row["status"] in configurations.NUMBERED for row in (sparse, dense)]
+    fits = [row["status"] in (*configurations.NUMBERED, *UNTRIED) for row in (sparse, dense)]
     if "memory" in (sparse["status"], dense["status"]) and any(fits):
         return Contest(None, sparse, dense, "sparse" if fits[0] else "dense", source=BOUNDED)
     return Contest(None, sparse, dense, "undecided", None, APART if all(ran) else NO_RESULT)
 
 
-def _line(row: Row) -> tuple:
-    return tuple(cells.line_of(row).values())
+def _line(row: Record) -> tuple:
+    return tuple(configurations.line_of(row).values())
 
 
 # Rows of a lazy or an exact update that trained a worse model than the standard one beside them.
@@ -381,16 +397,18 @@ LOSS_ALLOWED = 0.01
 QUALITY_ALLOWED = 0.005
 
 
-def trained_worse(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+def trained_worse(rows: Iterable[Record]) -> list[tuple[Record, Record]]:
     """Pairs (lazy row, standard row) of the same density where the lazy update ended with a worse model.
 
     Worse is a last loss more than 1 % higher, or a quality more than 0.005 lower, after as many steps with the same
     learning rate, decay and seed.
     """
-    return [(row, fair) for row, fair in beside_standard(rows) if row["update"] == "lazy" and _is_worse(row, fair)]
+    return [
+        (row, fair) for row, fair in pair_with_dense_update(rows) if row["update"] == "lazy" and _is_worse(row, fair)
+    ]
 
 
-def beside_standard(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+def pair_with_dense_update(rows: Iterable[Record]) -> list[tuple[Record, Record]]:
     """Each row of a lazy or an exact update with the row of the standard one to hold it against, where there is one.
 
     That is trained alike: as many steps, the same learning rate, decay and seed. It is the one alike in format, engine,
@@ -398,10 +416,12 @@ def beside_standard(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     in all of them.
     """
     pairs = []
-    for at in cells.by_density(row for row in rows if row["status"] in cells.NUMBERED).values():
-        standard = sorted((row for row in at if row["update"] == "standard"), key=lambda row: not cells.is_dense(row))
+    for at in configurations.by_density(row for row in rows if row["status"] in configurations.NUMBERED).values():
+        standard = sorted(
+            (row for row in at if row["update"] == "standard"), key=lambda row: not configurations.is_dense(row)
+        )
         for other in (row for row in at if row["update"] != "standard"):
-            equal = [row for row in standard if _trained_alike(row, other)]
+            equal = [row for row in standard if _differ_in_update_only(row, other)]
             alike = (row for row in equal if all(row[name] == other[name] for name in _ALIKE))
             fair = next(alike, equal[0] if equal else None)
             if fair is not None:
@@ -409,21 +429,23 @@ def beside_standard(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     return pairs
 
 
-_ALIKE = tuple(name for name in cells.LINE if name not in ("update", "launch"))
+_ALIKE = tuple(name for name in configurations.LINE if name not in ("update", "launch"))
 
 
-def _trained_alike(row: Row, other: Row) -> bool:
+def _differ_in_update_only(row: Record, other: Record) -> bool:
     """Whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
 
     A timing run stops when it knows enough, each at another step.
     """
     steps = [one["curve"][-1][2] if one["curve"] else None for one in (row, other)]
-    return all(row[name] == other[name] for name in cells.BEST) and steps[0] is not None and steps[0] == steps[1]
+    return (
+        all(row[name] == other[name] for name in configurations.BEST) and steps[0] is not None and steps[0] == steps[1]
+    )
 
 
-def _is_worse(row: Row, fair: Row) -> bool:
-    loss, fair_loss = known(row["loss_last"]), known(fair["loss_last"])
-    quality, fair_quality = known(row["quality"]), known(fair["quality"])
+def _is_worse(row: Record, fair: Record) -> bool:
+    loss, fair_loss = number_or_none(row["loss_last"]), number_or_none(fair["loss_last"])
+    quality, fair_quality = number_or_none(row["quality"]), number_or_none(fair["quality"])
     if loss is not None and fair_loss is not None and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss):
         return True
     return quality is not None and fair_quality is not None and quality < fair_quality - QUALITY_ALLOWED

@@ -2,8 +2,8 @@
 
 Its columns are `COLUMNS`: `who` trained, on which `side` (ours or rival; or a level that is no training: a reference is
 to be beaten, a bound cannot be), `repeat`, which pairs trainings of the same split of the data, the `epoch`, training
-`seconds` so far, and the `value` of a `measure` on held-out rows. `of_trials` makes it of trial rows; whoever trains
-another library adds its points.
+`seconds` so far, and the `value` of a `measure` on held-out rows. `points_of_trials` makes it of trial rows; whoever
+trains another library adds its points.
 
 >>> points = [{"who": "als", "side": "rival", "repeat": 0, "epoch": 1, "seconds": 2.0, "measure": "AUC", "value": 0.7}]
 >>> frame(points)["value"].tolist()
@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from workbench import settings
-from workbench.analysis import cells, words
-from workbench.analysis.compare import beside_standard
-from workbench.analysis.intervals import known
+from workbench.analysis import configurations, formatting
+from workbench.analysis.compare import pair_with_dense_update
+from workbench.analysis.intervals import number_or_none
 from workbench.measure.posterior import Ratio
-from workbench.measure.rounds import LOOKS, Rounds, mean_interval, ratio_of, student_t
+from workbench.measure.rounds import INTERIM_ANALYSES, Rounds, mean_interval, ratio_of, student_t
 
 COLUMNS = {
     "who": "str",
@@ -66,14 +66,20 @@ def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame({name: [point[name] for point in points] for name in COLUMNS}).astype(COLUMNS)
 
 
-def of_trials(trials: pd.DataFrame) -> pd.DataFrame:
+def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
     """The points of trial rows that trained epochs, as `ours`; those of one cell are of its last round.
 
     A contender is named by its model, its update, and the settings in which rows with that model differ.
     """
-    rows = [row for row in cells.records(cells.latest(trials)) if row["status"] == "ok" and row["quality_curve"]]
+    rows = [
+        row
+        for row in configurations.records(configurations.pool_rounds(trials))
+        if row["status"] == "ok" and row["quality_curve"]
+    ]
     names = [
-        name for name in (*cells.LINE, *cells.BEST, *cells.GROUP) if name not in ("model", "rows_trained", "rows_total")
+        name
+        for name in (*configurations.LINE, *configurations.BEST, *configurations.GROUP)
+        if name not in ("model", "rows_trained", "rows_total")
     ]
     points: list[dict[str, Any]] = []
     for row in rows:
@@ -108,12 +114,12 @@ def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
                 yield known | {"measure": measure, "value": value}
 
 
-def measures(curves: pd.DataFrame) -> tuple[str, ...]:
+def list_measures(curves: pd.DataFrame) -> tuple[str, ...]:
     """The measures that trainings have, in the order met."""
     return tuple(dict.fromkeys(curves.loc[curves["side"].isin(TRAINED), "measure"]))
 
 
-def ends(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
+def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
     """End of each training of each contender."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
@@ -123,13 +129,13 @@ def ends(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
     return found
 
 
-def best(curves: pd.DataFrame, measure: str, side: str | None = None) -> str:
+def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) -> str:
     """The contender whose trainings end best, by their mean; of one side alone where it is named (ValueError: none)."""
     of_side = curves if side is None else curves[curves["side"] == side]
-    found = ends(of_side, measure)
+    found = final_values(of_side, measure)
     if not found:
         raise ValueError(
-            f"No training of {side or 'any side'} has the measure {measure!r}; there is: {measures(curves)}."
+            f"No training of {side or 'any side'} has the measure {measure!r}; there is: {list_measures(curves)}."
         )
     sign = -1 if measure in SMALLER else 1
     return max(found, key=lambda who: sign * _mean([end.value for end in found[who].values()]))
@@ -139,19 +145,19 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
+def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
     """Means over the repeats of references and bounds, which are no trainings, or those of one side."""
     of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
     of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
 
 
-def unbeaten(curves: pd.DataFrame, measure: str) -> list[str]:
+def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
     """References that the best of ours does not beat, by its mean."""
     mine = curves[curves["side"] == "ours"]
     sign = -1 if measure in SMALLER else 1
-    least = sign * _mean([end.value for end in ends(mine, measure)[best(mine, measure)].values()])
-    return [who for who, value in levels(curves, measure, "reference").items() if sign * value >= least]
+    least = sign * _mean([end.value for end in final_values(mine, measure)[best_candidate(mine, measure)].values()])
+    return [who for who, value in reference_levels(curves, measure, "reference").items() if sign * value >= least]
 
 
 def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
@@ -166,7 +172,7 @@ def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int,
     return found
 
 
-def goals(first: Ends, second: Ends, measure: str) -> dict[int, float]:
+def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]:
     """Goal of each repeat that both have: the worse of both ends, less 1 %."""
     worse, ease = (max, 1 + NEAR) if measure in SMALLER else (min, 1 - NEAR)
     return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
@@ -175,15 +181,15 @@ def goals(first: Ends, second: Ends, measure: str) -> dict[int, float]:
 def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
     """Best end, short enough for a title, and in full the best of ours beside the best of the others."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
-    found = ends(trained, measure)
-    first = best(trained, measure)
-    title = f"{first} ends with the best {measure}, {_told_value(found[first])}"
+    found = final_values(trained, measure)
+    first = best_candidate(trained, measure)
+    title = f"{first} ends with the best {measure}, {_format_value(found[first])}"
     if len(found) < 2 or "ours" not in set(trained["side"]):
-        return title, f"{first} ends with {measure} {_told(found[first])}."
-    leader = best(trained, measure, "ours")
+        return title, f"{first} ends with {measure} {_describe_end(found[first])}."
+    leader = best_candidate(trained, measure, "ours")
     others = trained[trained["who"] != leader]
-    second = best(others, measure, "rival" if "rival" in set(others["side"]) else "ours")
-    return title, compared(trained, measure, leader, second)
+    second = best_candidate(others, measure, "rival" if "rival" in set(others["side"]) else "ours")
+    return title, compare_paired_repeats(trained, measure, leader, second)
 
 
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
@@ -192,26 +198,29 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
     A rival is set beside those of ours that are of its model, where its name begins with that, else beside those of the
     model of the best.
     """
-    found = ends(curves, measure)
+    found = final_values(curves, measure)
     if not found:
         return [f"No training has the measure {measure}."]
-    said = [f"{who} ends with {measure} {_told(found[who])}." for who in found]
-    said += [f"{who}: {measure} {_exact(value)}, with no training." for who, value in levels(curves, measure).items()]
+    said = [f"{who} ends with {measure} {_describe_end(found[who])}." for who in found]
+    said += [
+        f"{who}: {measure} {_exact(value)}, with no training."
+        for who, value in reference_levels(curves, measure).items()
+    ]
     if "ours" not in set(curves.loc[curves["measure"] == measure, "side"]):
         return said
-    if min(map(len, found.values())) < LOOKS[0]:
+    if min(map(len, found.values())) < INTERIM_ANALYSES[0]:
         return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is undecided."]
-    return said + [compared(curves, measure, *pair) for pair in _pairs(curves, measure, found)]
+    return said + [compare_paired_repeats(curves, measure, *pair) for pair in _pairs(curves, measure, found)]
 
 
 def _pairs(curves: pd.DataFrame, measure: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The best of ours with each other one of ours, then each rival with those of ours that are like it."""
-    leader, mine = best(curves, measure, "ours"), set(curves.loc[curves["side"] == "ours", "who"])
+    leader, mine = best_candidate(curves, measure, "ours"), set(curves.loc[curves["side"] == "ours", "who"])
     ours = [who for who in found if who in mine]
     yield from ((leader, who) for who in ours if who != leader)
-    for rival in (who for who in found if who not in mine):
-        alike = [who for who in ours if rival.startswith(model_of(who))]
-        yield from ((who, rival) for who in alike or ours if alike or model_of(who) == model_of(leader))
+    for competitor in (who for who in found if who not in mine):
+        alike = [who for who in ours if competitor.startswith(model_of(who))]
+        yield from ((who, competitor) for who in alike or ours if alike or model_of(who) == model_of(leader))
 
 
 def model_of(who: str) -> str:
@@ -223,17 +232,19 @@ def model_of(who: str) -> str:
     return who.partition(",")[0]
 
 
-def _told(of_who: Ends) -> str:
-    seconds = words.measured(*_interval([end.seconds for end in of_who.values()]), words.seconds)
-    return f"{_told_value(of_who)} after {seconds}"
+def _describe_end(of_who: Ends) -> str:
+    seconds = formatting.format_measured(
+        *_interval([end.seconds for end in of_who.values()]), formatting.format_seconds
+    )
+    return f"{_format_value(of_who)} after {seconds}"
 
 
-def _told_value(of_who: Ends) -> str:
-    return words.measured(*_interval([end.value for end in of_who.values()]), _exact)
+def _format_value(of_who: Ends) -> str:
+    return formatting.format_measured(*_interval([end.value for end in of_who.values()]), _exact)
 
 
 def _exact(value: float, digits: int = 3) -> str:
-    return words.number(value, max(digits, 3))
+    return formatting.format_number(value, max(digits, 3))
 
 
 def _interval(values: list[float]) -> tuple[float, float, float]:
@@ -241,22 +252,22 @@ def _interval(values: list[float]) -> tuple[float, float, float]:
     return mean.value, mean.low, mean.high
 
 
-def compared(curves: pd.DataFrame, measure: str, first: str, second: str) -> str:
+def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, second: str) -> str:
     """Two contenders by their repeats in pairs: quality at the end, and the time until both have the lesser of both."""
-    found = ends(curves, measure)
-    least = goals(found[first], found[second], measure)
+    found = final_values(curves, measure)
+    least = goals_by_repeat(found[first], found[second], measure)
     times = [seconds_to(curves, who, measure, least) for who in (second, first)]
-    told = (_of_quality(found, measure, first, second), _of_time(_ratio(*times), first, second))
+    told = (_compare_quality(found, measure, first, second), _compare_time(_ratio(*times), first, second))
     return f"{first} and {second}: {'; '.join(told)}."
 
 
-def difference(first: Ends, second: Ends) -> Ratio | None:
+def mean_difference(first: Ends, second: Ends) -> Ratio | None:
     """The mean of first - second over the repeats that both have, with its 95 % interval; None below four of them.
 
     Student's t of the differences, which come from the same splits (Student 1908).
     """
     apart = np.array([first[repeat].value - second[repeat].value for repeat in sorted(first.keys() & second.keys())])
-    if len(apart) < LOOKS[0]:
+    if len(apart) < INTERIM_ANALYSES[0]:
         return None
     half = student_t(0.025, len(apart) - 1) * float(apart.std(ddof=1)) / len(apart) ** 0.5
     mean = float(apart.mean())
@@ -272,29 +283,29 @@ def _rounds(values: Mapping[int, float]) -> Rounds:
     return {("repeats", repeat): value for repeat, value in values.items() if value > 0}
 
 
-def _of_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
-    apart = difference(found[first], found[second])
+def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
+    apart = mean_difference(found[first], found[second])
     if apart is None:
         return f"which ends with the better {measure} is undecided, {FEW} of both"
     if max(-apart.low, apart.high) < SAME:
         return f"their {measure} is the same"
     if apart.low <= 0 <= apart.high:
-        return f"their {measure} cannot be told apart ({words.span(apart.low, apart.high, _exact)})"
+        return f"their {measure} cannot be told apart ({formatting.format_span(apart.low, apart.high, _exact)})"
     is_first = (apart.value > 0) != (measure in SMALLER)
     low, high = sorted(map(abs, (apart.low, apart.high)))
-    size = words.span(low, high, lambda end: words.number(end, 2))
+    size = formatting.format_span(low, high, lambda end: formatting.format_number(end, 2))
     return f"{first if is_first else second} ends with the better {measure}, by {size}"
 
 
-def _of_time(ratio: Ratio | None, first: str, second: str) -> str:
+def _compare_time(ratio: Ratio | None, first: str, second: str) -> str:
     where = "to within 1 % of the lesser of both ends"
-    if ratio is None or ratio.rounds < LOOKS[0]:
+    if ratio is None or ratio.rounds < INTERIM_ANALYSES[0]:
         return f"the time {where} is undecided, {FEW}"
     if ratio.verdict in ("undecided", "level"):
-        known = "level, within 10 %" if ratio.verdict == "level" else f"undecided, {words.times(ratio)}"
+        known = "level, within 10 %" if ratio.verdict == "level" else f"undecided, {formatting.format_times(ratio)}"
         return f"the time {where} is {known}"
     faster = first if ratio.verdict == "sparse" else second
-    return f"{faster} is {words.gain(ratio)} faster {where}"
+    return f"{faster} is {formatting.format_gain(ratio)} faster {where}"
 
 
 # Quality beside speed: what a training came to on held-out rows, how long it took to a given one, what updates change.
@@ -304,7 +315,7 @@ def _of_time(ratio: Ratio | None, first: str, second: str) -> str:
 # are.
 
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 class Target(NamedTuple):
@@ -319,79 +330,83 @@ class Target(NamedTuple):
         return self.measure in SMALLER
 
 
-class Trained(NamedTuple):
+class TrainedRecord(NamedTuple):
     """A row that trained epochs: seconds of training, quality at the end, seconds to the target, None where never."""
 
-    row: Row
+    row: Record
     seconds: float
     quality: float
     reached: float | None
 
 
-class Moved(NamedTuple):
+class UpdateDifference(NamedTuple):
     """Difference of an update from the standard one: last loss and quality less those of the standard one."""
 
-    row: Row
-    standard: Row
+    row: Record
+    standard: Record
     loss: float | None
     quality: float | None
 
 
-def trained(rows: Iterable[Row]) -> list[Trained]:
+def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
     """The rows that have a quality and the time of their epochs, by time, rising. O(rows * points)."""
-    able = [row for row in rows if row["status"] == "ok" and row["epochs"] and known(row["quality"]) is not None]
+    able = [
+        row for row in rows if row["status"] == "ok" and row["epochs"] and number_or_none(row["quality"]) is not None
+    ]
     timed = [(row, seconds) for row in able if (seconds := _seconds(row)) is not None]
-    goal = target(able)
-    found = [Trained(row, seconds, float(row["quality"]), _reached(row, goal)) for row, seconds in timed]
+    goal = quality_target(able)
+    found = [TrainedRecord(row, seconds, float(row["quality"]), _reached(row, goal)) for row, seconds in timed]
     return sorted(found, key=lambda one: one.seconds)
 
 
-def _seconds(row: Row) -> float | None:
+def _seconds(row: Record) -> float | None:
     points = row["quality_curve"] or ()
-    told = known(points[-1].get("seconds")) if points else None
-    epoch = known(row["seconds_epoch"])
+    told = number_or_none(points[-1].get("seconds")) if points else None
+    epoch = number_or_none(row["seconds_epoch"])
     return told if told is not None else None if epoch is None else epoch * row["epochs"]
 
 
-def target(rows: Sequence[Row]) -> Target | None:
+def quality_target(rows: Sequence[Record]) -> Target | None:
     """Result of dense, less 1 % of it: a loss on held-out rows where its points have one, else quality."""
-    dense = [row for row in cells.dense_rows(rows) if row["quality_curve"]]
+    dense = [row for row in configurations.dense_rows(rows) if row["quality_curve"]]
     if not dense:
         return None
     last = dense[0]["quality_curve"][-1]
-    measure = next((name for name in SMALLER if known(last.get(name)) is not None), dense[0]["quality_name"])
-    ends = [value for row in dense if (value := known(row["quality_curve"][-1].get(measure))) is not None]
+    measure = next((name for name in SMALLER if number_or_none(last.get(name)) is not None), dense[0]["quality_name"])
+    ends = [value for row in dense if (value := number_or_none(row["quality_curve"][-1].get(measure))) is not None]
     if not ends or not measure:
         return None
     worst = max(ends) if measure in SMALLER else min(ends)
     return Target(measure, worst + NEAR * abs(worst) if measure in SMALLER else worst - NEAR * abs(worst))
 
 
-def _reached(row: Row, goal: Target | None) -> float | None:
+def _reached(row: Record, goal: Target | None) -> float | None:
     for point in (row["quality_curve"] or ()) if goal else ():
-        value = known(point.get(goal.measure)) if goal else None
+        value = number_or_none(point.get(goal.measure)) if goal else None
         if value is not None and goal and (value <= goal.value if goal.is_loss else value >= goal.value):
-            return known(point.get("seconds"))
+            return number_or_none(point.get("seconds"))
     return None
 
 
-def frontier(found: Sequence[Trained]) -> list[Trained]:
+def pareto_front(found: Sequence[TrainedRecord]) -> list[TrainedRecord]:
     """Points of which none other is both as fast and better, by time, rising. O(n log n)."""
-    best: list[Trained] = []
+    best: list[TrainedRecord] = []
     for one in sorted(found, key=lambda one: (one.seconds, -one.quality)):
         if not best or one.quality > best[-1].quality:
             best.append(one)
     return best
 
 
-def moved(rows: Iterable[Row]) -> list[Moved]:
+def differences_from_dense_update(rows: Iterable[Record]) -> list[UpdateDifference]:
     """Differences of each lazy and exact update from the standard one, of trainings that are alike otherwise."""
     return [
-        Moved(row, fair, _less(row, fair, "loss_last"), _less(row, fair, "quality"))
-        for row, fair in beside_standard(rows)
+        UpdateDifference(
+            row, fair, _difference_or_none(row, fair, "loss_last"), _difference_or_none(row, fair, "quality")
+        )
+        for row, fair in pair_with_dense_update(rows)
     ]
 
 
-def _less(row: Row, fair: Row, name: str) -> float | None:
-    value, other = known(row[name]), known(fair[name])
+def _difference_or_none(row: Record, fair: Record, name: str) -> float | None:
+    value, other = number_or_none(row[name]), number_or_none(fair[name])
     return None if value is None or other is None else value - other

@@ -1,17 +1,17 @@
 """Description of how a side was held and executed, and the bound of what an unequal execution could change.
 
-Only rows are read: `describe` tells of one, `of_sides` of both sides of a contest, `of_inequality` of a contest in time
-one side of which ran a step at a time and the other in one call.
+Only rows are read: `describe` tells of one, `describe_sides` of both sides of a contest, `describe_inequality` of a
+contest in time one side of which ran a step at a time and the other in one call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import Contest, ratio_between
-from workbench.measure.posterior import LEVEL, Ratio
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, Ratio
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 UPDATES = {"lazy": "lazy update", "exact": "exact update", "standard": "update of all rows"}
 GRADIENTS = {
@@ -42,7 +42,7 @@ AROUND = ("slice", "convert", "transfer", "plan", "wait")
 KERNELS = ("forward", "loss", "gradient", "update")
 
 
-def describe(row: Row) -> str:
+def describe(row: Record) -> str:
     """Say how the data of a row was held, and how its steps were executed.
 
     >>> describe({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch",
@@ -52,71 +52,77 @@ def describe(row: Row) -> str:
     'held as CSR and made dense a batch at a time, a step at a time by BLAS, up to 2 threads'
     """
     parts = (
-        _held(row),
-        *_rules(row),
-        _launched(row),
+        _storage_text(row),
+        *_gradient_and_update_text(row),
+        _execution_text(row),
         "batches prepared ahead" if row.get("ahead") else "",
-        _where(row),
+        _location_text(row),
     )
     return ", ".join(filter(None, parts))
 
 
-def of_sides(one: Contest) -> str:
+def describe_sides(contest: Contest) -> str:
     """Say how both sides of a contest were held and executed; a side that did not run is left out."""
-    sides = (("Dense", one.dense), ("Sparse", one.sparse))
-    return " ".join(f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in cells.NUMBERED)
+    sides = (("Dense", contest.dense), ("Sparse", contest.sparse))
+    return " ".join(
+        f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in configurations.NUMBERED
+    )
 
 
-def of_contest(one: Contest, rows: Iterable[Row], measure: str) -> str:
+def describe_contest(contest: Contest, rows: Iterable[Record], measure: str) -> str:
     """Say how both sides of a contest were held and executed, and, of a contest in time, what is unequal in that.
 
     `rows` are those of a group, of any density.
     """
-    unequal = of_inequality(one, _beside(one, rows)) if measure.startswith("seconds") else ""
-    return " ".join(filter(None, (of_sides(one), unequal)))
+    unequal = describe_inequality(contest, _records_at_density(contest, rows)) if measure.startswith("seconds") else ""
+    return " ".join(filter(None, (describe_sides(contest), unequal)))
 
 
-def _beside(one: Contest, rows: Iterable[Row]) -> list[Row]:
+def _records_at_density(contest: Contest, rows: Iterable[Record]) -> list[Record]:
     """Rows of the density of a contest."""
-    own = one.sparse or one.dense
+    own = contest.sparse or contest.dense
     return [row for row in rows if own is not None and row["density"] == own["density"]]
 
 
-def of_inequality(one: Contest, rows: Iterable[Row]) -> str:
+def describe_inequality(contest: Contest, rows: Iterable[Record]) -> str:
     """Inequality of the executions of a contest in time, and what it could change; empty if they are equal.
 
     `rows` are all of the density. A side of which the other's execution was measured, too, had its chance. The
     bound is the gain of one call on the other side, if its steps were measured, else the share of its step that the
     slower executed side spends around its kernels.
     """
-    if one.sparse is None or one.dense is None or one.ratio is None:
+    if contest.sparse is None or contest.dense is None or contest.ratio is None:
         return ""
-    ranks = {"sparse": _rank(one.sparse), "dense": _rank(one.dense)}
+    ranks = {"sparse": _rank(contest.sparse), "dense": _rank(contest.dense)}
     if ranks["sparse"] == ranks["dense"]:
         return ""
     slow = min(ranks, key=lambda side: ranks[side])
     fast = "dense" if slow == "sparse" else "sparse"
     rows = list(rows)
-    tried = (row for row in rows if row["status"] in cells.NUMBERED and cells.is_dense(row) == (slow == "dense"))
+    tried = (
+        row
+        for row in rows
+        if row["status"] in configurations.NUMBERED and configurations.is_dense(row) == (slow == "dense")
+    )
     if any(_rank(row) >= ranks[fast] for row in tried):
         return ""
     said = f"{slow.capitalize()} was run {RUNS[ranks[slow]]}, {fast} {RUNS[ranks[fast]]}"
-    if one.verdict == slow:
+    if contest.verdict == slow:
         return f"{said}; {slow} wins all the same."
-    return f"{said}: {_bound(one, slow, fast, rows)}."
+    return f"{said}: {_bound(contest, slow, fast, rows)}."
 
 
-def _held(row: Row) -> str:
+def _storage_text(row: Record) -> str:
     if row["format"] != "dense":
-        name = "sparse rows" if row["format"] == "row_sparse" else words.NAMES.get(row["format"], row["format"])
+        name = "sparse rows" if row["format"] == "row_sparse" else formatting.NAMES.get(row["format"], row["format"])
         return f"held as {name}" if row["format"] == "csr" else f"held as CSR, batches converted to {name}"
-    hold = cells.held(row)
+    hold = configurations.storage_of(row)
     if hold == "csr" or any(one.get("op") == "batch from csr" for one in row.get("densified") or ()):
         return "held as CSR and made dense a batch at a time"
-    return "held as a dense array" if hold == cells.HELD else f"held as {hold} and widened a batch at a time"
+    return "held as a dense array" if hold == configurations.HELD else f"held as {hold} and widened a batch at a time"
 
 
-def _rules(row: Row) -> tuple[str, ...]:
+def _gradient_and_update_text(row: Record) -> tuple[str, ...]:
     """Gradient and update of a sparse training; a dense one has one of each."""
     if row["format"] == "dense":
         return ()
@@ -127,13 +133,13 @@ def _rules(row: Row) -> tuple[str, ...]:
     )
 
 
-def _launched(row: Row) -> str:
+def _execution_text(row: Record) -> str:
     launch = str(row.get("launch") or "kernels")
     by = ENGINES.get((row["engine"], row.get("device") or "cpu"), "")
     return LAUNCHES.get(launch, launch) + (f" by {by}" if by and launch == "kernels" else "")
 
 
-def _where(row: Row) -> str:
+def _location_text(row: Record) -> str:
     """Device, threads or trainers that a row ran on; BLAS decides for itself how many threads it takes."""
     if (row.get("device") or "cpu") != "cpu":
         return f"on {row['device']}"
@@ -143,55 +149,61 @@ def _where(row: Row) -> str:
     if row.get("serial") or allowed == 1:
         return "1 thread"
     if used is None or (row["format"] == "dense" and _rank(row) == 0):
-        return f"up to {words.plural(allowed, 'thread')}" if allowed else ""
-    return words.plural(round(used), "thread")
+        return f"up to {formatting.format_count(allowed, 'thread')}" if allowed else ""
+    return formatting.format_count(round(used), "thread")
 
 
-def _rank(row: Row) -> int:
+def _rank(row: Record) -> int:
     return RANKS.get(str(row.get("launch") or "kernels"), 0)
 
 
-def _bound(one: Contest, slow: str, fast: str, rows: Sequence[Row]) -> str:
+def _bound(contest: Contest, slow: str, fast: str, rows: Sequence[Record]) -> str:
     """Bound of what the slower executed side could gain, what it was taken from, and the verdict that it would give."""
-    sparse, dense, ratio = one.known
+    sparse, dense, ratio = contest.known
     best, behind = (sparse, dense) if slow == "dense" else (dense, sparse)
     if gain := _gain_of_call(best, rows):
-        text = f"{SAVED[_rank(best)]} made {fast} {words.times(gain)} as fast as {RUNS[_rank(behind)]}"
-        return f"{text}; {slow} with the same gain {_then(_moved(ratio, gain, slow), slow, fast)}"
+        text = f"{SAVED[_rank(best)]} made {fast} {formatting.format_times(gain)} as fast as {RUNS[_rank(behind)]}"
+        return (
+            f"{text}; {slow} with the same gain "
+            f"{_hypothetical_clause(_hypothetical_ratio(ratio, gain, slow), slow, fast)}"
+        )
     share = _share_around(behind)
     if share is None:
         return "what it could change is not known, since the phases of its steps were not timed"
     left = Ratio(1 / (1 - share), 1 / (1 - share), 1 / (1 - share))
-    text = f"{words.density(share, 2)} of a step of {slow} is outside of {words.join(KERNELS)}"
-    return f"{text}; {slow} without that {_then(_moved(ratio, left, slow), slow, fast)}"
+    text = f"{formatting.format_density(share, 2)} of a step of {slow} is outside of {formatting.join_items(KERNELS)}"
+    return f"{text}; {slow} without that {_hypothetical_clause(_hypothetical_ratio(ratio, left, slow), slow, fast)}"
 
 
-def _gain_of_call(best: Row, rows: Sequence[Row]) -> Ratio | None:
+def _gain_of_call(best: Record, rows: Sequence[Record]) -> Ratio | None:
     """Time of a step at a time over the time in calls, of the configuration that is alike but for that."""
-    alike = [name for name in cells.LINE if name not in ("launch", "gradient")]
+    alike = [name for name in configurations.LINE if name not in ("launch", "gradient")]
     steps = [row for row in rows if _rank(row) < _rank(best) and all(row[name] == best[name] for name in alike)]
     ratios = [ratio for row in steps if (ratio := ratio_between(row, best, "seconds_step"))]
     return min(ratios, key=lambda ratio: ratio.value, default=None)
 
 
-def _share_around(row: Row) -> float | None:
+def _share_around(row: Record) -> float | None:
     """Share of a step outside of its kernels; None if no phase was timed."""
     around, inside = (sum(row.get(f"seconds_{name}") or 0.0 for name in names) for names in (AROUND, KERNELS))
     return around / (around + inside) if inside else None
 
 
-def _moved(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
+def _hypothetical_ratio(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
     """The ratio dense / sparse, were the slow side so many times as fast."""
     if slow == "dense":
         return ratio._replace(value=ratio.value / gain.value, low=ratio.low / gain.high, high=ratio.high / gain.low)
     return ratio._replace(value=ratio.value * gain.value, low=ratio.low * gain.low, high=ratio.high * gain.high)
 
 
-def _then(ratio: Ratio, slow: str, fast: str) -> str:
+def _hypothetical_clause(ratio: Ratio, slow: str, fast: str) -> str:
     """Say what the slow side would take beside the fast one with that ratio dense / sparse."""
     if ratio.low > 1 or ratio.high < 1:
         is_slower = (ratio.low > 1) == (slow == "dense")
-        return f"would be {words.gain(ratio)} {'slower' if is_slower else 'faster'} than {fast}"
-    if ratio.high < LEVEL * ratio.low:
+        return f"would be {formatting.format_gain(ratio)} {'slower' if is_slower else 'faster'} than {fast}"
+    if ratio.high < EQUIVALENCE_MARGIN * ratio.low:
         return f"would be level with {fast}"
-    return f"would take {words.times(ratio if slow == 'dense' else words.inverse(ratio))} as long as {fast}"
+    return (
+        f"would take {formatting.format_times(ratio if slow == 'dense' else formatting.invert_ratio(ratio))} "
+        f"as long as {fast}"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.analysis.bench import Goal, geometric_mean
 from workbench.measure.posterior import Ratio
 
@@ -77,21 +77,21 @@ class Compared:
         return self.settings["width"] == 1 and self.settings["features"] > COLUMNS_APART
 
 
-def found_in(records: Iterable[Record]) -> list[Compared]:
+def compare_all(records: Iterable[Record]) -> list[Compared]:
     """Configurations in the order they were first measured, each by the records of its newest key.
 
     The newest record of a candidate counts.
     """
     by_place: dict[tuple, dict[str, dict[str, Record]]] = {}
-    for one in records:
-        keys = by_place.setdefault((one["configuration"], one["machine"], one["threads"]), {})
-        of_key = keys.pop(one["key"], {})
-        keys[one["key"]] = of_key | {one["candidate"]: one}  # last is the key that was written last
+    for record in records:
+        keys = by_place.setdefault((record["configuration"], record["machine"], record["threads"]), {})
+        of_key = keys.pop(record["key"], {})
+        keys[record["key"]] = of_key | {record["candidate"]: record}  # last is the key that was written last
     return [_compared(list(list(keys.values())[-1].values())) for keys in by_place.values()]
 
 
 def _compared(records: list[Record]) -> Compared:
-    timed = [one for one in records if one["status"] == "ok" and one["seconds"]]
+    timed = [record for record in records if record["status"] == "ok" and record["seconds"]]
 
     def fastest(side: str, kind: str) -> Record | None:
         able = [one for one in timed if (one["side"], one["kind"]) == (side, kind)]
@@ -101,43 +101,43 @@ def _compared(records: list[Record]) -> Compared:
     return Compared(records, sides)
 
 
-def goals(found: Sequence[Compared]) -> list[Goal]:
+def list_targets(found: Sequence[Compared]) -> list[Goal]:
     """Goals of each configuration and of the geometric mean, of dense and of sparse training."""
     dense = {one.name: one.sides["dense"].ratio for one in found}
     sparse = {one.name: one.sides["sparse"].ratio for one in found if not one.is_apart}
     several = f"but for N = 1 with D > {COLUMNS_APART:,}"
     return [
-        _each("best dense / fastest independent dense, each configuration", dense),
-        _together("the same, geometric mean", dense, DENSE_TOGETHER),
-        _each(f"best sparse / fastest independent sparse, each configuration {several}", sparse),
-        _together("the same, geometric mean", sparse, SPARSE_TOGETHER),
+        _targets_of_each("best dense / fastest independent dense, each configuration", dense),
+        _targets_of_mean("the same, geometric mean", dense, DENSE_TOGETHER),
+        _targets_of_each(f"best sparse / fastest independent sparse, each configuration {several}", sparse),
+        _targets_of_mean("the same, geometric mean", sparse, SPARSE_TOGETHER),
     ]
 
 
-def apart(found: Sequence[Compared]) -> list[Compared]:
+def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
     """Configurations of which sparse training is the goal of other work."""
     return [one for one in found if one.is_apart]
 
 
-def _each(what: str, ratios: Mapping[str, Ratio | None]) -> Goal:
+def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None]) -> Goal:
     known = {name: ratio.value for name, ratio in ratios.items() if ratio}
     wanted = f"≤ {EACH:g}"
     if not known:
         return Goal(what, wanted, "not measured", None)
     worst = max(known, key=lambda name: known[name])
     above = sum(value > EACH for value in known.values())
-    measured = f"at most {words.number(known[worst])} ({worst}); {above} of {len(known)} above {EACH:g}"
+    measured = f"at most {formatting.format_number(known[worst])} ({worst}); {above} of {len(known)} above {EACH:g}"
     return Goal(what, wanted, measured, above == 0)
 
 
-def _together(what: str, ratios: Mapping[str, Ratio | None], wanted: float) -> Goal:
+def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: float) -> Goal:
     mean = geometric_mean(ratio.value for ratio in ratios.values() if ratio)
     if mean is None:
         return Goal(what, f"≤ {wanted:g}", "not measured", None)
-    return Goal(what, f"≤ {wanted:g}", words.number(mean), mean <= wanted)
+    return Goal(what, f"≤ {wanted:g}", formatting.format_number(mean), mean <= wanted)
 
 
-def not_timed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
+def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
     """(candidate, status, a reason, configurations) of candidates that have no time, alike reasons together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found:
@@ -189,7 +189,7 @@ class Shift:
     @property
     def factor(self) -> float:
         """After / before, both cut to the densities that matter."""
-        return _cut(self.after) / _cut(self.before)
+        return _clip_density(self.after) / _clip_density(self.before)
 
     @property
     def is_within(self) -> bool:
@@ -199,35 +199,35 @@ class Shift:
     @property
     def text(self) -> str:
         """Sentence part on how the break-even moves."""
-        return f"{place(self.before)} to {place(self.after)}"
+        return f"{format_breakeven(self.before)} to {format_breakeven(self.after)}"
 
 
-def _cut(density: float) -> float:
+def _clip_density(density: float) -> float:
     return min(max(density, LOWEST), HIGHEST)
 
 
-def place(density: float) -> str:
+def format_breakeven(density: float) -> str:
     """Break-even in words.
 
-    >>> place(0.131), place(3.0), place(1e-6)
+    >>> format_breakeven(0.131), format_breakeven(3.0), format_breakeven(1e-6)
     ('13 %', 'above 100 %', 'below 0.01 %')
     """
     if density > HIGHEST:
-        return f"above {words.density(HIGHEST)}"
-    return f"below {words.density(LOWEST)}" if density < LOWEST else words.density(density, 2)
+        return f"above {formatting.format_density(HIGHEST)}"
+    return f"below {formatting.format_density(LOWEST)}" if density < LOWEST else formatting.format_density(density, 2)
 
 
-def measured(side: Side) -> float | None:
+def measured_seconds(side: Side) -> float | None:
     """Seconds as measured."""
     return side.seconds
 
 
-def at_best(side: Side) -> float | None:
+def seconds_at_best(side: Side) -> float | None:
     """Seconds divided by the ratio if that is above 1."""
     return side.seconds_at_best
 
 
-def fit(found: Sequence[Compared], seconds: Seconds = measured) -> Fit | None:
+def fit_slope(found: Sequence[Compared], seconds: Seconds = measured_seconds) -> Fit | None:
     """The slope of all configurations together; None with fewer than three densities, or without a rise."""
     points = [(one, point) for one in found if (point := point_of(one, seconds))]
     if len({point[0] for _, point in points}) < 3:
@@ -240,22 +240,24 @@ def fit(found: Sequence[Compared], seconds: Seconds = measured) -> Fit | None:
     return Fit(float(solved[0]), math.sqrt(float(left @ left) / freedom)) if solved[0] > 0 else None
 
 
-def point_of(one: Compared, seconds: Seconds) -> Point | None:
+def point_of(compared: Compared, seconds: Seconds) -> Point | None:
     """The point of a configuration; None if a side was not timed."""
-    dense, sparse = (seconds(one.sides[kind]) for kind in ("dense", "sparse"))
-    density = one.settings["density"]
+    dense, sparse = (seconds(compared.sides[kind]) for kind in ("dense", "sparse"))
+    density = compared.settings["density"]
     return (math.log(density), math.log(sparse / dense)) if dense and sparse else None
 
 
-def shifts(found: Sequence[Compared]) -> list[Shift]:
+def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
     """The shift of each family that has both sides and a break-even at a density that matters, before or after."""
     families: dict[tuple[int, int, int], list[Compared]] = {}
     for one in found:
         families.setdefault(one.family, []).append(one)
-    slopes = {seconds: fit(found, seconds) for seconds in (measured, at_best)}
+    slopes = {seconds: fit_slope(found, seconds) for seconds in (measured_seconds, seconds_at_best)}
     every = []
     for family, members in sorted(families.items()):
-        before, after = (_crossing(members, seconds, slopes[seconds]) for seconds in (measured, at_best))
+        before, after = (
+            _crossing(members, seconds, slopes[seconds]) for seconds in (measured_seconds, seconds_at_best)
+        )
         if before and after:
             every.append(Shift(family, before[0], after[0], before[1] and after[1]))
     return [one for one in every if one.is_within]
@@ -263,34 +265,36 @@ def shifts(found: Sequence[Compared]) -> list[Shift]:
 
 def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None) -> tuple[float, bool] | None:
     """(density at which sparse takes as long as dense, whether it lies between measured ones)."""
-    points = sorted(point for one in members if (point := point_of(one, seconds)))
+    points = sorted(point for member in members if (point := point_of(member, seconds)))
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if y0 <= 0 < y1:
             return math.exp(x0 - y0 * (x1 - x0) / (y1 - y0)), True
     if not points or fitted is None:
         return None
     x, y = min(points, key=lambda point: abs(point[1]))
-    return _exp(x - y / fitted.slope), False
+    return _safe_exp(x - y / fitted.slope), False
 
 
-def _exp(logarithm: float) -> float:
+def _safe_exp(logarithm: float) -> float:
     return math.exp(min(max(logarithm, -700.0), 700.0))
 
 
 def summary(found: Sequence[Compared]) -> str:
     """Sentence on the shift of all families together, and on the largest."""
-    each = shifts(found)
+    each = breakeven_shifts(found)
     if not each:
         return "Too few configurations were measured to compute how far the break-even could move."
-    before = geometric_mean(_cut(one.before) for one in each) or math.nan
-    after = geometric_mean(_cut(one.after) for one in each) or math.nan
+    before = geometric_mean(_clip_density(one.before) for one in each) or math.nan
+    after = geometric_mean(_clip_density(one.after) for one in each) or math.nan
     count = "1 family" if len(each) == 1 else f"{len(each)} families"
     largest = max(each, key=lambda one: abs(math.log(one.factor)))
-    fitted = fit(found)
-    spread = f" The fit leaves a factor of {words.number(math.exp(fitted.deviation), 2)} over." if fitted else ""
+    fitted = fit_slope(found)
+    spread = (
+        f" The fit leaves a factor of {formatting.format_number(math.exp(fitted.deviation), 2)} over." if fitted else ""
+    )
     return (
         "With each side's time divided by its ratio where an independent one is faster, the break-even moves from "
-        f"{place(before)} to {place(after)} in the geometric mean of {count}; at most from "
+        f"{format_breakeven(before)} to {format_breakeven(after)} in the geometric mean of {count}; at most from "
         f"{largest.text} ({family_text(largest.family)}).{spread}"
     )
 
@@ -302,4 +306,4 @@ def family_text(family: tuple[int, int, int]) -> str:
     'D = 2,048, 256 rows a batch, N = 16'
     """
     features, batch_rows, width = family
-    return f"D = {features:,}, {words.plural(batch_rows, 'row')} a batch, N = {width}"
+    return f"D = {features:,}, {formatting.format_count(batch_rows, 'row')} a batch, N = {width}"

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.analysis.bench import Goal, geometric_mean
-from workbench.analysis.cells import records
+from workbench.analysis.configurations import records
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import ratio_of
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 CASE = ("case", "held_out", "machine", "threads")
 """Columns that rows of one case agree in."""
 
@@ -29,8 +29,8 @@ class Entry:
     """Rows of one contender of a case: of its settings, and of rounds those to the case's target."""
 
     name: str
-    settings: Sequence[Row]
-    rounds: Sequence[Row]
+    settings: Sequence[Record]
+    rounds: Sequence[Record]
     larger_is_better: bool = False
     target: float | None = None
 
@@ -77,10 +77,10 @@ class Entry:
             return False
         return bool(point[1] >= self.target if self.larger_is_better else point[1] <= self.target)
 
-    def _reached(self, row: Row) -> Sequence[float] | None:
+    def _reached(self, row: Record) -> Sequence[float] | None:
         return next((point for point in row["curve"] or [] if self._is_there(point)), None)
 
-    def _stays(self, row: Row) -> float | None:
+    def _stays(self, row: Record) -> float | None:
         """Seconds of the first of the last points that are all at the target."""
         since = None
         for point in reversed(row["curve"] or []):
@@ -90,7 +90,7 @@ class Entry:
         return since
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> Record | None:
         """The row of the setting that was soonest at the target, else of the one that came furthest; None without."""
         known = [row for row in self.settings if _is_number(row["value_best"])]
         reached = [(point[0], row) for row in known if (point := self._reached(row))]
@@ -105,7 +105,7 @@ class Entry:
         if self.seconds:
             return ""
         if self.seconds_once is not None:
-            return f"about {words.seconds(self.seconds_once, 2)}, tried once"
+            return f"about {formatting.format_seconds(self.seconds_once, 2)}, tried once"
         if self.target is None and self.value_best is not None:
             return "rounds not run yet"
         ended = next((row for row in self.settings if row["status"] in ("unsupported", "memory")), None)
@@ -113,17 +113,17 @@ class Entry:
             failed = [row for row in self.settings if row["status"] == "failed"]
             return f"failed: {failed[0]['reason']}" if failed and self.best is None else self._not_reached()
         needed = ended["bytes_needed"]
-        return f"would need {words.bytes_(needed)}" if _is_number(needed) else ended["reason"]
+        return f"would need {formatting.format_bytes(needed)}" if _is_number(needed) else ended["reason"]
 
     def _not_reached(self) -> str:
         """End of the training that came furthest without reaching the target."""
         best = self.best or {}
-        last = words.seconds(best["curve"][-1][0], 2) if best else ""
+        last = formatting.format_seconds(best["curve"][-1][0], 2) if best else ""
         if self.seconds_left is not None:
             return f"not reached in {last}; left there, behind others"
         if best.get("left") in ENDS:
             return f"not reached; {ENDS[best['left']]} after {last}"
-        limit = words.seconds(self.settings[0]["seconds_limit"])
+        limit = formatting.format_seconds(self.settings[0]["seconds_limit"])
         return f"not reached in {last if best.get('left') == 'limit' else limit}"
 
     @property
@@ -136,10 +136,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Found:
+class CaseResult:
     """A case at a tolerance: a row with its facts, the target, its contenders in the order they were first written."""
 
-    row: Row
+    row: Record
     target: float | None
     entries: Sequence[Entry]
     tolerance: float = OLD
@@ -153,7 +153,7 @@ class Found:
     def quality(self) -> str:
         """The target in words, such as "AUC ≥ 0.81"; "" where there is none."""
         sign = "≥" if self.row["larger_is_better"] else "≤"
-        return "" if self.target is None else f"{self.row['measure']} {sign} {words.number(self.target, 4)}"
+        return "" if self.target is None else f"{self.row['measure']} {sign} {formatting.format_number(self.target, 4)}"
 
     @property
     def furthest(self) -> Entry | None:
@@ -184,20 +184,20 @@ class Found:
     @property
     def ratio(self) -> Ratio | None:
         """Seconds of the fastest rival by those of the fastest sparse one of ours; None where either is not known."""
-        sparse, rival = self.fastest("sparse"), self.fastest("rival")
-        if sparse is None or rival is None or self.left_too_soon:
+        sparse, competitor = self.fastest("sparse"), self.fastest("rival")
+        if sparse is None or competitor is None or self.left_too_soon:
             return None
-        return ratio_of(rival.by_round, sparse.by_round)
+        return ratio_of(competitor.by_round, sparse.by_round)
 
     @property
     def ratio_staying(self) -> float | None:
         """The same of seconds from which on the measure stays at the target, of settings tried once."""
-        sparse, rival = self._soonest_staying("sparse"), self._soonest_staying("rival")
-        return None if sparse is None or rival is None or self.left_too_soon else rival / sparse
+        sparse, competitor = self._soonest_staying("sparse"), self._soonest_staying("rival")
+        return None if sparse is None or competitor is None or self.left_too_soon else competitor / sparse
 
     def _soonest_staying(self, kind: str) -> float | None:
         seconds = (entry.seconds_staying for entry in self.entries if kind_of(entry) == kind)
-        return min((one for one in seconds if one), default=None)
+        return min((second for second in seconds if second), default=None)
 
 
 def kind_of(entry: Entry) -> str:
@@ -205,32 +205,32 @@ def kind_of(entry: Entry) -> str:
     return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
 
 
-def latest(frame: pd.DataFrame) -> pd.DataFrame:
+def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
     """The newest row of each key, of those of a contender's newest code in each case; `frame` has the order written."""
     rows = {row["key"]: row for row in records(frame)}.values()
     newest = {_trained(row): row["source"] for row in rows}
     return store.FIT.frame(row for row in rows if row["source"] == newest[_trained(row)])
 
 
-def _trained(row: Row) -> tuple:
+def _trained(row: Record) -> tuple:
     """Case and contender of a row."""
     return *(row[name] for name in CASE), row["contender"]
 
 
-def by_tolerance(frame: pd.DataFrame) -> dict[float, list[Found]]:
+def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
     """The cases of a frame at each tolerance of its rounds, tightest first; at that of older rounds without any."""
-    by_case: dict[tuple, list[Row]] = {}
-    for row in (every := records(latest(frame))):
+    by_case: dict[tuple, list[Record]] = {}
+    for row in (every := records(newest_records(frame))):
         by_case.setdefault(tuple(row[name] for name in CASE), []).append(row)
     tolerances = sorted({_tolerance(row) for row in every if row["stage"] == "rounds"}) or [OLD]
-    return {tolerance: [_found(rows, tolerance) for rows in by_case.values()] for tolerance in tolerances}
+    return {tolerance: [_make_case(rows, tolerance) for rows in by_case.values()] for tolerance in tolerances}
 
 
-def _tolerance(row: Row) -> float:
+def _tolerance(row: Record) -> float:
     return float(row["tolerance"]) if _is_number(row["tolerance"]) else OLD
 
 
-def _found(rows: Sequence[Row], tolerance: float) -> Found:
+def _make_case(rows: Sequence[Record], tolerance: float) -> CaseResult:
     settings = [row for row in rows if row["stage"] == "settings"]
     rounds = [row for row in rows if row["stage"] == "rounds" and _tolerance(row) == tolerance]
     target = rounds[-1]["target"] if rounds else None
@@ -247,28 +247,31 @@ def _found(rows: Sequence[Row], tolerance: float) -> Found:
         for name in names
     ]
     known = next((row for row in rows if _is_number(row["features"])), rows[0])
-    return Found(known, target, entries, tolerance)
+    return CaseResult(known, target, entries, tolerance)
 
 
-def share(tolerance: float) -> str:
+def format_tolerance(tolerance: float) -> str:
     """A tolerance in words.
 
-    >>> share(0.003), share(0.01)
+    >>> format_tolerance(0.003), format_tolerance(0.01)
     ('0.3 %', '1 %')
     """
     return f"{100 * tolerance:g} %"
 
 
-def times(ratio: Ratio | None) -> str:
+def format_ratio(ratio: Ratio | None) -> str:
     """A ratio with its interval.
 
-    >>> times(Ratio(2.04, 1.5, 2.8))
+    >>> format_ratio(Ratio(2.04, 1.5, 2.8))
     '2 x (1.5 to 2.8)'
     """
     if ratio is None:
         return ""
-    low, high = words.number(ratio.low, 2), "∞" if np.isinf(ratio.high) else words.number(ratio.high, 2)
-    return f"{words.number(ratio.value, 2)} x ({low} to {high})"
+    low, high = (
+        formatting.format_number(ratio.low, 2),
+        "∞" if np.isinf(ratio.high) else formatting.format_number(ratio.high, 2),
+    )
+    return f"{formatting.format_number(ratio.value, 2)} x ({low} to {high})"
 
 
 def _is_number(value: Any) -> bool:
@@ -281,101 +284,106 @@ def _is_number(value: Any) -> bool:
 BINARY, EACH, TOGETHER, SOFTMAX = "logistic", 5.0, 10.0, 5.0
 """The model of the sets of yes or no, the ratios wanted there of each set and of all, and that wanted of softmax."""
 
-ByTolerance = Mapping[float, Sequence[Found]]
+ByTolerance = Mapping[float, Sequence[CaseResult]]
 """The cases at each tolerance, tightest first."""
 
 
-def goals(found: ByTolerance) -> list[Goal]:
+def list_targets(found: ByTolerance) -> list[Goal]:
     """Goals of the cases, and what was reached: each is met if it is at every tolerance, so that none decides alone."""
-    return [_at_all(found, goal) for goal in (_each_binary, _together_binary, _each_softmax)]
+    return [_met_at_all_tolerances(found, goal) for goal in (_each_binary, _together_binary, _each_softmax)]
 
 
-def _at_all(found: ByTolerance, goal: Callable[[Sequence[Found]], Goal]) -> Goal:
+def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResult]], Goal]) -> Goal:
     each = {tolerance: goal(cases) for tolerance, cases in found.items()}
     known = {tolerance: one for tolerance, one in each.items() if one.met is not None}
     first = next(iter(each.values()))
     if len(each) == 1 or not known:
         return first
-    measured = ". ".join(f"At {share(tolerance)}: {one.measured}" for tolerance, one in each.items())
+    measured = ". ".join(f"At {format_tolerance(tolerance)}: {one.measured}" for tolerance, one in each.items())
     return first._replace(measured=measured, met=len(known) == len(each) and all(one.met for one in known.values()))
 
 
-def _binary(cases: Sequence[Found]) -> list[Found]:
+def _binary(cases: Sequence[CaseResult]) -> list[CaseResult]:
     return [case for case in cases if case.row["model"] == BINARY]
 
 
-def _each_binary(cases: Sequence[Found]) -> Goal:
-    return _each("each set of yes or no, against the fastest rival", _binary(cases), EACH)
+def _each_binary(cases: Sequence[CaseResult]) -> Goal:
+    return _targets_of_each("each set of yes or no, against the fastest rival", _binary(cases), EACH)
 
 
-def _together_binary(cases: Sequence[Found]) -> Goal:
-    return _together("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
+def _together_binary(cases: Sequence[CaseResult]) -> Goal:
+    return _targets_of_mean("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
 
 
-def _each_softmax(cases: Sequence[Found]) -> Goal:
+def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
     text = [case for case in cases if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
-    return _each("softmax on the standard library, against the fastest rival", text, SOFTMAX)
+    return _targets_of_each("softmax on the standard library, against the fastest rival", text, SOFTMAX)
 
 
-def _each(what: str, cases: Sequence[Found], wanted: float) -> Goal:
+def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
     lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
     known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
     if lost:
-        return Goal(what, f"≥ {wanted:g} x", f"sparse does not reach the target of {words.join(lost)}", False)
+        return Goal(
+            what, f"≥ {wanted:g} x", f"sparse does not reach the target of {formatting.join_items(lost)}", False
+        )
     if not known:
         return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    measured = "; ".join(f"{words.number(value, 2)} x {name}" for value, name in known)
+    measured = "; ".join(f"{formatting.format_number(value, 2)} x {name}" for value, name in known)
     return Goal(what, f"≥ {wanted:g} x", measured, known[0][0] >= wanted)
 
 
-def _together(what: str, cases: Sequence[Found], wanted: float) -> Goal:
+def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
     known = [case.ratio.value for case in cases if case.ratio]
     mean = geometric_mean(known)
     if mean is None:
         return Goal(what, f"≥ {wanted:g} x", "not measured", None)
     is_whole = len(known) == len(cases)
-    measured = f"{words.number(mean, 2)} x over {len(known)} of {words.plural(len(cases), 'set')}"
+    measured = (
+        f"{formatting.format_number(mean, 2)} x over {len(known)} of {formatting.format_count(len(cases), 'set')}"
+    )
     return Goal(what, f"≥ {wanted:g} x", measured, mean >= wanted and is_whole)
 
 
-def ratio_touching(case: Found) -> float | None:
+def ratio_touching(case: CaseResult) -> float | None:
     """Seconds to the first touch of the target, rival by sparse."""
     return case.ratio.value if case.ratio else None
 
 
-def ratio_staying(case: Found) -> float | None:
+def ratio_staying(case: CaseResult) -> float | None:
     """Seconds from which on the measure stays at the target, rival by sparse."""
     return case.ratio_staying
 
 
-Reading = Callable[[Found], float | None]
+Reading = Callable[[CaseResult], float | None]
 
 
-def shared(found: ByTolerance, reading: Reading) -> dict[str, list[float]]:
+def ratios_at_all_tolerances(found: ByTolerance, reading: Reading) -> dict[str, list[float]]:
     """The ratios of each case, a tolerance each, of those that have one at every tolerance."""
     every = {each[0].name: list(map(reading, each)) for each in zip(*found.values(), strict=True)}
     return {name: [one for one in each if one is not None] for name, each in every.items() if None not in each}
 
 
-def means(found: ByTolerance, reading: Reading = ratio_touching) -> list[float | None]:
+def mean_ratios(found: ByTolerance, reading: Reading = ratio_touching) -> list[float | None]:
     """The geometric mean of the ratios at each tolerance, over the cases that have one at every tolerance."""
-    each = list(shared(found, reading).values())
+    each = list(ratios_at_all_tolerances(found, reading).values())
     return [geometric_mean(ratios) for ratios in zip(*each, strict=True)] if each else [None] * len(found)
 
 
-def moved(found: ByTolerance) -> str:
+def tolerance_sensitivity(found: ByTolerance) -> str:
     """Statement of how far the choice of the tolerance moves the geometric mean, and the case that it moves most."""
     if len(found) < 2:
-        only = share(next(iter(found)))
+        only = format_tolerance(next(iter(found)))
         return f"The target was within {only} alone: how far that choice moves the ratios is not known."
-    ratios = shared(found, ratio_touching)
+    ratios = ratios_at_all_tolerances(found, ratio_touching)
     if not ratios:
         return "No case has a ratio at every tolerance: how far that choice moves the ratios is not known."
-    mean = [value for value in means(found) if value is not None]
+    mean = [value for value in mean_ratios(found) if value is not None]
     name = max(ratios, key=lambda name: _spread(ratios[name]))
     return (
-        f"The choice of the tolerance moves the geometric mean by {words.number(_spread(mean), 2)} x: it is "
-        f"{_listed(found, mean)}. It moves {name} most: {_listed(found, ratios[name])}. "
+        f"The choice of the tolerance moves the geometric mean by {formatting.format_number(_spread(mean), 2)} "
+        f"x: it is "
+        f"{_join_names(found, mean)}. It moves {name} most: {_join_names(found, ratios[name])}. "
         "None of the tolerances decides alone."
     )
 
@@ -384,21 +392,27 @@ def _spread(ratios: Sequence[float]) -> float:
     return max(ratios) / min(ratios)
 
 
-def _listed(found: ByTolerance, ratios: Sequence[float]) -> str:
+def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
     each = zip(found, ratios, strict=True)
-    return words.join(f"{words.number(value, 2)} x at {share(tolerance)}" for tolerance, value in each)
+    return formatting.join_items(
+        f"{formatting.format_number(value, 2)} x at {format_tolerance(tolerance)}" for tolerance, value in each
+    )
 
 
 def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
     """Columns and lines of the ratios of each case, by first touch and staying, then their geometric means."""
-    columns = ("case", *map(share, found), *(f"{share(tolerance)}, staying" for tolerance in found))
+    columns = (
+        "case",
+        *map(format_tolerance, found),
+        *(f"{format_tolerance(tolerance)}, staying" for tolerance in found),
+    )
     lines = [
         [each[0].name, *_shown(map(ratio_touching, each)), *_shown(map(ratio_staying, each))]
         for each in zip(*found.values(), strict=True)
     ]
-    mean = ["geometric mean of cases with all", *_shown(means(found)), *_shown(means(found, ratio_staying))]
+    mean = ["geometric mean of cases with all", *_shown(mean_ratios(found)), *_shown(mean_ratios(found, ratio_staying))]
     return columns, [*lines, mean]
 
 
 def _shown(values: Iterable[float | None]) -> list[str]:
-    return ["" if value is None else f"{words.number(value, 2)} x" for value in values]
+    return ["" if value is None else f"{formatting.format_number(value, 2)} x" for value in values]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.analysis import cells, words
-from workbench.analysis.breakeven import lines, turning
+from workbench.analysis import configurations, formatting
+from workbench.analysis.breakeven import locate_crossing, records_and_contests
 from workbench.analysis.compare import Contest, trained_worse
 from workbench.measure.posterior import Ratio
 
@@ -42,8 +42,8 @@ class Gain(NamedTuple):
         if self.ratio is None:
             return f"{SIGNS[self.verdict]} {self.source}"
         if self.verdict in ("sparse", "dense"):
-            return f"{SIGNS[self.verdict]} {self.verdict} {words.gain(self.ratio)} better"
-        return f"{SIGNS[self.verdict]} {self.verdict}: {words.times(self.ratio)}"
+            return f"{SIGNS[self.verdict]} {self.verdict} {formatting.format_gain(self.ratio)} better"
+        return f"{SIGNS[self.verdict]} {self.verdict}: {formatting.format_times(self.ratio)}"
 
 
 class Reach(NamedTuple):
@@ -59,82 +59,87 @@ class Reach(NamedTuple):
 class Line(NamedTuple):
     """One sparse configuration in one group and measure: its rows, its contests with dense, and a doubt or ''."""
 
-    group: cells.Group
+    group: configurations.Group
     measure: str
-    rows: Sequence[cells.Row]
+    rows: Sequence[configurations.Record]
     contests: Sequence[Contest]
     doubt: str
 
     @property
     def settings(self) -> dict[str, Any]:
         """Settings of the group and of the configuration together, as a row has them."""
-        return self.group.settings | cells.line_of(self.rows[0])
+        return self.group.settings | configurations.line_of(self.rows[0])
 
     @property
     def compared(self) -> list[Contest]:
         """The contests that have a ratio and a density, rising."""
-        return [one for one in self.contests if one.ratio is not None and one.density]
+        return [contest for contest in self.contests if contest.ratio is not None and contest.density]
 
 
-def of_group(group: cells.Group, measure: str) -> Iterator[Line]:
+def lines_of_group(group: configurations.Group, measure: str) -> Iterator[Line]:
     """The sparse configurations of a group; O(configurations * densities * rounds)."""
     worse = {id(row) for row, _ in trained_worse(group.rows)}
-    for rows, contests in lines(group, measure):
-        yield Line(group, measure, rows, contests, _doubt(rows, [row for row in rows if id(row) in worse]))
+    for rows, contests in records_and_contests(group, measure):
+        yield Line(group, measure, rows, contests, _quality_warning(rows, [row for row in rows if id(row) in worse]))
 
 
-def _doubt(rows: Sequence[cells.Row], worse: Sequence[cells.Row]) -> str:
+def _quality_warning(rows: Sequence[configurations.Record], worse: Sequence[configurations.Record]) -> str:
     if not worse:
         return ""
     if len(worse) == len(rows):
         return f"{WORSE} everywhere, so no win"
-    return f"{WORSE} at {words.join(words.density(cells.density_of(row) or 0.0) for row in worse)}, so no win there"
+    densities = (formatting.format_density(configurations.density_of(row) or 0.0) for row in worse)
+    return f"{WORSE} at {formatting.join_items(densities)}, so no win there"
 
 
-def at_density(line: Line, density: float) -> Gain:
+def gain_at_density(line: Line, density: float) -> Gain:
     """Gain of a configuration at a density, measured there or read between the two around it."""
-    here = next((one for one in line.contests if _is_at(one, density)), None)
+    here = next((contest for contest in line.contests if _is_at(contest, density)), None)
     if here is not None:
         return Gain(here.ratio, here.verdict, MEASURED if here.ratio else _without_ratio(here))
     compared = line.compared
     after = next((place for place, one in enumerate(compared) if (one.density or 0.0) > density), len(compared))
     if after in (0, len(compared)):
-        return Gain(None, "undecided", _beyond(compared, after))
+        return Gain(None, "undecided", _reach_beyond_measured(compared, after))
     low, high = compared[after - 1 : after + 1]
-    ratio = _between(low, high, density)
-    return Gain(ratio, ratio.verdict, f"read from {words.span(low.density or 0.0, high.density or 0.0, words.density)}")
+    ratio = _interpolate_ratio(low, high, density)
+    return Gain(
+        ratio,
+        ratio.verdict,
+        f"read from {formatting.format_span(low.density or 0.0, high.density or 0.0, formatting.format_density)}",
+    )
 
 
-def reach(line: Line, factor: float) -> Reach:
+def highest_density_with_gain(line: Line, factor: float) -> Reach:
     """Highest density up to which a configuration gains at least that factor."""
-    asked = [_against(one, factor) for one in line.compared]
+    asked = [_with_better_dense(one, factor) for one in line.compared]
     if len(asked) < 2:
         return Reach("too_few", None, None, None, _at_one(asked))
-    status, ends = turning(asked)
+    status, ends = locate_crossing(asked)
     middle, low, high = ends
-    return Reach(status, middle, low, high, _told(status, ends, asked))
+    return Reach(status, middle, low, high, _describe_reach(status, ends, asked))
 
 
-def _is_at(one: Contest, density: float) -> bool:
+def _is_at(contest: Contest, density: float) -> bool:
     """Whether a contest was measured at that density, or asked to be."""
-    rows = [row for row in (one.sparse, one.dense) if row is not None]
-    known = (one.density, *(row["density"] for row in rows))
+    rows = [row for row in (contest.sparse, contest.dense) if row is not None]
+    known = (contest.density, *(row["density"] for row in rows))
     return any(each and abs(each / density - 1) < ALIKE for each in known)
 
 
-def _without_ratio(one: Contest) -> str:
+def _without_ratio(contest: Contest) -> str:
     unfit = {"sparse": "dense did not fit in memory", "dense": "sparse did not fit in memory"}
-    return unfit.get(one.verdict, one.why)
+    return unfit.get(contest.verdict, contest.why)
 
 
-def _beyond(compared: Sequence[Contest], after: int) -> str:
+def _reach_beyond_measured(compared: Sequence[Contest], after: int) -> str:
     if not compared:
         return "not compared with dense"
     end = compared[0] if after == 0 else compared[-1]
-    return f"not measured {'below' if after == 0 else 'above'} {words.density(end.density or 0.0)}"
+    return f"not measured {'below' if after == 0 else 'above'} {formatting.format_density(end.density or 0.0)}"
 
 
-def _between(low: Contest, high: Contest, density: float) -> Ratio:
+def _interpolate_ratio(low: Contest, high: Contest, density: float) -> Ratio:
     """The ratio at a density between two, on straight lines in logarithms."""
     (_, _, first), (_, _, last) = low.known, high.known
     x = np.log([low.density or 1.0, high.density or 1.0])
@@ -145,31 +150,38 @@ def _between(low: Contest, high: Contest, density: float) -> Ratio:
     return Ratio(value, lowest, highest, min(first.rounds, last.rounds), min(first.runs, last.runs))
 
 
-def _against(one: Contest, factor: float) -> Contest:
+def _with_better_dense(contest: Contest, factor: float) -> Contest:
     """The contest as it would be, were dense that factor better."""
-    if one.ratio is None or factor == 1:
-        return one
-    value, low, high = (end / factor for end in one.ratio[:3])
-    ratio = one.ratio._replace(value=value, low=low, high=high)
-    return one._replace(ratio=ratio, verdict=ratio.verdict)
+    if contest.ratio is None or factor == 1:
+        return contest
+    value, low, high = (end / factor for end in contest.ratio[:3])
+    ratio = contest.ratio._replace(value=value, low=low, high=high)
+    return contest._replace(ratio=ratio, verdict=ratio.verdict)
 
 
 def _at_one(asked: Sequence[Contest]) -> str:
     if not asked:
         return "not compared with dense"
     told = {"sparse": "yes", "dense": "no", "level": "about that", "undecided": "cannot be told"}
-    return f"{told[asked[0].verdict]}, at {words.density(asked[0].density or 0.0)}, the one density"
+    return f"{told[asked[0].verdict]}, at {formatting.format_density(asked[0].density or 0.0)}, the one density"
 
 
-def _told(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
+def _describe_reach(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
     middle, low, high = ends
-    first, last = (words.density(one.density or 0.0) for one in (asked[0], asked[-1]))
+    first, last = (formatting.format_density(one.density or 0.0) for one in (asked[0], asked[-1]))
     if status == "crossing":
-        return f"up to {words.place(middle, low, high).removeprefix('at ').removesuffix(' density')}"
+        return f"up to {formatting.format_breakeven(middle, low, high).removeprefix('at ').removesuffix(' density')}"
     if status == "several":
-        return f"changes more than once between {words.span(low, high, words.density)}"
+        return f"changes more than once between {formatting.format_span(low, high, formatting.format_density)}"
     if status == "sparse":
-        return f"up to {words.density(low)} at least{', as far as was measured' if words.density(low) == last else ''}"
+        return (
+            f"up to {formatting.format_density(low)} at "
+            f"least{', as far as was measured' if formatting.format_density(low) == last else ''}"
+        )
     if status == "dense":
-        return "at no density measured" if words.density(high) == first else f"not from {words.density(high)} on"
+        return (
+            "at no density measured"
+            if formatting.format_density(high) == first
+            else f"not from {formatting.format_density(high)} on"
+        )
     return "about that at every density" if status == "level" else "cannot be told"

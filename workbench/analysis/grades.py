@@ -10,17 +10,17 @@ from typing import Any
 
 from scipy import special
 
-from workbench.analysis import words
-from workbench.analysis.cells import Row
+from workbench.analysis import formatting
 from workbench.analysis.compare import BOUNDED, HOLDS_ONE, PREDICTED, Contest
-from workbench.analysis.words import Ratio
+from workbench.analysis.configurations import Record
+from workbench.analysis.formatting import Ratio
 from workbench.measure.posterior import SURE
 
 # A sentence of advice, with the cells that it rests on.
 
 
 @dataclass(frozen=True)
-class Said:
+class Statement:
     """A sentence, and the keys of the cells whose rows it rests on."""
 
     text: str
@@ -30,7 +30,7 @@ class Said:
         return self.text
 
 
-def keys_of(*rows: Row | None) -> tuple[str, ...]:
+def keys_of(*rows: Record | None) -> tuple[str, ...]:
     """The keys of rows, each once, without those that are None."""
     return tuple(dict.fromkeys(row["key"] for row in rows if row))
 
@@ -42,111 +42,115 @@ CUT = "was cut off when its time was out"
 BY_SIZES = "predicted from the sizes, not measured"
 
 
-def grade(one: Contest, measure: str) -> str:
+def grade_comparison(contest: Contest, measure: str) -> str:
     """Say what is known of one comparison, as a clause without its end; "" if a side has no number."""
-    if one.ratio is None:
+    if contest.ratio is None:
         return ""
     verb, better = BETTER[measure]
-    side = one.verdict if one.verdict in ("sparse", "dense") else one.likely
-    if one.verdict == "level":
-        return f"no difference that matters ({span(one.ratio)})"
-    if one.verdict in ("sparse", "dense"):
-        return f"{side} {verb} {amount(one)} {better}{reserve(one)}"
-    if one.why != HOLDS_ONE:
+    side = contest.verdict if contest.verdict in ("sparse", "dense") else contest.likely
+    if contest.verdict == "level":
+        return f"no difference that matters ({format_interval(contest.ratio)})"
+    if contest.verdict in ("sparse", "dense"):
+        return f"{side} {verb} {format_factor_with_interval(contest)} {better}{bound_reason(contest)}"
+    if contest.why != HOLDS_ONE:
         takes = "takes" if measure.startswith("seconds") else "needs"
-        return f"dense {takes} {words.times(one.ratio)} as much, but {one.why}"
+        return f"dense {takes} {formatting.format_times(contest.ratio)} as much, but {contest.why}"
     if side:
-        chance = f"{_value(one.ratio)} times ({percent(one.ratio.probability)})"
-        return f"{side} {verb} probably {better}, {chance}{_reserve_of_prediction(one)}"
+        chance = f"{_value(contest.ratio)} times ({format_probability(contest.ratio.probability)})"
+        return f"{side} {verb} probably {better}, {chance}{_reserve_of_prediction(contest)}"
     if not measure.startswith("seconds"):
-        return f"the two need about the same memory ({span(one.ratio)})"
-    cost = words.factor(max(cost_of("sparse", one.ratio), 1.01), 2)
+        return f"the two need about the same memory ({format_interval(contest.ratio)})"
+    cost = formatting.format_factor(max(expected_cost("sparse", contest.ratio), 1.01), 2)
     costs = f"choosing sparse costs at most {cost} times on average"
-    return f"inconclusive: {span(one.ratio)}; {costs}{_reserve_of_prediction(one)}"
+    return f"inconclusive: {format_interval(contest.ratio)}; {costs}{_reserve_of_prediction(contest)}"
 
 
-def amount(one: Contest) -> str:
+def format_factor_with_interval(contest: Contest) -> str:
     """Factor by which the better side is better: an estimate with its interval, or the least that it surely is."""
-    ratio = one.known[2]
-    if one.is_beside_others or one.source == BOUNDED:
+    ratio = contest.known[2]
+    if contest.is_beside_others or contest.source == BOUNDED:
         least = ratio.low if ratio.value > 1 else 1 / ratio.high
-        return f"at least {words.factor(least, 2)} times"
-    return estimate(ratio)
+        return f"at least {formatting.format_factor(least, 2)} times"
+    return format_estimate(ratio)
 
 
-def gain(one: Contest) -> str:
+def format_factor(contest: Contest) -> str:
     """Factor by which the better side is better, without an estimate inside its interval: for short sentences."""
-    return amount(one) if reserve(one) else words.gain(one.known[2])
+    return format_factor_with_interval(contest) if bound_reason(contest) else formatting.format_gain(contest.known[2])
 
 
-def reserve(one: Contest) -> str:
+def bound_reason(contest: Contest) -> str:
     """Reason, in brackets after a space, why only a bound of the factor is known; "" if the factor is."""
-    if one.source == BOUNDED:
-        return f" ({'dense' if one.verdict == 'sparse' else 'sparse'} {CUT})"
-    return _reserve_of_prediction(one) or (f" ({BESIDE})" if one.is_beside_others else "")
+    if contest.source == BOUNDED:
+        return f" ({'dense' if contest.verdict == 'sparse' else 'sparse'} {CUT})"
+    return _reserve_of_prediction(contest) or (f" ({BESIDE})" if contest.is_beside_others else "")
 
 
-def _reserve_of_prediction(one: Contest) -> str:
+def _reserve_of_prediction(contest: Contest) -> str:
     """Note, in brackets after a space, that no round has both sides; "" if one has."""
-    return f" ({BY_SIZES})" if one.source == PREDICTED and one.ratio is not None and not one.ratio.rounds else ""
+    return (
+        f" ({BY_SIZES})"
+        if contest.source == PREDICTED and contest.ratio is not None and not contest.ratio.rounds
+        else ""
+    )
 
 
-def estimate(ratio: Ratio) -> str:
+def format_estimate(ratio: Ratio) -> str:
     """A ratio as a factor above 1, with its 95 % interval unless that is narrow.
 
-    >>> estimate(Ratio(5.1, 3.6, 7.2)), estimate(Ratio(0.5, 0.49, 0.51))
+    >>> format_estimate(Ratio(5.1, 3.6, 7.2)), format_estimate(Ratio(0.5, 0.49, 0.51))
     ('5.1 (95 %: 3.6 to 7.2) times', '2 times')
     """
-    ratio = ratio if ratio.value >= 1 else words.inverse(ratio)
-    if ratio.low <= 0 or math.isinf(ratio.high) or ratio.high < words.LEVEL * ratio.low:
+    ratio = ratio if ratio.value >= 1 else formatting.invert_ratio(ratio)
+    if ratio.low <= 0 or math.isinf(ratio.high) or ratio.high < formatting.EQUIVALENCE_MARGIN * ratio.low:
         return f"{_value(ratio)} times"
-    return f"{_value(ratio)} (95 %: {span(ratio)}) times"
+    return f"{_value(ratio)} (95 %: {format_interval(ratio)}) times"
 
 
 def _value(ratio: Ratio) -> str:
-    return words.factor(max(ratio.value, 1 / ratio.value), 2)
+    return formatting.format_factor(max(ratio.value, 1 / ratio.value), 2)
 
 
-def span(ratio: Ratio) -> str:
+def format_interval(ratio: Ratio) -> str:
     """Both ends of the interval of a ratio dense / sparse.
 
-    >>> span(Ratio(1.0, 0.948, 1.08))
+    >>> format_interval(Ratio(1.0, 0.948, 1.08))
     '0.95 to 1.1'
     """
-    return words.span(ratio.low, ratio.high, lambda end: words.factor(end, 2))
+    return formatting.format_span(ratio.low, ratio.high, lambda end: formatting.format_factor(end, 2))
 
 
-def percent(probability: float) -> str:
+def format_probability(probability: float) -> str:
     """The probability of the likelier side, never said to be certain.
 
-    >>> percent(0.153), percent(0.9999)
+    >>> format_probability(0.153), format_probability(0.9999)
     ('85 %', '99 %')
     """
     return f"{min(math.floor(100 * max(probability, 1 - probability) + 0.5), 99)} %"
 
 
-def facts(one: Contest) -> dict[str, Any]:
+def comparison_facts(contest: Contest) -> dict[str, Any]:
     """The answer of a comparison for programs.
 
     `side` is sparse, dense, either (no difference that matters) or unknown, the likelier one if none is sure; `ratio`
     with `low` and `high`, its 95 % interval, is the time of dense over that of sparse, None if unknown; `probability`
     is that of the side being the faster one; `source` is measured, bounded or predicted.
     """
-    side = one.likely or {"level": "either", "undecided": "unknown"}.get(one.verdict, one.verdict)
-    ratio = one.ratio
+    side = contest.likely or {"level": "either", "undecided": "unknown"}.get(contest.verdict, contest.verdict)
+    ratio = contest.ratio
     names = {"ratio": "value", "low": "low", "high": "high"}
     known = {name: _finite(getattr(ratio, column)) if ratio else None for name, column in names.items()}
     probability = None if ratio is None or side not in ("sparse", "dense") else ratio.probability
     if probability is not None and side == "dense":
         probability = 1 - probability
-    return {"side": side, **known, "probability": probability, "source": one.source}
+    return {"side": side, **known, "probability": probability, "source": contest.source}
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def cost_of(side: str, ratio: Ratio) -> float:
+def expected_cost(side: str, ratio: Ratio) -> float:
     """Expected time of a side over that of the better one, by a lognormal ratio dense / sparse: 1.02 if 2 % are lost.
 
     E[max(X, 1)] of X, the time of the side over that of the other.

@@ -29,10 +29,10 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
     """The interval of one measure in a row that `cells.latest` pooled, None where the row has no such number.
 
     Seconds: the mean of the undisturbed rounds of the run that the row names, with its 95 % interval; it holds in that
-    run alone, so compare two rows by their ratio (`compare.contest`), never by their seconds. Bytes: the median of all
-    rounds, to 1 MiB, 2 % or half the range of the rounds, whichever is most; one round is enough.
+    run alone, so compare two rows by their ratio (`compare.compare_best`), never by their seconds. Bytes: the median
+    of all rounds, to 1 MiB, 2 % or half the range of the rounds, whichever is most; one round is enough.
     """
-    value = known(row.get(measure))
+    value = number_or_none(row.get(measure))
     if value is None:
         return None
     if "predicted" in measure:
@@ -74,11 +74,11 @@ def trials_of(row: Mapping[str, Any], measure: str, candidate: Hashable) -> list
         for place, value in (values.get(measure) or {}).items()
         if value > 0
     ]
-    if not found and row.get("status") == "timeout" and (value := known(row.get(measure))):
+    if not found and row.get("status") == "timeout" and (value := number_or_none(row.get(measure))):
         return [Trial(candidate, value, str(row["run"]), row["round"] or 0)]
     return found
 
 
-def known(value: Any) -> float | None:
+def number_or_none(value: Any) -> float | None:
     """The number, or None for null, NaN and pandas' NA."""
     return None if value is None or value != value or not isinstance(value, int | float | np.number) else float(value)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.analysis.intervals import values_of
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 SETTINGS = tuple(name for name in store.SETTINGS if name != "round")
-SURE = tuple(name for name in SETTINGS if name not in cells.FROM_DATA)
+SURE = tuple(name for name in SETTINGS if name not in configurations.FROM_DATA)
 """Settings that a row knows that failed before its data was read, too."""
 
 
@@ -24,8 +24,8 @@ class Pair(NamedTuple):
     """A cell in two runs, pooled in each; `name` tells it from the others."""
 
     name: str
-    before: Row
-    after: Row
+    before: Record
+    after: Record
 
     @property
     def is_same_code(self) -> bool:
@@ -55,23 +55,24 @@ class Pairs:
         return self.machines[0] == self.machines[1]
 
 
-def paired(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
+def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
     """The pairs of two frames of trial rows. O(rows). `CompareError` where a frame is empty, or no cell is in both."""
-    sides = [cells.records(cells.latest(frame)) for frame in (before, after)]
+    sides = [configurations.records(configurations.pool_rounds(frame)) for frame in (before, after)]
     for which, rows in zip(("first", "second"), sides, strict=True):
         if not rows:
             raise CompareError(f"The {which} run has no rows; give two runs that have measured something.")
-    found, left = _matched(*sides)
+    found, left = _match_records(*sides)
     if not found:
         varied = [name for name in SETTINGS if _values(sides[0], name) != _values(sides[1], name)]
         raise CompareError(
-            f"No cell is in both runs. They differ in {words.join(varied) if varied else 'which settings go together'};"
+            f"No cell is in both runs. They differ in "
+            f"{formatting.join_items(varied) if varied else 'which settings go together'};"
             " compare runs of the same spec."
         )
-    fresh = [pair for one in _named(found) if (pair := _anew(one)) is not None]
+    fresh = [pair for one in _with_names(found) if (pair := _without_repeated_rounds(one)) is not None]
     return Pairs(
-        tuple(pair for pair in fresh if _have(pair, ("ok",))),
-        tuple(pair for pair in fresh if _have(pair, cells.NUMBERED)),
+        tuple(pair for pair in fresh if _have_value(pair, ("ok",))),
+        tuple(pair for pair in fresh if _have_value(pair, configurations.NUMBERED)),
         tuple(pair for pair in fresh if _is_lost(pair)),
         len(found) - len(fresh),
         len(sides[0]) - len(found),
@@ -80,61 +81,66 @@ def paired(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
     )
 
 
-def _matched(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple[Row, Row]], int]:
+def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[list[tuple[Record, Record]], int]:
     """Rows that agree in all settings that both know, and how many of the second side have no partner."""
-    waiting: dict[tuple, list[Row]] = {}
+    waiting: dict[tuple, list[Record]] = {}
     for row in after:
         waiting.setdefault(tuple(row[name] for name in SURE), []).append(row)
     found = []
     for row in before:
         alike = waiting.get(tuple(row[name] for name in SURE), [])
-        other = next((other for other in alike if _agree(row, other)), None)
+        other = next((other for other in alike if _settings_agree(row, other)), None)
         if other is not None:
             alike.remove(other)
             found.append((row, other))
     return found, sum(map(len, waiting.values()))
 
 
-def _agree(row: Row, other: Row) -> bool:
-    sizes = (name for name in cells.FROM_DATA if name in SETTINGS)
+def _settings_agree(row: Record, other: Record) -> bool:
+    sizes = (name for name in configurations.FROM_DATA if name in SETTINGS)
     return all(row[name] == other[name] or None in (row[name], other[name]) for name in sizes)
 
 
-def _named(found: Sequence[tuple[Row, Row]]) -> list[Pair]:
-    names = cells.names_of([row for row, _ in found], [name for name in cells.GROUP if name in SETTINGS])
+def _with_names(found: Sequence[tuple[Record, Record]]) -> list[Pair]:
+    names = configurations.names_of(
+        [row for row, _ in found], [name for name in configurations.GROUP if name in SETTINGS]
+    )
     return [Pair(name, row, other) for name, (row, other) in zip(names, found, strict=True)]
 
 
-def _anew(pair: Pair) -> Pair | None:
+def _without_repeated_rounds(pair: Pair) -> Pair | None:
     """The pair without rounds of the first side in the second; None where nothing else is left there."""
     known = {name: values_of(pair.before, name) for name in pair.after.get("round_values") or ()}
     values = {
         name: {place: value for place, value in own.items() if known[name].get(place) != value}
         for name, own in (pair.after.get("round_values") or {}).items()
     }
-    if pair.after["status"] in cells.NUMBERED and not any(map(len, values.values())):
+    if pair.after["status"] in configurations.NUMBERED and not any(map(len, values.values())):
         return None
     return pair._replace(after=dict(pair.after) | {"round_values": values})
 
 
-def _have(pair: Pair, statuses: Sequence[str]) -> bool:
+def _have_value(pair: Pair, statuses: Sequence[str]) -> bool:
     return pair.before["status"] in statuses and pair.after["status"] in statuses
 
 
 def _is_lost(pair: Pair) -> bool:
     """Whether there was a result that there is no more; one that was stopped or disturbed is not lost."""
-    return pair.before["status"] in cells.NUMBERED and pair.after["status"] not in (*cells.NUMBERED, "stopped")
+    return pair.before["status"] in configurations.NUMBERED and pair.after["status"] not in (
+        *configurations.NUMBERED,
+        "stopped",
+    )
 
 
-def _machine(rows: Iterable[Row]) -> str:
-    return words.join(sorted({row["machine"] for row in rows if row["machine"]}) or ["an unnamed machine"])
+def _machine(rows: Iterable[Record]) -> str:
+    return formatting.join_items(sorted({row["machine"] for row in rows if row["machine"]}) or ["an unnamed machine"])
 
 
-def _values(rows: Iterable[Row], name: str) -> set[str]:
+def _values(rows: Iterable[Record], name: str) -> set[str]:
     return {repr(row[name]) for row in rows}
 
 
-def name_of(phase: str, row: Row) -> str:
+def name_of(phase: str, row: Record) -> str:
     """Name of what computes a phase of a row: its kernel, where the row has it, else the part of the step in words."""
     kernel = (row.get("kernels") or {}).get(phase)
     if kernel:

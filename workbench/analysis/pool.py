@@ -13,7 +13,7 @@ from workbench import settings, store
 from workbench.measure.posterior import ANYWHERE, FREEDOM, Scatter, Trial, residuals
 from workbench.measure.rounds import mean_interval
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 Place = tuple[str, int]
 """Run and round: what may be paired."""
 
@@ -57,7 +57,7 @@ class Rounds(NamedTuple):
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of a frame as dictionaries, null as None, numbers as Python's own.
 
-    Those of a frame that `latest` made are read once: every chart, sentence and choice asks for them.
+    Those of a frame that `pool_rounds` made are read once: every chart, sentence and choice asks for them.
     """
     if (known := _read.get(id(frame))) is not None and known[0]() is frame:
         return [dict(row) for row in known[1]]
@@ -74,7 +74,7 @@ _read: dict[int, tuple[weakref.ref[pd.DataFrame], list[dict[str, Any]]]] = {}
 """Rows of pooled frames that live, by the frame's id."""
 
 
-def _keep(frame: pd.DataFrame) -> None:
+def _cache_records(frame: pd.DataFrame) -> None:
     """Read the rows of a frame that is not changed any more, for as long as it lives."""
     place = id(frame)
     _read[place] = weakref.ref(frame, lambda _: _read.pop(place, None)), _records(frame)
@@ -88,13 +88,13 @@ def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
     return row | {name: value for name, value in there.items() if value is not None}
 
 
-def is_disturbed(row: Row) -> bool:
+def is_disturbed(row: Record) -> bool:
     """Whether other programs were at work beside a row, so that its times say nothing; its memory does."""
     older = row["schema"] is None or row["schema"] < 2
     return row["status"] == "disturbed" or (row["status"] == "ok" and older and (row["busy_others"] or 0.0) > BUSY)
 
 
-def latest(frame: pd.DataFrame) -> pd.DataFrame:
+def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
     """Return what is known now of each configuration of a frame whose records are in the order they were written.
 
     Parameters
@@ -123,7 +123,7 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     if "rounds" in frame.columns:
         return frame
     cells = cells_of(frame)
-    counted = [_counted(rows) for rows in cells.values()]
+    counted = [_count_rounds(rows) for rows in cells.values()]
     shown, noise = _runs_shown(counted), _noise(counted)
     pooled = [
         _pool(rows[-1], rounds, shown) | noise(_comparison(rows[-1]))._asdict()
@@ -132,25 +132,25 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
     for name, dtype in EXTRA.items():
         result[name] = pd.Series([row[name] for row in pooled], dtype=dtype)
-    _keep(result)
+    _cache_records(result)
     return result
 
 
 def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
-    """The rows of each cell of a frame, by its settings, in the order written, as `latest` pools them. O(rows)."""
+    """The rows of each cell of a frame, by its settings, in the order written, as `pool_rounds` pools them. O(rows)."""
     cells: dict[tuple, list[dict[str, Any]]] = {}
     for row in map(on_its_device, records(frame)):
-        row |= {name: settings.usual(name, row[name]) for name in ADDED}
+        row |= {name: settings.value_or_default(name, row[name]) for name in ADDED}
         cells.setdefault(cell_of(row), []).append(row)
     return cells
 
 
-def cell_of(row: Row) -> tuple:
+def cell_of(row: Record) -> tuple:
     """Identity of the cell of a row: its settings but the round, and the machine."""
     return tuple(row[name] for name in CELL)
 
 
-def _counted(rows: list[dict[str, Any]]) -> Rounds:
+def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
     numbered = [row for row in rows if row["status"] in ("ok", "disturbed")]
     newest = next((row for row in reversed(numbered) if not is_disturbed(row)), numbered[-1] if numbered else None)
     same = [row for row in numbered if newest and row["key"] == newest["key"]]
@@ -188,7 +188,7 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
     return lambda comparison: known.get(comparison, Scatter())
 
 
-def _comparison(row: Row) -> tuple:
+def _comparison(row: Record) -> tuple:
     return tuple(row[name] for name in COMPARISON)
 
 
@@ -203,7 +203,9 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
     run = shown[_comparison(next(iter(rounds.best.values())))]
     run = run if run in runs else max(reversed(runs), key=runs.count)
     of_run = [row for place, row in rounds.best.items() if place[0] == run]
-    here = {name: _of(by_place, rounds.best, run) if _is_time(name) else by_place for name, by_place in values.items()}
+    here = {
+        name: _value_of(by_place, rounds.best, run) if _is_time(name) else by_place for name, by_place in values.items()
+    }
     pooled = of_run[-1] | counts | _medians(here)
     pooled |= {"round_values": values | {DISTURBED: dict.fromkeys(rounds.disturbed, True)}}
     if not rounds.timed:
@@ -226,11 +228,11 @@ def _is_time(name: str) -> bool:
     return name.startswith("seconds_")
 
 
-def _values(name: str, rows: Mapping[Place, Row]) -> dict[Place, float]:
+def _values(name: str, rows: Mapping[Place, Record]) -> dict[Place, float]:
     return {place: row[name] for place, row in rows.items() if row[name] is not None}
 
 
-def _of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
+def _value_of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
     return {place: value for place, value in values.items() if place in places and place[0] == run}
 
 

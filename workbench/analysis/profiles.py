@@ -6,7 +6,7 @@ A profile comes as the mapping that JSON keeps of it, nested as the data room ma
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.analysis import words
+from workbench.analysis import formatting
 
 WORTH = 2.0
 """Times the bytes of CSR that dense takes from which on a measurement is worth while for the memory alone."""
@@ -15,18 +15,18 @@ Fact = tuple[str, tuple[str, ...]]
 """What is told, and its lines."""
 
 
-def sentence(profile: Mapping[str, Any], bytes_free: int | None = None) -> str:
+def profile_sentence(profile: Mapping[str, Any], bytes_free: int | None = None) -> str:
     """Says what dense would cost against CSR, and whether that is worth measuring; of speed, that only trials tell.
 
     `bytes_free` is the memory of the machine that dense would have to fit in.
     """
-    said, dense = _worth(profile), profile["bytes_format"]["dense"]
+    said, dense = _is_worth_measuring(profile), profile["bytes_format"]["dense"]
     if bytes_free is None or dense <= bytes_free:
         return said
-    return f"{said} Dense does not fit here: {words.bytes_(bytes_free)} are free."
+    return f"{said} Dense does not fit here: {formatting.format_bytes(bytes_free)} are free."
 
 
-def top(profile: Mapping[str, Any]) -> str:
+def top_columns_sentence(profile: Mapping[str, Any]) -> str:
     """Says what share of the entries the most frequent columns hold."""
     count, share = profile["columns"]["top"], _percent(profile["columns"]["top_share"])
     if count == 1:
@@ -34,20 +34,23 @@ def top(profile: Mapping[str, Any]) -> str:
     return f"the most frequent {count:,} columns (1 % of those used) hold {share} of the entries"
 
 
-def _worth(profile: Mapping[str, Any]) -> str:
+def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
     sizes = profile["bytes_format"]
     dense, sparse = sizes["dense"], sizes["csr"]
-    stored = f"{words.density(profile['density'])} of the elements are stored: dense takes {words.bytes_(dense)}"
-    against = f"CSR {words.bytes_(sparse)}"
+    stored = (
+        f"{formatting.format_density(profile['density'])} of the elements are stored: dense takes "
+        f"{formatting.format_bytes(dense)}"
+    )
+    against = f"CSR {formatting.format_bytes(sparse)}"
     if dense <= sparse:
         return f"{stored} and {against}, so sparse saves no memory here, and there is little to measure."
-    times = f"{words.number(dense / sparse, 2)} times the {words.bytes_(sparse)} of CSR"
+    times = f"{formatting.format_number(dense / sparse, 2)} times the {formatting.format_bytes(sparse)} of CSR"
     if dense < WORTH * sparse:
         return f"{stored}, {times}: little memory to save. Whether a step is faster only a measurement tells."
     return f"{stored}, {times}, so it is sparse enough to be worth measuring; how fast a step is, trials tell."
 
 
-def facts(profile: Mapping[str, Any]) -> list[Fact]:
+def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
     """All there is to tell, in the order in which it is read."""
     tellers = (_size, _lengths, _columns, _touched, _values, _bytes, _preparations, _duplicates, _labels, _groups)
     told = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
@@ -57,7 +60,7 @@ def facts(profile: Mapping[str, Any]) -> list[Fact]:
 def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
-        yield f"{profile['entries']:,} entries, density {words.density(profile['density'])}"
+        yield f"{profile['entries']:,} entries, density {formatting.format_density(profile['density'])}"
         yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
 
     return "size", lines()
@@ -66,10 +69,15 @@ def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         known = profile["lengths"]
-        numbers = [f"{name} {words.number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))]
-        numbers += [f"99th percentile {words.number(known['p99'])}", f"largest {known['most']:,}"]
+        numbers = [
+            f"{name} {formatting.format_number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))
+        ]
+        numbers += [f"99th percentile {formatting.format_number(known['p99'])}", f"largest {known['most']:,}"]
         yield ", ".join(numbers)
-        yield f"standard deviation / mean {words.number(known['cv'], 2)}; {_count(known['empty'], 'empty row')}"
+        yield (
+            f"standard deviation / mean {formatting.format_number(known['cv'], 2)}; "
+            f"{_count(known['empty'], 'empty row')}"
+        )
 
     return "entries a row", lines()
 
@@ -77,7 +85,7 @@ def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         known = profile["columns"]
-        yield top(profile)
+        yield top_columns_sentence(profile)
         yield f"the most frequent one is stored in {_percent(known['most_rows'])} of the rows"
         if known["zipf"]:
             yield f"rows by rank fall as rank to the power of {-known['zipf']['slope']:.2f} (Zipf)"
@@ -90,7 +98,7 @@ def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         for batch in profile["touched"]:
             share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
-            counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {words.number(share)}"
+            counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {formatting.format_number(share)}"
             yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
 
     return "touched columns, mean", lines()
@@ -101,7 +109,7 @@ def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
         known = profile["values"]
         if known is None:
             return
-        least, most = words.number(known["least"]), words.number(known["most"])
+        least, most = formatting.format_number(known["least"]), formatting.format_number(known["most"])
         yield f"all {least}" if known["least"] == known["most"] else f"{least} to {most}"
         if known["zeros"]:
             yield f"{_count(known['zeros'], 'stored zero')}, which take memory and change nothing"
@@ -110,7 +118,7 @@ def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _bytes(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    return "memory", (f"{name} {words.bytes_(size)}" for name, size in profile["bytes_format"].items())
+    return "memory", (f"{name} {formatting.format_bytes(size)}" for name, size in profile["bytes_format"].items())
 
 
 def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
@@ -118,7 +126,9 @@ def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
         for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
             names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
             sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
-            yield f"{verb} {words.join(names)} ({words.join(map(words.bytes_, sizes))})"
+            yield (
+                f"{verb} {formatting.join_items(names)} ({formatting.join_items(map(formatting.format_bytes, sizes))})"
+            )
 
     return "preparation", lines()
 
@@ -138,9 +148,9 @@ def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
         known, rows = profile["labels"], max(profile["rows"], 1)
         if known["kind"] == "numbers":
             named = zip(("least", "quartile", "median", "quartile", "largest"), known["quartiles"], strict=False)
-            yield f"numbers: {', '.join(f'{name} {words.number(value)}' for name, value in named)}"
+            yield f"numbers: {', '.join(f'{name} {formatting.format_number(value)}' for name, value in named)}"
             return
-        several = f", {words.number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
+        several = f", {formatting.format_number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
         yield f"{_count(known['classes'], 'class', 'classes')}{several}"
         shown = [f"{name} {_percent(count / rows)}" for name, count in known["shown"]]
         rest = [f"{known['others']:,} others {_percent(known['rows_others'] / rows)}"] if known["others"] else []
@@ -159,4 +169,4 @@ def _count(count: int, noun: str, several: str = "") -> str:
 
 
 def _percent(share: float) -> str:
-    return words.density(share)
+    return formatting.format_density(share)

@@ -11,13 +11,21 @@ from typing import Any
 import pandas as pd
 
 from workbench import settings
-from workbench.analysis import cells, execution, told, words
-from workbench.analysis.best_of_all import beside_array, leader, smaller_than_array
-from workbench.analysis.cells import Row
-from workbench.analysis.compare import PREDICTED, PREDICTION, REMEDY, Contest, contest, fastest_predicted, ratio_between
-from workbench.analysis.elsewhere import break_even, elsewhere
-from workbench.analysis.grades import Said, amount, grade, keys_of
+from workbench.analysis import configurations, execution, formatting, verdict_text
+from workbench.analysis.best_of_all import best_record, compare_with_dense_array, fastest_smaller_than_array
+from workbench.analysis.compare import (
+    PREDICTED,
+    PREDICTION,
+    REMEDY,
+    Contest,
+    compare_best,
+    fastest_predicted,
+    ratio_between,
+)
+from workbench.analysis.configurations import Record
+from workbench.analysis.grades import Statement, format_factor_with_interval, grade_comparison, keys_of
 from workbench.analysis.intervals import values_of
+from workbench.analysis.other_densities import break_even, verdicts_at_other_densities
 
 TIME, MEMORY = "seconds_step", "bytes_peak"
 NEAR = 1.25
@@ -36,16 +44,16 @@ class Recommendation:
     """
 
     verdict: str
-    headline: Said
+    headline: Statement
     settings: dict[str, Any] | None = None
     key: str | None = None
     time: Contest | None = None
     memory: Contest | None = None
-    grounds: tuple[Said, ...] = ()
-    would_change: tuple[Said, ...] = ()
+    grounds: tuple[Statement, ...] = ()
+    would_change: tuple[Statement, ...] = ()
 
     @property
-    def sentences(self) -> tuple[Said, ...]:
+    def sentences(self) -> tuple[Statement, ...]:
         """All of it, in the order to read."""
         return (self.headline, *self.grounds, *self.would_change)
 
@@ -54,7 +62,7 @@ class Recommendation:
 
 
 def recommend(
-    frame: pd.DataFrame, accept: Callable[[Row], bool] = lambda row: True, density: float | None = None
+    frame: pd.DataFrame, accept: Callable[[Record], bool] = lambda row: True, density: float | None = None
 ) -> Recommendation:
     """The recommendation from the rows of one model on one data set, at any batches, devices and densities.
 
@@ -62,18 +70,18 @@ def recommend(
     Only rows that `accept` may be recommended; others, lazy updates that train another model, are told of.
     O(rows * rounds).
     """
-    groups = cells.groups(frame)
-    own: list[list[Row]] = [[row for row in group.rows if row["density"] == density] for group in groups]
-    leaders = {id(rows): first for rows in own if (first := leader(rows, accept))}
+    groups = configurations.groups(frame)
+    own: list[list[Record]] = [[row for row in group.rows if row["density"] == density] for group in groups]
+    leaders = {id(rows): first for rows in own if (first := best_record(rows, accept))}
     if not leaders:  # no trial had the time to end
         leaders = {id(rows): first for rows in own if (first := fastest_predicted(filter(accept, rows)))}
     if not leaders:
         return _without_times([row for rows in own for row in rows])
     rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
     best = leaders[id(rows)]
-    time = _against(best, rows, accept, TIME)
+    time = _compare_with_other_side(best, rows, accept, TIME)
     best = leaders[id(rows)] = _of_better_side(best, time)
-    memory = _against(best, rows, accept, MEMORY)
+    memory = _compare_with_other_side(best, rows, accept, MEMORY)
     return Recommendation(
         time.verdict,
         _headline(best, time, memory),
@@ -82,57 +90,61 @@ def recommend(
         time,
         memory,
         tuple(_grounds(best, rows, time, memory, accept, leaders)),
-        tuple(_would_change(best, rows, groups, accept, time)),
+        tuple(_sensitivities(best, rows, groups, accept, time)),
     )
 
 
-def seconds_a_row(row: Row) -> float:
+def seconds_a_row(row: Record) -> float:
     """Seconds of a step by rows of its batch, predicted ones of a row that was not measured."""
     return (row[TIME] or row[PREDICTION]) / row["batch_rows"]
 
 
-def _of_better_side(best: Row, time: Contest) -> Row:
+def _of_better_side(best: Record, time: Contest) -> Record:
     """The row of the other side if that is better by the contest, since only the leader's side was measured."""
     side = time.likely or time.verdict
     if time.source == PREDICTED and time.ratio is not None and side not in ("sparse", "dense"):
         side = "sparse" if time.ratio.value > 1 else "dense"
     other = {"sparse": time.sparse, "dense": time.dense}.get(side)
-    is_other = other is not None and cells.is_dense(best) != cells.is_dense(other)
+    is_other = other is not None and configurations.is_dense(best) != configurations.is_dense(other)
     return other if other is not None and is_other else best
 
 
-def _chosen(own: Sequence[list[Row]], leaders: dict[int, Row]) -> list[Row]:
+def _chosen(own: Sequence[list[Record]], leaders: dict[int, Record]) -> list[Record]:
     """The rows of the device and the batch to take: of batches nearly as fast as the fastest the smallest."""
     least = min(seconds_a_row(leaders[id(rows)]) for rows in own)
     near = [rows for rows in own if seconds_a_row(leaders[id(rows)]) <= NEAR * least]
     return min(near, key=lambda rows: (leaders[id(rows)]["batch_rows"], seconds_a_row(leaders[id(rows)])))
 
 
-def _against(best: Row, rows: Sequence[Row], accept: Callable[[Row], bool], measure: str) -> Contest:
+def _compare_with_other_side(
+    best: Record, rows: Sequence[Record], accept: Callable[[Record], bool], measure: str
+) -> Contest:
     """The best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
-    dense = cells.dense_rows(rows)
-    sparse = [row for row in rows if not cells.is_dense(row) and accept(row)]
+    dense = configurations.dense_rows(rows)
+    sparse = [row for row in rows if not configurations.is_dense(row) and accept(row)]
     if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
         dense, sparse = (_most_measured(side) for side in (dense, sparse))
-    return contest(sparse, [best], measure) if cells.is_dense(best) else contest([best], dense, measure)
+    return (
+        compare_best(sparse, [best], measure) if configurations.is_dense(best) else compare_best([best], dense, measure)
+    )
 
 
-def _most_measured(rows: list[Row]) -> list[Row]:
+def _most_measured(rows: list[Record]) -> list[Record]:
     """The rows of most rounds, disturbed ones among them, and those without a number."""
     rounds = {row["key"]: len(values_of(row, MEMORY)) for row in rows}
     most = max(rounds.values(), default=0)
     return [row for row in rows if rounds[row["key"]] in (0, most)]
 
 
-def _headline(best: Row, time: Contest, memory: Contest) -> Said:
+def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
     """Say which side to take, by how much it is better in time and memory, and how sure that is."""
     keys = keys_of(time.sparse, time.dense)
-    side = "dense" if cells.is_dense(best) else "sparse"
+    side = "dense" if configurations.is_dense(best) else "sparse"
     if time.ratio is None:
-        return Said(f"{_advice(side, time)}{_alone(time)}.", keys)
-    said = grade(time, TIME)
+        return Statement(f"{_advice(side, time)}{_missing_side_reason(time)}.", keys)
+    said = grade_comparison(time, TIME)
     said = f"it{said.removeprefix(side)}" if said.startswith(side) else said
-    return Said(f"{_advice(side, time)}: {said}{_memory_beside(side, memory)}.", keys)
+    return Statement(f"{_advice(side, time)}: {said}{_memory_beside(side, memory)}.", keys)
 
 
 def _advice(side: str, time: Contest) -> str:
@@ -150,37 +162,37 @@ def _memory_beside(side: str, memory: Contest) -> str:
     """Memory of the side to take, to go on a headline about its time; empty if the two need about the same."""
     if memory.verdict not in ("sparse", "dense"):
         return ""
-    return f"; it needs {amount(memory)} {'less' if memory.verdict == side else 'more'} memory"
+    return f"; it needs {format_factor_with_interval(memory)} {'less' if memory.verdict == side else 'more'} memory"
 
 
-def _alone(time: Contest) -> str:
+def _missing_side_reason(time: Contest) -> str:
     """Reason why the other side of a recommended one has no time, as it goes on a sentence."""
     other = time.dense if time.verdict == "sparse" else time.sparse
     if time.verdict in ("sparse", "dense") and other is not None:
-        return f": {told.did_not(other)}"
+        return f": {verdict_text.failure_reason(other)}"
     return f": {time.why}" if time.why else ""
 
 
 def _grounds(
-    best: Row,
-    rows: Sequence[Row],
+    best: Record,
+    rows: Sequence[Record],
     time: Contest,
     memory: Contest,
-    accept: Callable[[Row], bool],
-    leaders: dict[int, Row],
-) -> Iterable[Said]:
-    what = f"Take {words.line(best)}, with {best['batch_rows']:,} rows a batch"
-    yield Said(f"{what}{_count_of_rounds(time)}.", keys_of(best))
+    accept: Callable[[Record], bool],
+    leaders: dict[int, Record],
+) -> Iterable[Statement]:
+    what = f"Take {formatting.name_configuration(best)}, with {best['batch_rows']:,} rows a batch"
+    yield Statement(f"{what}{_count_of_rounds(time)}.", keys_of(best))
     for found, measure in ((time, TIME), (memory, MEMORY)):
-        yield Said(told.sentence(found, measure), keys_of(found.sparse, found.dense))
-    if executed := execution.of_contest(time, rows, TIME):
-        yield Said(executed, keys_of(time.sparse, time.dense))
-    yield from _of_holding(best, rows)
-    if others := [row for row in rows if row is not best and accept(row) and not cells.is_dense(row)]:
-        yield _of_others(best, others)
+        yield Statement(verdict_text.contest_sentence(found, measure), keys_of(found.sparse, found.dense))
+    if executed := execution.describe_contest(time, rows, TIME):
+        yield Statement(executed, keys_of(time.sparse, time.dense))
+    yield from _compact_storage_comparison(best, rows)
+    if others := [row for row in rows if row is not best and accept(row) and not configurations.is_dense(row)]:
+        yield _next_best_comparison(best, others)
     batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
     if len(batches) > 1:
-        yield _of_batches(best, batches)
+        yield _batch_comparison(best, batches)
 
 
 def _count_of_rounds(time: Contest) -> str:
@@ -188,40 +200,63 @@ def _count_of_rounds(time: Contest) -> str:
     if time.ratio is None or not time.ratio.rounds:
         return ""
     beside = f", {time.ratio.disturbed} beside other programs" if time.ratio.disturbed else ""
-    return f"; it was measured in {words.plural(time.ratio.rounds, 'round')} with the other side{beside}"
+    return f"; it was measured in {formatting.format_count(time.ratio.rounds, 'round')} with the other side{beside}"
 
 
-def _of_holding(best: Row, rows: Sequence[Row]) -> Iterable[Said]:
+def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterable[Statement]:
     """Comparison of a dense array with data that are held in less memory, if the best row is one of both."""
-    if compared := beside_array(best, rows):
-        yield Said(f"With {words.line(best)} {compared}.", keys_of(best))
-    if (apart := smaller_than_array(best, rows)) is not None:
-        yield Said(f"With {words.line(apart)} {beside_array(apart, rows)}.", keys_of(apart, best))
+    if compared := compare_with_dense_array(best, rows):
+        yield Statement(f"With {formatting.name_configuration(best)} {compared}.", keys_of(best))
+    if (apart := fastest_smaller_than_array(best, rows)) is not None:
+        yield Statement(
+            f"With {formatting.name_configuration(apart)} {compare_with_dense_array(apart, rows)}.",
+            keys_of(apart, best),
+        )
 
 
-def _of_others(best: Row, others: Sequence[Row]) -> Said:
+def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
     """Comparison of the next best sparse configuration with the best row."""
     known = [(row, ratio) for row in others if (ratio := ratio_between(row, best, TIME))]
     if not known:
-        return Said("No other sparse configuration ran.", keys_of(*others))
+        return Statement("No other sparse configuration ran.", keys_of(*others))
     row, ratio = min(known, key=lambda one: one[1].value)
     keys = keys_of(best, row)
     if ratio.low > 1:
-        return Said(f"The next sparse one, {words.line(row)}, takes {words.times(ratio)} as long.", keys)
-    return Said(f"{words.line(row)} cannot be told from it: it takes {words.times(ratio)} as long.", keys)
+        return Statement(
+            (
+                f"The next sparse one, {formatting.name_configuration(row)}, takes {formatting.format_times(ratio)} "
+                f"as long."
+            ),
+            keys,
+        )
+    return Statement(
+        (
+            f"{formatting.name_configuration(row)} cannot be told from it: it takes "
+            f"{formatting.format_times(ratio)} as long."
+        ),
+        keys,
+    )
 
 
-def _of_batches(best: Row, leaders: Sequence[Row]) -> Said:
+def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
     """Seconds of an epoch with each batch and device, each at its fastest."""
     parts = [
-        f"{words.seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with {row['batch_rows']:,} rows a batch"
-        f"{words.on_device(row)}" + ("" if cells.line_of(row) == cells.line_of(best) else f" ({words.line(row)})")
+        f"{formatting.format_seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with "
+        f"{row['batch_rows']:,} rows a batch"
+        f"{formatting.device_suffix(row)}"
+        + (
+            ""
+            if configurations.line_of(row) == configurations.line_of(best)
+            else f" ({formatting.name_configuration(row)})"
+        )
         for row in leaders
     ]
-    return Said(f"An epoch takes {words.join(parts)}{_why_that_batch(best, leaders)}.", keys_of(*leaders))
+    return Statement(
+        f"An epoch takes {formatting.join_items(parts)}{_batch_reasons(best, leaders)}.", keys_of(*leaders)
+    )
 
 
-def _why_that_batch(best: Row, leaders: Sequence[Row]) -> str:
+def _batch_reasons(best: Record, leaders: Sequence[Record]) -> str:
     """Reasons for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
     least = min(row["batch_rows"] for row in leaders)
     if best["batch_rows"] > least:
@@ -232,22 +267,29 @@ def _why_that_batch(best: Row, leaders: Sequence[Row]) -> str:
     return "" if best is min(leaders, key=seconds_a_row) else "; a smaller batch has more updates an epoch"
 
 
-def _would_change(
-    best: Row, rows: Sequence[Row], groups: Sequence[cells.Group], accept: Callable[[Row], bool], time: Contest
-) -> Iterable[Said]:
+def _sensitivities(
+    best: Record,
+    rows: Sequence[Record],
+    groups: Sequence[configurations.Group],
+    accept: Callable[[Record], bool],
+    time: Contest,
+) -> Iterable[Statement]:
     against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
-        told_of = f"{words.line(row)} would be {words.times(ratio)} faster still, but trains another model than dense"
-        yield Said(f"{told_of}.", keys_of(best, row))
-    yield from elsewhere(rows, groups, accept, time.verdict)
+        told_of = (
+            f"{formatting.name_configuration(row)} would be {formatting.format_times(ratio)} faster "
+            f"still, but trains another model than dense"
+        )
+        yield Statement(f"{told_of}.", keys_of(best, row))
+    yield from verdicts_at_other_densities(rows, groups, accept, time.verdict)
     yield from break_even(time, groups)
     if time.verdict == "undecided" and time.why in REMEDY:
-        yield Said(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
+        yield Statement(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
 
 
-def _without_times(rows: Sequence[Row]) -> Recommendation:
+def _without_times(rows: Sequence[Record]) -> Recommendation:
     """Tell, if no row has a time, what is known of memory, and why nothing ran."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
     text = "There is no answer: " + (" ".join(reasons) if reasons else "nothing was measured.")
-    return Recommendation("none", Said(text, keys_of(*rows)))
+    return Recommendation("none", Statement(text, keys_of(*rows)))

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench import store
-from workbench.analysis.cells import records
+from workbench.analysis.configurations import records
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 class Criterion(NamedTuple):
@@ -22,7 +22,7 @@ class Criterion(NamedTuple):
     met: bool | None
 
 
-def latest(frame: pd.DataFrame) -> pd.DataFrame:
+def newest_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
     """The newest outcome of each key on each machine, of a frame whose rows are in the order they were written."""
     newest = {(row["machine"], row["key"]): row for row in records(frame)}
     return store.SELF.frame(newest.values())
@@ -30,22 +30,24 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
 
 def criteria(frame: pd.DataFrame) -> list[Criterion]:
     """All outcomes that something was wanted of, and those that failed, in the order written."""
-    return [_criterion(row) for row in records(latest(frame)) if row["met"] is not None or row["status"] != "ok"]
+    return [
+        _criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is not None or row["status"] != "ok"
+    ]
 
 
-def others(frame: pd.DataFrame) -> list[Criterion]:
+def other_outcomes(frame: pd.DataFrame) -> list[Criterion]:
     """All other outcomes, in the order written."""
-    return [_criterion(row) for row in records(latest(frame)) if row["met"] is None and row["status"] == "ok"]
+    return [_criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is None and row["status"] == "ok"]
 
 
-def _criterion(row: Row) -> Criterion:
-    return Criterion(row["part"], row["what"], row["condition"], wanted(row), measured(row), row["met"])
+def _criterion(row: Record) -> Criterion:
+    return Criterion(row["part"], row["what"], row["condition"], format_target(row), format_measured(row), row["met"])
 
 
-def wanted(row: Row) -> str:
+def format_target(row: Record) -> str:
     """Goal of an outcome, in words; "" where there was none.
 
-    >>> wanted({"wanted_low": 0.93, "wanted_high": 0.97, "ratio": None, "truth": None, "part": "coverage"})
+    >>> format_target({"wanted_low": 0.93, "wanted_high": 0.97, "ratio": None, "truth": None, "part": "coverage"})
     '93 to 97 %'
     """
     low, high = row["wanted_low"], row["wanted_high"]
@@ -60,11 +62,11 @@ def wanted(row: Row) -> str:
     return "flagged, or not slowed" if row["part"] == "threshold" else ""
 
 
-def measured(row: Row) -> str:
+def format_measured(row: Record) -> str:
     """Measured value of an outcome, with its interval.
 
     >>> row = {"status": "ok", "share": 0.95, "low": 0.94, "high": 0.96, "hits": 95, "count": 100, "ratio": None}
-    >>> measured(row)
+    >>> format_measured(row)
     '95.0 % (94.0 to 96.0), 95 of 100'
     """
     if row["status"] != "ok":

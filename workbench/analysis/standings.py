@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workbench.analysis import cells, execution, words
+from workbench.analysis import configurations, execution, formatting
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import Contest, contests, trained_worse
-from workbench.analysis.grades import gain, grade, percent
-from workbench.analysis.told import MEASURES
+from workbench.analysis.grades import format_factor, format_probability, grade_comparison
+from workbench.analysis.verdict_text import MEASURES
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 MARKS = {
     "wins": ("✓", "the winner"),
     "alike": ("≈", "cannot be told from the winner"),
@@ -26,10 +26,10 @@ MARKS = {
 """Each mark's sign, and what it means."""
 
 
-class Place(NamedTuple):
+class Standing(NamedTuple):
     """One contender at one density: its row, None where it was not measured, what to show, and a key of MARKS."""
 
-    row: Row | None
+    row: Record | None
     text: str
     mark: str = ""
 
@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """One density: its label, a place for each contender, who wins in words, and the contest behind that."""
 
     density: str
-    places: tuple[Place, ...]
+    places: tuple[Standing, ...]
     verdict: str
     contest: Contest
 
@@ -48,7 +48,7 @@ class Standings:
     """The densities of a group, rising, by its contenders, dense first, in one measure."""
 
     measure: str
-    contenders: tuple[str, ...]
+    candidates: tuple[str, ...]
     lines: tuple[Line, ...]
 
     @property
@@ -68,109 +68,114 @@ class Headline(NamedTuple):
     number: str
     where: str
     finding: str
-    rows: tuple[Row, ...]
+    rows: tuple[Record, ...]
     executed: str = ""
 
 
-def standings(group: cells.Group, measure: str) -> Standings:
+def make_standings(group: configurations.Group, measure: str) -> Standings:
     """The table of one group; of rows that differ in seed or learning rate alone the best stands for all. O(rows)."""
-    lines = {**cells.dense_lines(group.rows), **cells.sparse_lines(group.rows)}
+    lines = {**configurations.dense_lines(group.rows), **configurations.sparse_lines(group.rows)}
     found = contests(group.rows, measure)
-    at = cells.by_density(group.rows)
-    labels = {_asked(one): one for one in found}
+    at = configurations.by_density(group.rows)
+    labels = {_asked_densities(one): one for one in found}
     ordered = sorted(at, key=lambda density: _rank(labels[density]) if density in labels else 0.0)
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     met = [density for density in ordered if density in labels]
     table = [_line_of(lines, at[density], labels[density], worse, measure) for density in met]
-    return Standings(measure, tuple(words.short_line(rows[0]) for rows in lines.values()), tuple(table))
+    return Standings(
+        measure, tuple(formatting.short_configuration_name(rows[0]) for rows in lines.values()), tuple(table)
+    )
 
 
-def _asked(one: Contest) -> float | None:
-    row = one.sparse or one.dense
-    return row["density"] if row else one.density
+def _asked_densities(contest: Contest) -> float | None:
+    row = contest.sparse or contest.dense
+    return row["density"] if row else contest.density
 
 
-def _rank(one: Contest) -> float:
-    return one.density or 0.0
+def _rank(contest: Contest) -> float:
+    return contest.density or 0.0
 
 
-def _line(row: Row) -> tuple:
-    return tuple(cells.line_of(row).values())
+def _line(row: Record) -> tuple:
+    return tuple(configurations.line_of(row).values())
 
 
 def _line_of(
-    lines: Mapping[tuple, Sequence[Row]], at: Sequence[Row], one: Contest, worse: set[int], measure: str
+    lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: set[int], measure: str
 ) -> Line:
-    places = tuple(_place([row for row in at if _line(row) == line], one, measure) for line in lines)
+    places = tuple(_make_standing([row for row in at if _line(row) == line], contest, measure) for line in lines)
     places = tuple(
         place._replace(mark="worse") if place.row is not None and id(place.row) in worse else place for place in places
     )
     asked = at[0]
-    label = cells.density_label(asked)
-    if asked["density"] is None and one.density:
-        label = f"{words.density(one.density)}, {label}"
-    return Line(label, places, verdict(one, measure), one)
+    label = configurations.density_label(asked)
+    if asked["density"] is None and contest.density:
+        label = f"{formatting.format_density(contest.density)}, {label}"
+    return Line(label, places, winner_text(contest, measure), contest)
 
 
-def _place(rows: Sequence[Row], one: Contest, measure: str) -> Place:
+def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> Standing:
     if not rows:
-        return Place(None, "")
-    named = next((row for row in rows if row is one.sparse or row is one.dense), None)
-    alike = next((row for row in rows if any(row is other for other in one.level)), None)
+        return Standing(None, "")
+    named = next((row for row in rows if row is contest.sparse or row is contest.dense), None)
+    alike = next((row for row in rows if any(row is other for other in contest.level)), None)
     row = named or alike or min(rows, key=lambda row: (row.get(measure) is None, row.get(measure) or 0.0))
-    told = words.measured_quantity(row, measure)
-    text = told if told and row["status"] in cells.NUMBERED else _without(row, told)
-    return Place(row, text, _mark(row, one, named is not None, alike is not None))
+    told = formatting.format_measured_quantity(row, measure)
+    text = told if told and row["status"] in configurations.NUMBERED else _missing_reason(row, told)
+    return Standing(row, text, _mark(row, contest, named is not None, alike is not None))
 
 
-def _mark(row: Row, one: Contest, is_named: bool, is_alike: bool) -> str:
+def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
     if not is_named:
-        return "alike" if is_alike and one.verdict == "sparse" else ""
-    if one.verdict in ("sparse", "dense"):
-        winner = one.sparse if one.verdict == "sparse" else one.dense
+        return "alike" if is_alike and contest.verdict == "sparse" else ""
+    if contest.verdict in ("sparse", "dense"):
+        winner = contest.sparse if contest.verdict == "sparse" else contest.dense
         return "wins" if row is winner else ""
-    return one.verdict if row["status"] in cells.NUMBERED else ""
+    return contest.verdict if row["status"] in configurations.NUMBERED else ""
 
 
-def _without(row: Row, reached: str) -> str:
+def _missing_reason(row: Record, reached: str) -> str:
     """Reason for a missing number, short enough for a table; of what ran out of time what it `reached`."""
     if row["bytes_needed"]:
-        return f"no memory: needs {words.bytes_(row['bytes_needed'], 2)}"
+        return f"no memory: needs {formatting.format_bytes(row['bytes_needed'], 2)}"
     if row["status"] == "disturbed":
         return "disturbed"
     return ", ".join(filter(None, (f"none: {row['status']}", reached)))
 
 
-def verdict(one: Contest, measure: str) -> str:
+def winner_text(contest: Contest, measure: str) -> str:
     """Winner and its lead, in a few words."""
     better = MEASURES[measure][2]
-    if one.verdict in ("sparse", "dense"):
-        if one.ratio is None:
-            return f"{one.verdict}, the other has none"
-        return f"{one.verdict}, {gain(one)} {better}"
-    if one.likely and one.ratio:
-        return f"probably {one.likely}, {percent(one.ratio.probability)}"
-    return "level, within 10 %" if one.verdict == "level" else f"undecided: {one.why}"
+    if contest.verdict in ("sparse", "dense"):
+        if contest.ratio is None:
+            return f"{contest.verdict}, the other has none"
+        return f"{contest.verdict}, {format_factor(contest)} {better}"
+    if contest.likely and contest.ratio:
+        return f"probably {contest.likely}, {format_probability(contest.ratio.probability)}"
+    return "level, within 10 %" if contest.verdict == "level" else f"undecided: {contest.why}"
 
 
-def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:
+def headline_of(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:
     """The number at the data's own density where that is decided, else at the lowest density that is, else none."""
     found = contests(group.rows, measure)
     finding = headline(group, measure, evens)[0]
     decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]
-    natural = [one for one in decided if _asked(one) is None]
+    natural = [one for one in decided if _asked_densities(one) is None]
     one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)
     if one is None or one.ratio is None:
         return Headline(measure, "Not known", "", finding, ())
     sparse, dense, _ = one.known
-    quantities = [f"{words.line(row)}: {words.measured_quantity(row, measure)}" for row in (sparse, dense)]
+    quantities = [
+        f"{formatting.name_configuration(row)}: {formatting.format_measured_quantity(row, measure)}"
+        for row in (sparse, dense)
+    ]
     each = " a step" if measure.startswith("seconds") else ""
-    own = ", the data's own density" if _asked(one) is None else " density"
-    where = f"At {words.density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
-    executed = execution.of_contest(one, group.rows, measure)
+    own = ", the data's own density" if _asked_densities(one) is None else " density"
+    where = f"At {formatting.format_density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
+    executed = execution.describe_contest(one, group.rows, measure)
     return Headline(measure, _number(one, measure), where, finding, (sparse, dense), executed)
 
 
-def _number(one: Contest, measure: str) -> str:
-    text = grade(one, measure)
+def _number(contest: Contest, measure: str) -> str:
+    text = grade_comparison(contest, measure)
     return text[:1].upper() + text[1:]

@@ -2,7 +2,7 @@
 
 A table has a row for each feature: weights, embeddings, factors. With a dense gradient and a standard update a step
 goes through all of its rows, with a row-sparse or fused gradient and a lazy or exact update through those that the
-batch touches. Verdicts are those of `compare.contest`; here its "dense" side is the former.
+batch touches. Verdicts are those of `compare.compare_best`; here its "dense" side is the former.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench import option_text
-from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, Contest, contest, trained_worse
-from workbench.analysis.grades import gain
-from workbench.analysis.told import MEASURES, did_not
+from workbench.analysis import configurations, formatting
+from workbench.analysis.compare import REMEDY, Contest, compare_best, trained_worse
+from workbench.analysis.grades import format_factor
+from workbench.analysis.verdict_text import MEASURES, failure_reason
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 SIZES = ("hashed", "items", "users", "values", "features")
 """Parameters of data sets that set the size of the tables; rows that differ in these alone make one line."""
@@ -31,13 +31,13 @@ class AtSize(NamedTuple):
     contest: Contest
 
 
-def groups(frame: pd.DataFrame) -> list[cells.Group]:
+def groups(frame: pd.DataFrame) -> list[configurations.Group]:
     """Cells alike but for the size of the tables and the configuration, largest first; rows have `table_rows`."""
-    pooled = cells.latest(frame).copy()
+    pooled = configurations.pool_rounds(frame).copy()
     pooled[ROWS] = pooled["features"]
     pooled["features"] = pd.NA
     pooled["reading"] = pooled["reading"].map(_without_sizes)
-    return cells.groups(pooled)
+    return configurations.groups(pooled)
 
 
 def _without_sizes(reading: Any) -> str | None:
@@ -51,50 +51,50 @@ def _without_sizes(reading: Any) -> str | None:
     return option_text.written({name: value for name, value in options.items() if name not in SIZES}) or None
 
 
-def takes_all(row: Row) -> bool:
+def takes_all(row: Record) -> bool:
     """Whether a step goes through all rows of the tables."""
     return bool(row["gradient"] == "dense" or row["update"] == "standard")
 
 
-def lines(group: cells.Group) -> list[list[Row]]:
+def records_by_size(group: configurations.Group) -> list[list[Record]]:
     """Rows of each configuration by size, those that take all rows first; cells of unknown size are left out."""
-    by_line: dict[tuple, list[Row]] = {}
+    by_line: dict[tuple, list[Record]] = {}
     for row in group.rows:
-        by_line.setdefault(tuple(cells.line_of(row).values()), []).append(row)
+        by_line.setdefault(tuple(configurations.line_of(row).values()), []).append(row)
     sized = [[row for row in rows if row[ROWS]] for rows in by_line.values()]
     ordered = [sorted(rows, key=lambda row: row[ROWS]) for rows in sized if rows]
     return sorted(ordered, key=lambda rows: not takes_all(rows[0]))
 
 
-def contests(group: cells.Group, measure: str) -> list[AtSize]:
+def contests(group: configurations.Group, measure: str) -> list[AtSize]:
     """The best configuration of touched rows against the best of all rows, at each size, rising.
 
     One that trained to a worse model by its lazy update may not win. O(rows * rounds).
     """
-    return [AtSize(size, _at(rows, measure)) for size, rows in _by_size(group)]
+    return [AtSize(size, _contest_at(rows, measure)) for size, rows in _by_size(group)]
 
 
-def _by_size(group: cells.Group) -> Iterator[tuple[int, list[Row]]]:
+def _by_size(group: configurations.Group) -> Iterator[tuple[int, list[Record]]]:
     for size in sorted({row[ROWS] for row in group.rows if row[ROWS]}):
-        rows: list[Row] = [row for row in group.rows if row[ROWS] == size]
+        rows: list[Record] = [row for row in group.rows if row[ROWS] == size]
         yield int(size), rows
 
 
-def _at(rows: Sequence[Row], measure: str) -> Contest:
+def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
     worse = {id(row) for row, _ in trained_worse(rows)}
     touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
     whole = [row for row in rows if takes_all(row)]
-    return contest(touched, whole, measure)
+    return compare_best(touched, whole, measure)
 
 
-def sentences(frame: pd.DataFrame) -> list[str]:
+def table_size_sentences(frame: pd.DataFrame) -> list[str]:
     """Size from which on touched rows win, in time and in memory, for each group of cells that has several sizes."""
     found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
     heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
 
 
-def headline(group: cells.Group, measure: str) -> tuple[str, str]:
+def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
     """Size from which on touched rows win in a measure, short enough for a title, and in full."""
     name, verb, better = MEASURES[measure]
     found = contests(group, measure)
@@ -103,17 +103,17 @@ def headline(group: cells.Group, measure: str) -> tuple[str, str]:
         return f"No comparison: {why}", f"For {name} there is no answer yet: {why}. To decide it: {_remedy(why)}."
     compared = [one for one in found if one.contest.ratio]
     won, lost = ([one for one in compared if one.contest.verdict == side] for side in ("sparse", "dense"))
-    rest = _rest(found)
+    rest = _open_sizes_clause(found)
     if not won:
         return _without_win(found, lost, rest, measure)
     first, last = won[0], won[-1]
-    best = f"{words.line(last.contest.known[0])} {verb} {gain(last.contest)} {better}"
-    most = f"{best} than {words.line(last.contest.known[1])} at {_rows(last)}"
+    best = f"{formatting.name_configuration(last.contest.known[0])} {verb} {format_factor(last.contest)} {better}"
+    most = f"{best} than {formatting.name_configuration(last.contest.known[1])} at {_rows(last)}"
     if any(one.rows > first.rows for one in lost):
         both = f"touched rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the size: {both}; {most}{rest}."
     where = "at every size measured" if len(won) == len(found) else f"from {_rows(first)} on"
-    least = f", and {gain(first.contest)} at {_rows(first)}" if first is not last else ""
+    least = f", and {format_factor(first.contest)} at {_rows(first)}" if first is not last else ""
     dense = f" Up to {_rows(lost[-1])}, stay dense." if lost else ""
     full = f"For {name}, touched rows win {where}: {most}{least}{rest}.{dense}"
     return f"Touched rows {_plural(verb)} {better} {where}", full
@@ -123,12 +123,12 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
     name = MEASURES[measure][0]
     if lost:
         where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
-        lead = f"{gain(lost[-1].contest)} {MEASURES[measure][2]} at {_rows(lost[-1])}"
+        lead = f"{format_factor(lost[-1].contest)} {MEASURES[measure][2]} at {_rows(lost[-1])}"
         return f"All rows win in {name} {where}", f"For {name}, stay dense: it wins {where}, {lead}{rest}."
     return f"No winner in {name}", f"For {name} there is no winner{rest}."
 
 
-def _rest(found: Sequence[AtSize]) -> str:
+def _open_sizes_clause(found: Sequence[AtSize]) -> str:
     """Sizes that are level or undecided, with the reason and the remedy; it goes on a sentence."""
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
@@ -138,7 +138,7 @@ def _rest(found: Sequence[AtSize]) -> str:
         parts.append(f"undecided at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")
     for one in found:
         if not one.contest.ratio and one.contest.verdict == "sparse" and one.contest.dense:
-            parts.append(f"at {_rows(one)} only touched rows run: {did_not(one.contest.dense)}")
+            parts.append(f"at {_rows(one)} only touched rows run: {failure_reason(one.contest.dense)}")
     return "".join(f"; {part}" for part in parts)
 
 
@@ -151,8 +151,8 @@ def _plural(verb: str) -> str:
 
 
 def _sizes(some: Sequence[AtSize]) -> str:
-    return f"{words.join(f'{one.rows:,}' for one in some)} rows"
+    return f"{formatting.join_items(f'{one.rows:,}' for one in some)} rows"
 
 
-def _rows(one: AtSize) -> str:
-    return f"{one.rows:,} rows"
+def _rows(at_size: AtSize) -> str:
+    return f"{at_size.rows:,} rows"

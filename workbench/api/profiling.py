@@ -5,7 +5,7 @@ import html
 from typing import Any
 
 from workbench import data
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.api import shown
 from workbench.api.loading import received
 from workbench.data.errors import MissingLabelsError
@@ -43,12 +43,12 @@ class Profiled:
     def rows_shown(self) -> list[tuple[str, str]]:
         """The facts that are shown, with their values in words."""
         facts = self.facts
-        sizes = {name: words.bytes_(size) for name, size in facts.bytes_format.items()}
+        sizes = {name: formatting.format_bytes(size) for name, size in facts.bytes_format.items()}
         dense = sizes.pop("dense")
         shown_facts = [
             ("rows x features", f"{facts.rows:,} x {facts.features:,}"),
             ("entries", f"{facts.entries:,}"),
-            ("density", words.density(facts.density)),
+            ("density", formatting.format_density(facts.density)),
             ("memory as csr", sizes["csr"]),
             ("memory as dense", dense),
             ("duplicate rows", f"{facts.duplicate_rows:,}"),

@@ -20,7 +20,7 @@ Show = Callable[[Progress, float, float], None]
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
     """Show a run until it is over; Ctrl-C, or interrupting the cell, stops it and keeps what was measured."""
     show, close = _display(heading, folder)
-    states, is_stopping = run_folder.watch(folder), False
+    states, is_stopping = run_folder.watch_progress(folder), False
     try:
         while True:
             try:
@@ -32,8 +32,8 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
                 if is_stopping:
                     raise
                 is_stopping = True
-                run_folder.stop(folder)
-                states = run_folder.watch(folder)
+                run_folder.stop_run(folder)
+                states = run_folder.watch_progress(folder)
     finally:
         close()
 
@@ -109,5 +109,5 @@ def _partial(folder: Path) -> str:
     from workbench import store
     from workbench.panels import picture
 
-    records = [record for record in run_folder.rows(folder) if record["status"] in ("ok", "disturbed")]
+    records = [record for record in run_folder.read_current_records(folder) if record["status"] in ("ok", "disturbed")]
     return picture.draw("time_density", store.frame(records)).html if records else ""

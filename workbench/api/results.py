@@ -59,7 +59,7 @@ class Result:
         is_started = self.folder.is_file() or (self.folder / store.FILE).exists()
         self._trials = export.frame_of(self.folder) if is_started else store.frame()
         is_run = (self.folder / run_folder.PROGRESS).exists()
-        self._progress = run_folder.read_any(self.folder) if is_run else None
+        self._progress = run_folder.read_progress_or_failure(self.folder) if is_run else None
         self._tidy: Any = None
         return self
 
@@ -82,7 +82,7 @@ class Result:
 
     def stop(self) -> None:
         """Ask a run that is still measured to stop; what was measured stays."""
-        run_folder.stop(self.folder)
+        run_folder.stop_run(self.folder)
 
     @property
     def trials(self) -> Any:
@@ -191,7 +191,7 @@ def open(run: str | Path) -> Result:
     for path in (Path(run).expanduser(), run_folder.ROOT / str(run)):
         if path.is_file() or any((path / name).exists() for name in (run_folder.PROGRESS, "trials.jsonl")):
             return Result(path)
-    known = [str(path) for path in run_folder.runs()]
+    known = [str(path) for path in run_folder.list_runs()]
     near = difflib.get_close_matches(str(run), [name for path in known for name in (path, Path(path).name)], 1)
     listed = ", ".join(known[:10]) or f"none below {run_folder.ROOT}"
     hint = f'wb.open("{near[0]}")' if near else "wb.runs() for a table of runs"
@@ -219,7 +219,7 @@ def runs(root: str | Path = run_folder.ROOT) -> Any:
     """
     import pandas as pd
 
-    known = [(folder, run_folder.read_any(folder)) for folder in run_folder.runs(root)]
+    known = [(folder, run_folder.read_progress_or_failure(folder)) for folder in run_folder.list_runs(root)]
     lines = [
         (
             str(folder),
@@ -247,7 +247,7 @@ class Comparison:
     def __init__(self, before: Any, after: Any) -> None:
         from workbench.analysis import changes
 
-        self._found = changes.compared(before, after)
+        self._found = changes.compare_runs(before, after)
         self._texts = [changes.headline(self._found), *changes.sentences(self._found)]
         self._columns, self._rows = changes.COLUMNS, changes.table(self._found.cells)
         self.is_worse = self._found.is_worse

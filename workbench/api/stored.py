@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench import data
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.api.inputs import say
 from workbench.api.loading import Loaded
 from workbench.sweeps import run_folder
@@ -51,7 +51,7 @@ def settings_of(loaded: Loaded, folder: Path) -> dict[str, Any]:
         folder.mkdir(parents=True, exist_ok=True)
         data.convert(loaded.dataset, place, shuffle=None)
         size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-        say(f"X and y were written to {place} for the measured processes: {words.bytes_(size)} of disk.")
+        say(f"X and y were written to {place} for the measured processes: {formatting.format_bytes(size)} of disk.")
     if not loaded.is_labelled:
         say("X has no labels: random ones are used. Times and memory are those of your data, loss and quality are not.")
     return {"dataset": "sparse", "path": str(place.resolve()), "reading": "whole=true"}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.advising.source import suggested_model
+from workbench.advising.source import suggest_model
 from workbench.api import progress, stored
 from workbench.api.inputs import in_python
 from workbench.api.loading import Loaded, received
@@ -16,7 +16,7 @@ from workbench.study.specs import spec_of
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps import spec as specs
 from workbench.sweeps.schedule import Schedule
-from workbench.sweeps.spec import FILES, Spec, SpecError, unknown
+from workbench.sweeps.spec import FILES, Spec, SpecError, unknown_name_message
 
 OTHER_NAMES = {"trial_seconds": "seconds", "rounds": "rounds"}
 """Keyword arguments that say how to measure, and the choices they make."""
@@ -107,7 +107,7 @@ def refuse_unknown(settings: Mapping[str, Any]) -> None:
     known = [*BY_SETTING, *OTHER_NAMES, "label", "budget", "run", "wait"]
     for name in settings:
         if name not in known:
-            raise SpecError(f"{unknown('setting', name, known)}.")
+            raise SpecError(f"{unknown_name_message('setting', name, known)}.")
 
 
 def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
@@ -116,28 +116,30 @@ def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
         raise SpecError(f"Both a spec and {given} were given; expected one of them.\nChange the spec, or leave it out.")
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no spec {str(path)!r}, seen from {Path.cwd()}.\nCheck the path.")
-    return specs.load(path)
+    return specs.load_spec(path)
 
 
 def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
     given = {name: value for name, value in settings.items() if value is not None or name == "density"}
     choices = {name: str(value) for name, value in stored.settings_of(loaded, folder).items()}
     if "density" not in given and "density" not in choices and loaded.dataset.density:
-        own = suited.suited(choices["dataset"])
+        own = suited.suggest_choices(choices["dataset"])
         if own["densities"] == suited.OF_FILES["densities"]:
-            choices["densities"] = suited.around(loaded.dataset.density)
-    choices["model"] = suggested_model(loaded.dataset)
+            choices["densities"] = suited.densities_around(loaded.dataset.density)
+    choices["model"] = suggest_model(loaded.dataset)
     for name, value in given.items():
         choices[OTHER_NAMES.get(name) or BY_SETTING[name]] = _typed(name, value)
     try:
-        return spec_of(suited.completed(choices), folder.name)
+        return spec_of(suited.complete_with_suggestions(choices), folder.name)
     except ChoiceError as error:
         raise SpecError(in_python(str(error))) from None
 
 
 def _typed(name: str, value: Any) -> Any:
     """Write a value, or several, as a choice takes them; the dense format is left out, since it is always measured."""
-    kind = next((one.kind for one in CHOICES if one.name == (OTHER_NAMES.get(name) or BY_SETTING[name])), "text")
+    kind = next(
+        (choice.kind for choice in CHOICES if choice.name == (OTHER_NAMES.get(name) or BY_SETTING[name])), "text"
+    )
     several = list(value) if isinstance(value, list | tuple | set | range) or hasattr(value, "tolist") else [value]
     if name == "format":
         several = [one for one in several if one != "dense"]
@@ -165,11 +167,11 @@ def measured(spec: Spec, folder: Path | None, is_chosen: bool, wait: bool, budge
     """Start a sweep in its run folder, or its rest, and return its result when it is over, or at once."""
     place = folder if folder is not None else run_folder.ROOT / spec.name
     if not is_chosen:
-        place = run_folder.of(spec, place, Schedule.of(spec, run_folder.stored(place)).reused)
-    run_folder.refuse_beside(place)
-    if not grid.expand(spec).cells:
+        place = run_folder.resolve_run_folder(spec, place, Schedule.of(spec, run_folder.read_all_records(place)).reused)
+    run_folder.require_no_active_sweep(place)
+    if not grid.expand_grid(spec).cells:
         raise DataError("No configuration of these settings can be measured.\nType fewer settings.")
-    run_folder.start(spec, place)
+    run_folder.start_run(spec, place)
     if wait:
         progress.follow("Measuring", place, 0.0, budget)
     return Result(place)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import cells
+from workbench.analysis import configurations
 from workbench.analysis.compare import contests, ratio_between
 
 SETTINGS = (
@@ -28,9 +28,9 @@ def tidy(trials: pd.DataFrame) -> pd.DataFrame:
     """
     if trials.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    counts = trials[trials["status"].isin(cells.NUMBERED)].groupby("key").size()
+    counts = trials[trials["status"].isin(configurations.NUMBERED)].groupby("key").size()
     lines = []
-    for group in cells.groups(trials):
+    for group in configurations.groups(trials):
         bases = {_asked(found): found.dense for found in contests(group.rows, "seconds_step")}
         lines += [_line(record, bases.get(record["density"]), counts) for record in group.rows]
     return pd.DataFrame(lines, columns=list(COLUMNS)).sort_values(["density", "seconds_step"], ignore_index=True)
@@ -43,11 +43,15 @@ def _asked(found: Any) -> float | None:
 
 def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dict[str, Any]:
     line: dict[str, Any] = {name: record.get(name) for name in COLUMNS}
-    line |= {"density": cells.density_of(record), "loss": record.get("loss_last"), "reason": record["reason"] or ""}
+    line |= {
+        "density": configurations.density_of(record),
+        "loss": record.get("loss_last"),
+        "reason": record["reason"] or "",
+    }
     line["rounds"], line["status"] = int(counts.get(record["key"], 0)), record["status"]
-    if record["status"] not in cells.NUMBERED:
+    if record["status"] not in configurations.NUMBERED:
         return line | {"verdict": record["status"]}
-    if base is None or base["status"] not in cells.NUMBERED:
+    if base is None or base["status"] not in configurations.NUMBERED:
         return line | {"verdict": "no baseline"}
     if base["key"] == record["key"]:
         return line | {"ratio": 1.0, "ratio_low": 1.0, "ratio_high": 1.0, "ratio_memory": 1.0, "verdict": "baseline"}

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from workbench import models
-from workbench.advising.contenders import is_lazy_exact
-from workbench.advising.source import suggested_model
+from workbench.advising.candidates import is_lazy_exact
+from workbench.advising.source import suggest_model
 from workbench.api import frames, inputs
 from workbench.api.loading import Loaded, received
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
@@ -18,7 +18,7 @@ from workbench.data import Dataset, Labels, StoredRows
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import name_of
 from workbench.sweeps.problem import parameters_of_file
-from workbench.sweeps.spec import FILES, Cell, SpecError, unknown, validate
+from workbench.sweeps.spec import FILES, Cell, SpecError, unknown_name_message, validate_spec
 from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
@@ -96,11 +96,11 @@ def frames_or_arrays(x: Any) -> bool:
 def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
     """Return an unfitted estimator for the labels; its updates train the model that dense ones do, if not said."""
     if model is not None and model not in models.names():
-        raise DataError(f"{unknown('model', model, list(models.names()))}.")
-    target = models.get(model or suggested_model(loaded.dataset)).target
+        raise DataError(f"{unknown_name_message('model', model, list(models.names()))}.")
+    target = models.get(model or suggest_model(loaded.dataset)).target
     if target not in ESTIMATORS:
         able = [name for name in models.names() if models.get(name).target in ESTIMATORS]
-        needed = f"{model or suggested_model(loaded.dataset)} has the target {target}"
+        needed = f"{model or suggest_model(loaded.dataset)} has the target {target}"
         raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType workbench train --path FILE for others.")
     if model is not None and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
@@ -108,7 +108,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("alpha") or chosen.get("decay")
     decay = decay if isinstance(decay, int | float) and 0 < decay < float("inf") else None  # the estimator refuses it
     try:
-        validate({"name": "train", "axes": {"optimizer": optimizer}})
+        validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
     except SpecError as error:
         raise SpecError(inputs.in_python(str(error))) from None
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):

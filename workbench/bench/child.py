@@ -11,13 +11,13 @@ from typing import Any
 import threadpoolctl
 
 from kernels import devices, threads
-from kernels.rivals import tensorflow_sparse, torch_sparse
+from kernels.competitors import tensorflow_sparse, torch_sparse
 from kernels.sessions import bytes_asked
 from workbench.bench import device
-from workbench.bench.cells import Cell, Entry, Field, field_of
-from workbench.bench.contenders import Ready
+from workbench.bench.candidates import Ready
+from workbench.bench.configurations import Cell, Entry, Field, field_of
 from workbench.bench.device import CopyLimit, OnDevice
-from workbench.bench.rounds import Clock, Policy, Taken, interleave, ratio
+from workbench.bench.rounds import CallTimings, Clock, Policy, interleave, median_ratio
 from workbench.bench.shapes import BenchError
 from workbench.measure import bandwidth
 from workbench.measure.bandwidth import Limits
@@ -43,10 +43,10 @@ def main() -> None:
     partition.equal_cost(np.array([0, 1]), 1)
     started = perf_counter()
 
-    from workbench.bench.shapes import Shape, draw
+    from workbench.bench.shapes import Shape, draw_batch
 
     kernel = kernels.get(sys.argv[1])
-    args = kernel.arguments(draw(Shape("small batch", 64, 10_000, 20, slope=1.0), N=16))
+    args = kernel.arguments(draw_batch(Shape("small batch", 64, 10_000, 20, slope=1.0), N=16))
     ready = perf_counter()
     kernel.cpu(*args)
     print(json.dumps({"import": imported - begun, "numba": started - imported, "call": perf_counter() - ready}))
@@ -77,7 +77,7 @@ def measure(
     rows: dict[str, Row] = {}
     able: dict[str, Ready] = {}
     for entry in field.entries:
-        row, ready = checked(entry, field.allowed, bytes_limit)
+        row, ready = prepare_and_check(entry, field.allowed, bytes_limit)
         bytes_limit -= entry.bytes_kept if ready else 0
         rows[entry.name] = {"contender": entry.name, "side": entry.side} | field.sizes | row
         if ready:
@@ -91,47 +91,47 @@ def measure(
     busy = others.share()
     reference = next((entry.name for entry in field.entries if entry.side == "ours" and entry.name in able), None)
     for name, ready in able.items():
-        rows[name] |= timed(ready, times[name], limits) | {"busy_others": busy}
+        rows[name] |= timing_columns(ready, times[name], limits) | {"busy_others": busy}
         if rows[name]["side"] == "ours" and not on_device:
             rows[name]["threads_used"] = threads_used(times[name], ready.steps)
         if on_device:
             rows[name]["seconds_host"] = on_device.host_seconds(ready.call) / ready.steps
         if reference:
-            rows[name] |= compared(times[name], times[reference], ready.steps, able[reference].steps, reference)
+            rows[name] |= ratio_columns(times[name], times[reference], ready.steps, able[reference].steps, reference)
     return list(rows.values())
 
 
-def checked(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
+def prepare_and_check(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
     """Make a contender ready and judge its first call; it comes back only where the call was right."""
     if entry.unavailable:
-        return _without("unsupported", f"Unavailable because {entry.unavailable}"), None
+        return _record_without_time("unsupported", f"Unavailable because {entry.unavailable}"), None
     most = bytes_limit if entry.bytes_most is None else min(entry.bytes_most, bytes_limit)
     if entry.bytes_needed > most:
         reason = f"Needs {entry.bytes_needed} bytes; the limit is {most}."
-        return _without("memory", reason) | {"bytes_needed": entry.bytes_needed}, None
+        return _record_without_time("memory", reason) | {"bytes_needed": entry.bytes_needed}, None
     try:
         ready = entry.make()
         error = ready.judge(ready.call())
     except MemoryError as failure:
         need = {"bytes_needed": bytes_asked(failure)}
-        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}.") | need, None
+        return _record_without_time("memory", f"Out of memory: {failure or 'an allocation failed'}.") | need, None
     except BenchError as failure:
-        return _without("unsupported", str(failure)), None
+        return _record_without_time("unsupported", str(failure)), None
     except Exception as failure:
         traceback.print_exc()
-        return _without("failed", f"{type(failure).__name__}: {failure}"), None
+        return _record_without_time("failed", f"{type(failure).__name__}: {failure}"), None
     row = {"error": error, "error_allowed": allowed}
     if not error <= allowed:
         reason = f"Wrong against the float64 reference by {error:.2g}; allowed is {allowed:g}."
-        return _without("wrong", reason) | row, None
+        return _record_without_time("wrong", reason) | row, None
     return {"status": "ok", "reason": ""} | row, ready
 
 
-def _without(status: str, reason: str) -> Row:
+def _record_without_time(status: str, reason: str) -> Row:
     return {"status": status, "reason": reason}
 
 
-def timed(ready: Ready, times: Taken, limits: Limits | CopyLimit | None) -> Row:
+def timing_columns(ready: Ready, times: CallTimings, limits: Limits | CopyLimit | None) -> Row:
     """Columns of a contender's own times, its rates, and the bound."""
     samples = [seconds / ready.steps for seconds in times.seconds.values()]
     median, low, high = median_interval(samples)
@@ -151,15 +151,15 @@ def timed(ready: Ready, times: Taken, limits: Limits | CopyLimit | None) -> Row:
     }
     if ready.phases:
         row |= {f"seconds_{phase}": seconds for phase, seconds in ready.phases().items()}
-    return row | bound(ready, median, limits)
+    return row | bound_column(ready, median, limits)
 
 
-def threads_used(times: Taken, steps: int) -> int:
+def threads_used(times: CallTimings, steps: int) -> int:
     """Threads that most of the timed calls ran on: all those allowed, or one."""
     return threads.get_threads() if 2 * times.shared >= times.calls * steps * len(times.seconds) else 1
 
 
-def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
+def bound_column(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
     """Bound by the memory and the cores, where the call's traffic is known."""
     cost, traffic = ready.cost, ready.traffic
     if limits is None or not traffic.bytes_row:
@@ -176,11 +176,11 @@ def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Ro
     return row | {"bytes_lines": traffic.bytes_lines, "cold": traffic.cold}
 
 
-def compared(times: Taken, reference: Taken, steps: int, steps_reference: int, name: str) -> Row:
+def ratio_columns(times: CallTimings, reference: CallTimings, steps: int, steps_reference: int, name: str) -> Row:
     """The ratio to the reference's time, round by round."""
     scale = steps_reference / steps
     columns = ("ratio", "ratio_low", "ratio_high")
-    return {"reference": name} | dict(zip(columns, (scale * r for r in ratio(times, reference)), strict=True))
+    return {"reference": name} | dict(zip(columns, (scale * r for r in median_ratio(times, reference)), strict=True))
 
 
 BYTES_COPIED = 2**31
@@ -232,5 +232,5 @@ def set_threads(count: int) -> None:
     """Give every library that is there as many threads; each has its own way."""
     threads.set_threads(count)
     threadpoolctl.threadpool_limits(limits=count)
-    for rival in (torch_sparse, tensorflow_sparse):
-        rival.threads = count
+    for competitor in (torch_sparse, tensorflow_sparse):
+        competitor.threads = count

@@ -11,12 +11,21 @@ import numpy as np
 
 import kernels
 from kernels import Kernel, devices
+from kernels.competitors import cusparse
 from kernels.devices import Device
 from kernels.gpu import plan as plan_on_device
-from kernels.rivals import cusparse
-from workbench.bench import contenders as of_kernels
+from workbench.bench import candidates as of_kernels
 from workbench.bench import variants
-from workbench.bench.contenders import BYTES_DENSE, Contender, Ready, Setting, Traffic, error, judge, operand_bytes
+from workbench.bench.candidates import (
+    BYTES_DENSE,
+    Candidate,
+    Ready,
+    Setting,
+    Traffic,
+    largest_error,
+    make_judge,
+    operand_bytes,
+)
 from workbench.bench.rounds import Call, Clock
 from workbench.bench.shapes import BenchError, Shape
 
@@ -156,39 +165,39 @@ def refuse_without_gpu() -> devices.Gpu:
     return gpu
 
 
-def tasks() -> list[str]:
+def list_device_tasks() -> list[str]:
     """Kernels of ours with a GPU twin whose cost is of the batch, and the batch plan."""
-    return [name for name in of_kernels.tasks() if name == "plan" or kernels.get(name).gpu is not None]
+    return [name for name in of_kernels.list_tasks() if name == "plan" or kernels.get(name).gpu is not None]
 
 
-def contenders(task: str, shape: Shape, on: Device | None) -> list[Contender]:
+def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[Candidate]:
     """All that compute `task` on the device `on`, the first of ours first; None where only their names are asked for.
 
     `BenchError` lists the known tasks.
     """
-    if task not in (known := tasks()):
+    if task not in (known := list_device_tasks()):
         raise BenchError(f"There is no task {task!r} on cuda; there is: {', '.join(known)}.")
     if task == "plan":
-        return [Contender("plan.build", "ours", functools.partial(_plan, on))]
+        return [Candidate("plan.build", "ours", functools.partial(_plan, on))]
     entries = [_of_kernel(kernels.get(task), on)]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ones = f"{task}_ones"
         entries += [_of_kernel(kernels.get(ones), on), *(_of_kernel(each, on, "rival") for each in _rivals(ones))]
-    entries += [_of_kernel(rival, on, "rival") for rival in _rivals(task)]
+    entries += [_of_kernel(competitor, on, "rival") for competitor in _rivals(task)]
     if task == "csr_t_dense":
-        entries += [_of_kernel(rival, on, "rival") for rival in _rivals("csr_t_dense_full")]
+        entries += [_of_kernel(competitor, on, "rival") for competitor in _rivals("csr_t_dense_full")]
     if task == "csr_dense":
-        entries += [*variants.contenders(on), *(_dense(library, on) for library in DENSE)]
+        entries += [*variants.list_variants(on), *(_dense(library, on) for library in DENSE)]
     return [*entries, _two_kernels(task, on)] if task.endswith("_fused") else entries
 
 
 def _rivals(task: str) -> Sequence[Kernel]:
-    return [rival for rival in kernels.rivals_of(task) if rival.gpu is not None]
+    return [competitor for competitor in kernels.rivals_of(task) if competitor.gpu is not None]
 
 
-def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Contender:
+def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
     make, needed = functools.partial(_ready, kernel, on), functools.partial(operand_bytes, kernel)
-    return Contender(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
+    return Candidate(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
 
 
 def _unavailable(kernel: Kernel) -> str:
@@ -197,11 +206,11 @@ def _unavailable(kernel: Kernel) -> str:
     return "" if is_there else kernel.unavailable
 
 
-def _put(on: Device, args: Sequence) -> list:
+def _copy_to_device(on: Device, args: Sequence) -> list:
     return [on.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
 
 
-def _take_back(on: Device, kernel: Kernel, args: Sequence, there: Sequence) -> None:
+def _copy_to_host(on: Device, kernel: Kernel, args: Sequence, there: Sequence) -> None:
     """Arrays that the call wrote, into those of the host, where they are judged."""
     for arg, one, (name, _, _) in zip(args, there, kernel.parsed, strict=True):
         if name in kernel.writes:
@@ -216,13 +225,13 @@ def _on_host(on: Device, returned: Any) -> Any:
 
 def _ready(kernel: Kernel, on: Device, setting: Setting) -> Ready:
     args = setting.arguments(kernel)
-    judged, there = judge(kernel, args), _put(on, args)
+    judged, there = make_judge(kernel, args), _copy_to_device(on, args)
     start = perf_counter()
     call = kernel.prepare(*there) if kernel.prepare else functools.partial(kernel.gpu, *there)
     once = perf_counter() - start if kernel.prepare else 0.0
 
     def judge_on_host(returned: Any) -> float:
-        _take_back(on, kernel, args, there)
+        _copy_to_host(on, kernel, args, there)
         return judged(_on_host(on, returned))
 
     return Ready(call, judge_on_host, kernel.cost(setting.sizes), _traffic(setting), once)
@@ -235,24 +244,24 @@ def _traffic(setting: Setting) -> Traffic:
 
 def _plan(on: Device, setting: Setting) -> Ready:
     batch = setting.batch
-    indptr, indices = _put(on, (batch.indptr, batch.indices))
+    indptr, indices = _copy_to_device(on, (batch.indptr, batch.indices))
     call = functools.partial(plan_on_device.build, indptr, indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
     desired = [columns, np.concatenate([[0], np.cumsum(counts)])]
-    judged = lambda result: error([on.read(result.columns), on.read(result.segments)], desired)  # noqa: E731
+    judged = lambda result: largest_error([on.read(result.columns), on.read(result.segments)], desired)  # noqa: E731
     return Ready(call, judged, of_kernels.plan_cost(setting.sizes), _traffic(setting))
 
 
-def _dense(library: str, on: Device | None) -> Contender:
+def _dense(library: str, on: Device | None) -> Candidate:
     """The product of the batch made dense; TF32 keeps 10 bits of a factor, and is judged by that."""
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
         ours = kernels.get("csr_dense")
         *matrix, x, out = args = setting.arguments(ours)
-        judged, dense = judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
+        judged, dense = make_judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
         dense[np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0])), matrix[1]] = matrix[2]
-        there = _put(on, (dense, x, out))
+        there = _copy_to_device(on, (dense, x, out))
 
         def judge_on_host(_: Any) -> float:
             out[...] = on.read(there[2])  # synchronize!
@@ -261,24 +270,24 @@ def _dense(library: str, on: Device | None) -> Contender:
         return Ready(functools.partial(kernel.gpu, *there), judge_on_host, kernel.cost(setting.sizes))
 
     needed = lambda s: s.R * s.D * s.value  # noqa: E731
-    return Contender(kernel.name, "rival", make, needed, BYTES_DENSE, _unavailable(kernel))
+    return Candidate(kernel.name, "rival", make, needed, BYTES_DENSE, _unavailable(kernel))
 
 
 TF32_FACTOR = 2.0**-4
 """TF32 is allowed sixteen times the error of float32; what its row tells is a sixteenth of its error."""
 
 
-def _two_kernels(task: str, on: Device | None) -> Contender:
+def _two_kernels(task: str, on: Device | None) -> Candidate:
     """Contender that does what a fused kernel does by the gradient and then the lazy update."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         place = [name for name, _, _ in lazy.parsed].index("gradient")
-        there_first = _put(on, first)
+        there_first = _copy_to_device(on, first)
         gradient.gpu(*there_first)
         second[place] = on.read(there_first[-1])
-        judged, there = judge(lazy, second), _put(on, second)
+        judged, there = make_judge(lazy, second), _copy_to_device(on, second)
         there[place] = there_first[-1]
 
         def call() -> None:
@@ -286,11 +295,11 @@ def _two_kernels(task: str, on: Device | None) -> Contender:
             lazy.gpu(*there)
 
         def judge_on_host(_: Any) -> float:
-            _take_back(on, lazy, second, there)
+            _copy_to_host(on, lazy, second, there)
             return judged(None)
 
         both = gradient.cost(setting.sizes) + lazy.cost(setting.sizes)
         return Ready(call, judge_on_host, both, _traffic(setting))
 
     both: Callable[[Any], int] = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731
-    return Contender(f"csr_t_dense + {lazy.name}", "ours", make, both)
+    return Candidate(f"csr_t_dense + {lazy.name}", "ours", make, both)

@@ -2,7 +2,7 @@
 
 >>> ticks = iter(range(1000))
 >>> taken = interleave({"a": lambda: None, "b": lambda: None}, Policy(rounds=5), clock=lambda: next(ticks))
->>> ratio(taken["b"], taken["a"])
+>>> median_ratio(taken["b"], taken["a"])
 (1.0, 1.0, 1.0)
 """
 
@@ -37,7 +37,7 @@ class Policy:
 
 
 @dataclass
-class Taken:
+class CallTimings:
     """Seconds a call by round, the calls of a sample, and how often kernels of ours were given all threads in all."""
 
     calls: int = 1
@@ -73,10 +73,10 @@ def _settle(call: Call, estimate: float, policy: Policy) -> None:
 
 def interleave(
     calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter, timed: Timed = _timed
-) -> dict[str, Taken]:
+) -> dict[str, CallTimings]:
     """Warm up and calibrate every contender, then rounds; in round k the order starts at the k-th contender."""
     estimates = {name: _estimate(call, policy, clock, timed) for name, call in calls.items()}
-    times = {name: Taken(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
+    times = {name: CallTimings(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
     limit = policy.slow * min(estimates.values(), default=0.0)
     names, start = list(calls), clock()
     for number in range(policy.rounds):
@@ -93,7 +93,7 @@ def interleave(
     return times
 
 
-def ratio(one: Taken, reference: Taken) -> tuple[float, float, float]:
+def median_ratio(taken: CallTimings, reference: CallTimings) -> tuple[float, float, float]:
     """(median, low, high) over the rounds that both have of the one's time by the reference's, with a rank interval."""
-    both = [number for number in one.seconds if number in reference.seconds]
-    return median_interval([one.seconds[number] / reference.seconds[number] for number in both])
+    both = [number for number in taken.seconds if number in reference.seconds]
+    return median_interval([taken.seconds[number] / reference.seconds[number] for number in both])

@@ -18,7 +18,7 @@ import numba
 
 from kernels import devices
 from workbench import store
-from workbench.bench.cells import Cell, key, names_of, source_hash
+from workbench.bench.configurations import Cell, key, names_of, source_hash
 from workbench.bench.device import refuse_without_gpu
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError
@@ -80,7 +80,7 @@ class Runner:
         """
         self._take_device(cells)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
+        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
         rows = store.BENCH.read(self.rows_file) if self.rows_file.exists() else []
         done = {row["key"] for row in rows if row["status"] in FINAL}
         self.cells, self.keys = list(cells), [key(cell, self.policy) for cell in cells]
@@ -200,7 +200,7 @@ class Runner:
 
 def _started(name: str) -> dict[str, float] | None:
     command = [sys.executable, "-m", "workbench.bench.child", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=blas.own_environment())
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=blas.measuring_environment())
     return None if done.returncode else json.loads(done.stdout)
 
 

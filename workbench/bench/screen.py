@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from workbench.bench.cells import Cell
+from workbench.bench.configurations import Cell
 from workbench.bench.runner import Outcome, Runner
 
 console = Console()

@@ -78,7 +78,7 @@ def _normal(seed: int, dtype: str) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(2**18 + 1, np.float32).astype(dtype)
 
 
-def draw(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
+def draw_batch(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
     """A batch of that shape, columns of a row sorted and distinct; the same for the same seed. O(nnz + features)."""
     rng = np.random.default_rng(seed)
     lengths = row_lengths(shape.rows, shape.features, shape.length / shape.features, shape.sigma, rng)

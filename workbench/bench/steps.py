@@ -15,8 +15,8 @@ import scipy.sparse
 
 import kernels
 from kernels import Cost, Sizes, aligned, plan
-from workbench.bench.contenders import Ready
-from workbench.bench.shapes import Batch, BenchError, Shape, draw
+from workbench.bench.candidates import Ready
+from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
 
 TURN = 4
 """Batches that a learner goes through in turn, so that no cache holds the next one's rows for free."""
@@ -78,7 +78,7 @@ def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: 
     """The problem of a case; `BenchError` for an optimizer that is not known."""
     if optimizer not in OPTIONS:
         raise BenchError(f"There is no optimizer {optimizer!r} in this suite; there is: {', '.join(OPTIONS)}.")
-    batches = tuple(draw(shape, seed + number, N=width) for number in range(TURN))
+    batches = tuple(draw_batch(shape, seed + number, N=width) for number in range(TURN))
     touched = np.unique(np.concatenate([batch.indices for batch in batches]))
     targets = tuple(batch.dense(batch.R, width, salt=7) for batch in batches)
     if loss == "logistic":
@@ -189,7 +189,7 @@ class Phases:
     seconds: dict[str, float] = field(default_factory=dict)
     steps: int = 0
 
-    def lap(self, phase: str, start: float) -> float:
+    def split(self, phase: str, start: float) -> float:
         """Add the time since `start` to a phase; gives the time now."""
         now = perf_counter()
         self.add(phase, now - start)
@@ -236,7 +236,7 @@ class Ours:
         batch, start = self.problem.batches[number], perf_counter()
         batch_plan = plan.build(batch.indptr, batch.indices, batch.D, batch.data)
         batch_plan.in_order(batch.data)
-        self.phases.lap("plan", start)
+        self.phases.split("plan", start)
         return batch, batch_plan, self.problem.targets[number]
 
     def step(self, prepared: tuple[Batch, plan.BatchPlan, np.ndarray]) -> None:
@@ -246,9 +246,9 @@ class Ours:
         self.phases.steps += 1
         now = perf_counter()
         self.product(batch.indptr, batch.indices, batch.data, self.problem.tables[0], self.scores)
-        now = self.phases.lap("forward", now)
+        now = self.phases.split("forward", now)
         self.loss(self.scores, targets, self.slope)
-        now = self.phases.lap("loss", now)
+        now = self.phases.split("loss", now)
         numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
         entries = batch_plan.segments, batch_plan.rows, batch_plan.in_order(batch.data), self.slope
         if self.fused:
@@ -256,9 +256,9 @@ class Ours:
         else:
             gradient = np.empty((batch_plan.touched, batch.N), np.float32)  # [U, N]
             self.gradient(*entries, gradient)
-            now = self.phases.lap("gradient", now)
+            now = self.phases.split("gradient", now)
             self.lazy(*self.problem.tables, batch_plan.columns, gradient, *numbers)
-        self.phases.lap("update", now)
+        self.phases.split("update", now)
 
     def start(self) -> None:
         """Set everything back to the start."""

@@ -56,7 +56,7 @@ class Graph:
         batch_plan = plan_of_batch(x)
         if batch_plan is not None:
             batch_plan.in_order(x.data)
-        self.phases.lap("plan", start)
+        self.phases.split("plan", start)
         return x, batch_plan, self.problem.targets[number]
 
     def step(self, prepared: tuple[Any, ...]) -> None:
@@ -66,11 +66,11 @@ class Graph:
         now = perf_counter()
         plans = {} if batch_plan is None else {"x": batch_plan}
         self.executor.forward(training=True, plans=plans, x=x, y=targets)
-        now = self.phases.lap("forward", now)
+        now = self.phases.split("forward", now)
         gradients = self.executor.backward()
         self.updater.update({"w": self.problem.tables[0]}, gradients)
         self.executor.release()
-        self.phases.lap("update", now)
+        self.phases.split("update", now)
 
     def start(self) -> None:
         """Set everything back to the start."""
@@ -85,7 +85,7 @@ class Graph:
 USERS = {"training": "Training", "module": "Fitted"}
 """Our steps as users take them, by what they use: classes of `steps_users`."""
 
-OF_USERS = "workbench.bench.steps_users"
+OF_USERS = "workbench.bench.steps_of_user_code"
 """Imported by its name: what it imports is a part of the steps' hash, and of no kernel's (`cells.roots_of`)."""
 
 
@@ -93,10 +93,14 @@ def _of_users(name: str, problem: Problem) -> Learner:
     return getattr(importlib.import_module(OF_USERS), USERS[name])(problem)
 
 
-def contenders(problem_size: int, optimizer: str) -> Sequence[StepContender]:
+def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepContender]:
     """All learners, ours first; `problem_size` is D * N."""
     two = functools.partial(Ours, fused=False)
     ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
     ours.append(StepContender("ours, graph", "ours", Graph, shares=False))
     ours += [StepContender(f"ours, {name}", "ours", functools.partial(_of_users, name), shares=False) for name in USERS]
-    return [*ours, *steps_torch.contenders(), *steps_tensorflow.contenders(problem_size, optimizer)]
+    return [
+        *ours,
+        *steps_torch.list_torch_candidates(),
+        *steps_tensorflow.list_tensorflow_candidates(problem_size, optimizer),
+    ]

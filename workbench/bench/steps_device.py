@@ -7,11 +7,11 @@ import numpy as np
 
 import kernels
 from kernels import devices, plan
+from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.devices import Device
 from kernels.gpu import plan as on_device
 from kernels.gpu.slots import Room
 from kernels.gpu.step import Step
-from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
 from kernels.sessions import CudaSession, Session
 from workbench.bench.shapes import BenchError
 from workbench.bench.steps import Problem, StepContender
@@ -135,7 +135,7 @@ class Torch:
         return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
 
 
-def contenders(on: Device | None = None) -> list[StepContender]:
+def list_device_step_candidates(on: Device | None = None) -> list[StepContender]:
     """All learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [

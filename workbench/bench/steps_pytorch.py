@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
+from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from workbench.bench.steps import Problem, StepContender
 
 Made = tuple[Any, Any]
@@ -22,7 +22,7 @@ THEIRS = {"sgd": ("SGD", "SGD"), "adagrad": ("Adagrad", "Adagrad"), "adam": ("Sp
 OURS = {"sgd": "LazySGD", "adagrad": "LazyAdagrad", "adam": "LazyAdam"}
 
 
-def theirs(sparse: bool) -> Callable[[Problem], Made]:
+def plain_pytorch(sparse: bool) -> Callable[[Problem], Made]:
     """PyTorch's own embedding bag and optimizer, for sparse or for dense gradients."""
 
     def make(problem: Problem) -> Made:
@@ -34,7 +34,7 @@ def theirs(sparse: bool) -> Callable[[Problem], Made]:
     return make
 
 
-def ours(fused: bool) -> Callable[[Problem], Made]:
+def pytorch_with_bridge(fused: bool) -> Callable[[Problem], Made]:
     """The same with two lines changed."""
 
     def make(problem: Problem) -> Made:
@@ -89,15 +89,15 @@ class Loop:
         return self.model.weight.detach().numpy()[self.problem.touched]
 
 
-def contenders() -> list[StepContender]:
+def list_pytorch_candidates() -> list[StepContender]:
     """Two lines changed, the gradient left as factors or not; PyTorch as it is, for sparse and for dense gradients."""
 
     def contender(name: str, side: str, make: Callable[[Problem], Made], every: bool = False) -> StepContender:
         return StepContender(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)
 
     return [
-        contender("ours", "ours", ours(fused=False)),
-        contender("ours, fused", "ours", ours(fused=True)),
-        contender("torch, sparse gradient", "rival", theirs(sparse=True)),
-        contender("torch, dense gradient", "rival", theirs(sparse=False), every=True),
+        contender("ours", "ours", pytorch_with_bridge(fused=False)),
+        contender("ours, fused", "ours", pytorch_with_bridge(fused=True)),
+        contender("torch, sparse gradient", "rival", plain_pytorch(sparse=True)),
+        contender("torch, dense gradient", "rival", plain_pytorch(sparse=False), every=True),
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.rivals.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
+from kernels.competitors.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
 from workbench.bench.steps import Problem, StepContender
 
 # TensorFlow's updates of touched rows: SGD is a scatter, AdaGrad TensorFlow's own sparse update.
@@ -124,7 +124,7 @@ class TensorFlow:
         return self.tf.gather(self.tables[0], self.problem.touched).numpy()
 
 
-def contenders(size: int, optimizer: str) -> list[StepContender]:
+def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepContender]:
     """The forms that make sense for `size` = D * N."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
     makers = ((form, functools.partial(TensorFlow, form=form)) for form in forms)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
+from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from workbench.bench.steps import Problem, StepContender
 
 
@@ -69,6 +69,6 @@ class Torch:
         return self.problem.tables[0][self.problem.touched]
 
 
-def contenders() -> list[StepContender]:
+def list_torch_candidates() -> list[StepContender]:
     """The one way that PyTorch has."""
     return [StepContender("torch EmbeddingBag", "rival", Torch, UNAVAILABLE)]

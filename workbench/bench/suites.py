@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import kernels
 from workbench.bench import device as of_device
-from workbench.bench.cells import Cell
-from workbench.bench.contenders import tasks
+from workbench.bench.candidates import list_tasks
+from workbench.bench.configurations import Cell
 from workbench.bench.device import CACHES
 from workbench.bench.shapes import SHAPES, BenchError, Shape, shape_of
 
@@ -24,7 +24,7 @@ SIZED = ("criteo clicks", "reuters text")
 def _kernels(quick: bool) -> Iterator[Cell]:
     for shape in _shapes(quick):
         yield from (Cell("kernels", "csr_dense", shape, width) for width in _product_widths(shape, quick))
-        for task in tasks():
+        for task in list_tasks():
             if task != "csr_dense":
                 yield from (Cell("kernels", task, shape, width) for width in _widths(task, shape, quick))
 
@@ -99,7 +99,7 @@ QUICK_ON_CUDA = (
 
 def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
     """Each cell with warm caches and with cold ones."""
-    known = QUICK_ON_CUDA if quick else of_device.tasks()
+    known = QUICK_ON_CUDA if quick else of_device.list_device_tasks()
     cells = [cell for cell in _kernels(quick) if cell.task in known]
     if quick:
         large = shape_of("criteo clicks", 65_536)

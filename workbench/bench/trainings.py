@@ -59,7 +59,7 @@ def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str
     if model.rank is None:
         scores = scorer(x)
         return {name: float(measure(scores, y)) for name, measure in measures.items()}
-    return ranking.measured(scorer, measures, problem.facts["fields"], problem.x, x)
+    return ranking.ranking_measures(scorer, measures, problem.facts["fields"], problem.x, x)
 
 
 def curve(

@@ -12,7 +12,7 @@ from kernels.devices import Device
 from kernels.gpu import narrow, rounding
 from kernels.gpu.plan import lengths_of
 from kernels.products import csr_dense
-from workbench.bench.contenders import Contender, Ready, Setting, Traffic, judge, operand_bytes
+from workbench.bench.candidates import Candidate, Ready, Setting, Traffic, make_judge, operand_bytes
 
 TABLES = {"float16": "float16", "bfloat16": "uint16"}
 """Types of two bytes a value, and what holds them in NumPy and CuPy."""
@@ -21,11 +21,11 @@ _PRODUCT = kernels.get("csr_dense")
 _NEEDED = functools.partial(operand_bytes, _PRODUCT)
 
 
-def contenders(on: Device | None) -> list[Contender]:
+def list_variants(on: Device | None) -> list[Candidate]:
     """All of them; `on` is None where only their names are asked for."""
-    known = Contender("csr_dense, lengths known", "ours", functools.partial(_lengths_known, on), _NEEDED)
+    known = Candidate("csr_dense, lengths known", "ours", functools.partial(_lengths_known, on), _NEEDED)
     tables = [
-        Contender(f"csr_dense, {name} x", "ours", functools.partial(_narrow, on, name), _NEEDED) for name in TABLES
+        Candidate(f"csr_dense, {name} x", "ours", functools.partial(_narrow, on, name), _NEEDED) for name in TABLES
     ]
     return [known, *tables]
 
@@ -33,7 +33,7 @@ def contenders(on: Device | None) -> list[Contender]:
 def _lengths_known(on: Device, setting: Setting) -> Ready:
     """Product whose lengths of rows are found once, rows in order of their entries where some are much longer."""
     args = setting.arguments(_PRODUCT)
-    judged, there = judge(_PRODUCT, args), [on.put(arg) for arg in args]
+    judged, there = make_judge(_PRODUCT, args), [on.put(arg) for arg in args]
     start = perf_counter()
     lengths = lengths_of(there[0], in_order_of_length=True)
     once = perf_counter() - start
@@ -46,7 +46,7 @@ def _narrow(on: Device, name: str, setting: Setting) -> Ready:
     *matrix, x, out = args = setting.arguments(_PRODUCT)
     table = on.empty(x.shape, TABLES[name])
     rounding.rounded(on.put(x), table)
-    judged, there = judge(_PRODUCT, (*matrix, _widened(on.read(table)), out)), [on.put(arg) for arg in args]
+    judged, there = make_judge(_PRODUCT, (*matrix, _widened(on.read(table)), out)), [on.put(arg) for arg in args]
     there[-2] = table
     call = functools.partial(narrow.csr_dense, *there)
     return Ready(call, _judge(on, judged, args, there), _cost(setting.sizes), _traffic(setting, table.dtype.itemsize))

@@ -5,21 +5,35 @@ must hold where a matrix is handed over, `codes` what must hold of codes of cate
 where that is meant.
 """
 
-from workbench.bridges.codes import check_codes
-from workbench.bridges.contracts import Breach, ContractError, check, check_saved, densify, made_dense, require
-from workbench.bridges.table import FRAMEWORKS
+from workbench import aliases
+from workbench.bridges.contracts import (
+    ContractError,
+    Violation,
+    check,
+    check_saved,
+    densify,
+    densify_with_warning,
+    require,
+)
+from workbench.bridges.dictionary_codes import check_codes
+from workbench.bridges.validation_rules import FRAMEWORKS
 from workbench.formats.parts import Parts, parts_of
 
 __all__ = [
     "FRAMEWORKS",
-    "Breach",
     "ContractError",
     "Parts",
+    "Violation",
     "check",
     "check_codes",
     "check_saved",
     "densify",
-    "made_dense",
+    "densify_with_warning",
     "parts_of",
     "require",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

@@ -35,9 +35,9 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench import formats
-from workbench.bridges import faults
-from workbench.bridges.faults import Asked
-from workbench.bridges.table import CONTRACTS, ERROR, FRAMEWORKS, PLACED, STRUCTURE, Contract
+from workbench.bridges import validation_checks
+from workbench.bridges.validation_checks import Requirements
+from workbench.bridges.validation_rules import CONTRACTS, ERROR, FRAMEWORKS, PLACED, STRUCTURE, ValidationRule
 from workbench.formats.contract import FormatError, refuse
 from workbench.formats.parts import Parts, parts_of
 from workbench.ops import fallback
@@ -58,7 +58,7 @@ def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
     return formats.to_format(x, "dense")
 
 
-def made_dense(x: Any, op: str) -> np.ndarray:
+def densify_with_warning(x: Any, op: str) -> np.ndarray:
     """The dense array of x for `op`, which takes no other, where nobody asked for one: recorded, warned of once a line.
 
     `DensifyError` with `ops.settings(strict=True)` or above its budget, as for operators without a rule.
@@ -75,14 +75,14 @@ class ContractError(ValueError):
     A worker process passes on the text alone: then there are none.
     """
 
-    def __init__(self, breaches: Sequence["Breach"] | str) -> None:
+    def __init__(self, breaches: Sequence["Violation"] | str) -> None:
         is_text = isinstance(breaches, str)
         super().__init__(breaches if is_text else "\n".join(map(str, breaches)))
-        self.breaches = () if is_text else tuple(breaches)
+        self.violations = () if is_text else tuple(breaches)
 
 
 @dataclass(frozen=True)
-class Breach:
+class Violation:
     """A contract that does not hold: at which boundary, what came, what was expected, what to do.
 
     `severity` is error or warning; `effect` what the framework makes of it, where that is known.
@@ -118,7 +118,7 @@ def check(
     sparse: bool = False,
     labels: str | None = None,
     classes: int | None = None,
-) -> list[Breach]:
+) -> list[Violation]:
     """The breaches of handing x [rows, columns], and its labels y [rows], to the framework `for_`. O(nnz).
 
     x is a NumPy array, a SciPy array or matrix, a `RowSparse` gradient, or `Parts`, of which nothing need be right.
@@ -129,33 +129,33 @@ def check(
     framework = _known(for_, FRAMEWORKS, "framework")
     labels = labels or framework.labels
     if labels is not None:
-        _known(labels, faults.KINDS_OF_LABELS, "kind of labels")
+        _known(labels, validation_checks.KINDS_OF_LABELS, "kind of labels")
     y = y if y is None or scipy.sparse.issparse(y) else np.asarray(y)
-    asked = Asked(for_, framework.formats, width, dtype, index_dtype, sparse, y, labels, classes)
+    asked = Requirements(for_, framework.formats, width, dtype, index_dtype, sparse, y, labels, classes)
     try:
         parts = parts_of(x)
     except FormatError as error:
-        return [Breach("container", boundary, ERROR, *_told(error))]
-    return list(_breaches(parts, asked, boundary))
+        return [Violation("container", boundary, ERROR, *_violation_of(error))]
+    return list(_find_violations(parts, asked, boundary))
 
 
 def require_sound(x: Any, boundary: str) -> None:
     """`ContractError` where the arrays of x are malformed, so that who follows its indices leaves them, or where its
     values are no real numbers. O(nnz)."""
-    asked = Asked("", (), labels=None)
+    asked = Requirements("", (), labels=None)
     try:
         parts = parts_of(x)
     except FormatError as error:
-        raise ContractError([Breach("container", boundary, ERROR, *_told(error))]) from None
+        raise ContractError([Violation("container", boundary, ERROR, *_violation_of(error))]) from None
     broken: set[str] = set()
     for contract in (contract for contract in CONTRACTS if contract.name in (*STRUCTURE, "numbers")):
-        if fault := _fault(contract, parts, asked, broken):
-            raise ContractError([Breach(contract.name, boundary, ERROR, *_told(fault))])
+        if fault := _error_of_parts(contract, parts, asked, broken):
+            raise ContractError([Violation(contract.name, boundary, ERROR, *_violation_of(fault))])
 
 
 def check_saved(
     saved: Mapping[str, Any], shapes: Mapping[str, tuple[int, int]], boundary: str = "model -> file"
-) -> list[Breach]:
+) -> list[Violation]:
     """The breaches of saving weights whose pattern is part of the model: topology goes with values. O(entries).
 
     `saved` is what goes to a file by name, `shapes` the sizes of the matrices that have a pattern. Each must be a csr,
@@ -165,12 +165,12 @@ def check_saved(
     >>> check_saved({"w": np.float32([1, 2])}, {"w": (4, 3)})[0].came
     'w is dense (2,)'
     """
-    faults_found = (_topology_fault(saved.get(name), name, shape) for name, shape in shapes.items())
+    faults_found = (_topology_error(saved.get(name), name, shape) for name, shape in shapes.items())
     effect = "its values are read back at other places, or not at all"
-    return [Breach("topology", boundary, ERROR, *_told(fault), effect) for fault in faults_found if fault]
+    return [Violation("topology", boundary, ERROR, *_violation_of(fault), effect) for fault in faults_found if fault]
 
 
-def _topology_fault(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
+def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
     expected, advice = f"a csr, csc or coo matrix {shape}", "Save the matrix itself, and check what is read back"
     if x is None:
         return refuse(f"{name} is not there", expected, advice)
@@ -180,13 +180,13 @@ def _topology_fault(x: Any, name: str, shape: tuple[int, int]) -> FormatError | 
             raise refuse(f"{name} is {parts.format} {tuple(parts.shape)}", expected, advice)
         for contract in CONTRACTS:
             if contract.name in (*STRUCTURE, "duplicates") and parts.format in (contract.formats or PLACED):
-                contract.fault(parts, Asked("", (), labels=None))
+                contract.fault(parts, Requirements("", (), labels=None))
     except FormatError as error:
         return error
     return None
 
 
-def require(x: Any, y: Any = None, **asked: Any) -> list[Breach]:
+def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
     """Check as `check` does and give its warnings; `ContractError` at an error."""
     breaches = check(x, y, **asked)
     if any(breach.severity == ERROR for breach in breaches):
@@ -194,19 +194,21 @@ def require(x: Any, y: Any = None, **asked: Any) -> list[Breach]:
     return breaches
 
 
-def _breaches(parts: Parts, asked: Asked, boundary: str) -> Iterator[Breach]:
+def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterator[Violation]:
     broken: set[str] = set()
     for contract in CONTRACTS:
-        fault = _fault(contract, parts, asked, broken)
+        fault = _error_of_parts(contract, parts, asked, broken)
         if fault is None:
             continue
         broken.add(contract.name)
         if severity := contract.severity(asked.framework):
             effect = contract.effects.get(asked.framework, "")
-            yield Breach(contract.name, boundary, severity, *_told(fault), effect)
+            yield Violation(contract.name, boundary, severity, *_violation_of(fault), effect)
 
 
-def _fault(contract: Contract, parts: Parts, asked: Asked, broken: set[str]) -> FormatError | None:
+def _error_of_parts(
+    contract: ValidationRule, parts: Parts, asked: Requirements, broken: set[str]
+) -> FormatError | None:
     """Fault of the parts; None where there is none, or where it cannot be asked."""
     if contract.formats is not None and parts.format not in contract.formats:
         return None
@@ -221,7 +223,7 @@ def _fault(contract: Contract, parts: Parts, asked: Asked, broken: set[str]) -> 
     return None
 
 
-def _told(error: FormatError) -> tuple[str, str, str]:
+def _violation_of(error: FormatError) -> tuple[str, str, str]:
     return error.told or (str(error), "a matrix", "Build it again from its parts")
 
 

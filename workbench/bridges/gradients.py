@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.bridges.contracts import Breach
-from workbench.bridges.table import ERROR
+from workbench.bridges.contracts import Violation
+from workbench.bridges.validation_rules import ERROR
 
 BOUNDARY = "gradient -> optimizer"
 
@@ -19,24 +19,28 @@ class Framework(NamedTuple):
     outside: str
 
 
-def became_dense(name: str, framework: Framework) -> Breach:
+def dense_gradient_violation(name: str, framework: Framework) -> Violation:
     """The breach of a gradient that holds every row."""
     came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
     effect = "every row is stepped, or the optimizer is not lazy, without a word"
-    return Breach("sparse", BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
+    return Violation("sparse", BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
 
 
-def row_breaches(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Breach]:
+def find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:
     """Breaches of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count. O(U log U)."""
     found = []
     repeated = rows.size - np.unique(rows).size
     if repeated:
         came = f"The gradient of {name} repeats {repeated} rows"
-        found.append(Breach("duplicates", BOUNDARY, ERROR, came, "each row once", framework.sums, framework.repeated))
+        found.append(
+            Violation("duplicates", BOUNDARY, ERROR, came, "each row once", framework.sums, framework.repeated)
+        )
     if count is None:
         came = f"The gradient of {name} does not say how many rows there are"
-        found.append(Breach("shape", BOUNDARY, ERROR, came, "a dense_shape", "Give IndexedSlices one; Adam needs it"))
+        found.append(
+            Violation("shape", BOUNDARY, ERROR, came, "a dense_shape", "Give IndexedSlices one; Adam needs it")
+        )
     elif rows.size and not 0 <= rows.min() <= rows.max() < count:
         came, advice = f"The gradient of {name} names rows outside of the weight", "Check the columns of the batch"
-        found.append(Breach("range", BOUNDARY, ERROR, came, f"0 to {count - 1}", advice, framework.outside))
+        found.append(Violation("range", BOUNDARY, ERROR, came, f"0 to {count - 1}", advice, framework.outside))
     return found

@@ -21,7 +21,7 @@ from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
 from workbench.training import Run, Setup
-from workbench.training.completion import complete, in_calls
+from workbench.training.completion import complete_settings, with_epoch_calls
 from workbench.training.setup import LAZY
 
 # A training that takes rows as they come and stands between calls: what an estimator with `partial_fit` is made of.
@@ -290,10 +290,10 @@ class Estimator(BaseEstimator, ABC):
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
         chosen |= {} if self.launch is None else {"launch": self.launch}
-        chosen, _ = complete(chosen, fastest=True)
+        chosen, _ = complete_settings(chosen, fastest=True)
         chosen |= {"batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
         chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
-        return in_calls(Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})}))
+        return with_epoch_calls(Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})}))
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
         """The epochs of one call, all but those that early stopping saves; sets `n_iter_`."""

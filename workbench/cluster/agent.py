@@ -28,10 +28,10 @@ import psutil
 
 from workbench.measure import machine, stack
 from workbench.sweeps import grid
-from workbench.sweeps.contents import DataChangedError
+from workbench.sweeps.file_contents import DataChangedError
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.schedule import Task
-from workbench.sweeps.spec import Cell, validate
+from workbench.sweeps.spec import Cell, validate_spec
 
 SECONDS_BEAT = 1.0
 SECONDS_TURN = 0.05
@@ -64,12 +64,12 @@ class Agent:
         first = lines.next()
         if first is None:
             return
-        refuse_other("versions", first["versions"], stack.versions())
+        require_same_code("versions", first["versions"], stack.versions())
         with contextlib.suppress(OSError):  # where it is not here, rows say of a file that none is where its path leads
             os.chdir(first["folder"])
-        self.say({"machine": machine.machine_id(), "record": machine.record()})
+        self.say({"machine": machine.machine_id(), "record": machine.describe_machine()})
         with tempfile.TemporaryDirectory(prefix="workbench-agent-") as folder:
-            supervisor = Supervisor(validate(first["spec"]), Path(folder), self.ended, first["work"])
+            supervisor = Supervisor(validate_spec(first["spec"]), Path(folder), self.ended, first["work"])
             supervisor.run_name = f"{first['run']} on {machine.machine_id()}"
             while (asked := lines.next()) is not None:
                 self.doing = "waiting for another agent of this machine"
@@ -81,9 +81,9 @@ class Agent:
         """Measure the trial that is asked for and the others of its round, one right after the other."""
         while asked is not None:
             task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
-            refuse_other("source of this cell", asked["source"], grid.source_hash(task.cell))
-            refuse_other_content(task.cell, asked["content"], supervisor.contents.of(task.cell))
-            self.doing = f"{grid.describe(task.cell)} round={task.round}"
+            require_same_code("source of this cell", asked["source"], grid.source_hash(task.cell))
+            require_same_content(task.cell, asked["content"], supervisor.contents.of(task.cell))
+            self.doing = f"{grid.describe_configuration(task.cell)} round={task.round}"
             try:
                 self.say({"row": supervisor.do(task)})
             except DataChangedError as error:
@@ -91,7 +91,7 @@ class Agent:
             asked = lines.next() if asked["left"] else None
 
 
-def refuse_other(what: str, wanted: Any, here: Any) -> None:
+def require_same_code(what: str, wanted: Any, here: Any) -> None:
     """End the agent where its machine has something else than the sweep: its rows would bear a key that is not theirs.
 
     What is printed last is what the sweep tells of an agent that is lost.
@@ -100,7 +100,7 @@ def refuse_other(what: str, wanted: Any, here: Any) -> None:
         sys.exit(f"The {what} here: {here}; of the sweep: {wanted}. Install the same on both, and start it again.")
 
 
-def refuse_other_content(cell: Cell, wanted: str, here: str) -> None:
+def require_same_content(cell: Cell, wanted: str, here: str) -> None:
     """End the agent if its file has another content than the sweep's; a missing file is reported by its record."""
     if wanted and here and wanted != here:
         advice = "Copy the same file to both, and start the sweep again"

@@ -32,13 +32,13 @@ from workbench.cluster.trainer import Job, Tell, on_threads
 from workbench.cluster.training import train
 from workbench.cluster.transport import Transport
 from workbench.formats import RowSparse
-from workbench.kvstore import Drawn
+from workbench.kvstore import LazyRandomRows
 from workbench.measure import closure, machine
 from workbench.module import BatchEnd, StopTraining
 from workbench.optimizers import Updater
+from workbench.sweeps.code_sources import roots_of
 from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.sources import roots_of
 from workbench.sweeps.spec import Cell
 
 # Measurements for the cost model (`workbench.cluster.cost`): steps of one process, and of processes beside each other.
@@ -60,7 +60,7 @@ ROUNDS = 3
 SECONDS_ANSWER = 300.0
 
 
-def measured(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds:
+def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds:
     """Seconds of a step in the first process: least squares of steps of up to four heights, no coefficient below 0."""
     heights = [rows for rows in touched if rows >= cell.batch_rows // 8]
     alone, shared, several = ([_steps(hosts, cell, height, shards) for height in heights] for shards in (0, 1, SHARDS))
@@ -69,7 +69,7 @@ def measured(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds
     return Speeds(_line(touched, heights, alone), _line(touched, heights, shared, shard), _spread(shared))
 
 
-def cores(hosts: "Hosts", cell: Cell) -> Cores:
+def core_slowdown(hosts: "Hosts", cell: Cell) -> Cores:
     """Cores of this machine, and how much slower processes on all of them are at once than one is."""
     count, addresses = threads_of(cell), hosts.addresses()
     ratios = [_at_once_over_alone(hosts, cell, addresses[:count]) for _ in range(ROUNDS)]
@@ -124,17 +124,17 @@ def _answer(future: Future) -> dict[str, Any]:
     return said["answer"]
 
 
-def alone(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
+def seconds_without_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
     """Seconds of steps without a store: the work of a process."""
-    return {"seconds": timed(Cell(**job.cell), None)}
+    return {"seconds": time_steps(Cell(**job.cell), None)}
 
 
-def with_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
+def seconds_with_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
     """Seconds of steps with a store on the shards of the transport: the work of a process."""
-    return {"seconds": timed(Cell(**job.cell), ShardedStore(transport))}
+    return {"seconds": time_steps(Cell(**job.cell), ShardedStore(transport))}
 
 
-def timed(cell: Cell, store: ShardedStore | None) -> list[float]:
+def time_steps(cell: Cell, store: ShardedStore | None) -> list[float]:
     """Seconds of steps on one thread, after those that load code and draw rows."""
     setup, problem = setup_of(cell), make_problem(cell)
     feed = fitting.shared(problem, setup, 0, 1)
@@ -222,7 +222,7 @@ def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Colum
 def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
     """The bytes of a step on a table of so many rows, drawn when they are first touched."""
     sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
-    sharded.init("w", Drawn((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
+    sharded.init("w", LazyRandomRows((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
     sharded.set_optimizer(Updater("adagrad"))
     made, seconds, moved, least, seen = np.random.default_rng(0), [], [], [], np.empty(0, np.int64)
     out = formats.zeros((features, WIDTH), "row_sparse", np.dtype("float32"))
@@ -267,7 +267,7 @@ def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
     cell = sizes.cell
     with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:
         touched = touched_by(sizes)
-        return predicted(sizes, touched, measured(hosts, cell, touched), cores(hosts, cell))
+        return predict_step_times(sizes, touched, fit_step_times(hosts, cell, touched), core_slowdown(hosts, cell))
 
 
 def touched_by(sizes: Sizes) -> dict[int, float]:
@@ -280,7 +280,9 @@ def touched_by(sizes: Sizes) -> dict[int, float]:
     return cost.touched_rows(columns, sizes.batch_rows)
 
 
-def predicted(sizes: Sizes, touched: Mapping[int, float], known: cost.Speeds, cores: cost.Cores) -> Iterator[Columns]:
+def predict_step_times(
+    sizes: Sizes, touched: Mapping[int, float], known: cost.Speeds, cores: cost.Cores
+) -> Iterator[Columns]:
     """The time of a step on each number of machines and of processes here, of what one process takes."""
     work = cost.Work(sizes.batch_rows, touched, 4 * WIDTH)
     for how, shared in (("predicted", None), ("predicted here", cores)):
@@ -295,7 +297,7 @@ def predicted(sizes: Sizes, touched: Mapping[int, float], known: cost.Speeds, co
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
     """Each row as it was appended, of the parts that `results` has not whole from this code and machine."""
     file, here = results / store.CLUSTER.file, machine.machine_id()
-    code = closure.own().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=streaming.MODEL)))
+    code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=streaming.MODEL)))
     known = store.CLUSTER.read(file) if file.exists() else []
     done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
     for part in parts:

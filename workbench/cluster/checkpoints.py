@@ -21,7 +21,7 @@ from workbench.cluster.messages import DTYPES
 from workbench.cluster.partition import Move, Partition
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole, parsed
-from workbench.kvstore import OPTIMIZER, VALUE, Drawn, Key, StoreError, name_of
+from workbench.kvstore import OPTIMIZER, VALUE, Key, LazyRandomRows, StoreError, name_of
 
 # The state of a store (`Store.state_dict`), cut into that of each shard's store and joined again, bit for bit.
 #
@@ -174,7 +174,7 @@ class Manifest:
     """Content of a checkpoint: `values` are key, shape and dtype of each; files of the shards begin with `prefix`.
 
     `settings` are those of the optimizer, None without one; `about` is what the training says of itself. `drawn` has
-    key and `Drawn.about` of values whose rows are drawn when first touched; files hold those that were.
+    key and `LazyRandomRows.about` of values whose rows are drawn when first touched; files hold those that were.
     """
 
     prefix: str
@@ -253,7 +253,7 @@ def _check_values(path: Path, manifest: Manifest) -> None:
             if dtype not in DTYPES or not isinstance(key, int | str) or not all(map(is_whole, shape)):
                 raise ValueError(f"{key!r:.40} of shape {shape!r:.40}, {dtype!r:.40}")
         for _, about in manifest.drawn:
-            Drawn.of(about)
+            LazyRandomRows.of(about)
         manifest.partitions(manifest.shards, manifest.spread)
     except (ValueError, TypeError, LookupError) as error:
         raise StoreError(f"{path} lists values that are none: {error}.") from None

@@ -13,7 +13,7 @@ SUFFIXES = (".py", ".cu", ".cuh", ".h")
 
 
 @functools.cache
-def described() -> str:
+def describe_code() -> str:
     """Describe the code in words. Some milliseconds, once: threads of Python 3.11 cannot parse files at the same time.
 
     See https://github.com/python/cpython/issues/106905.
@@ -27,7 +27,9 @@ def described() -> str:
     return f"{versions}, source {digest.hexdigest()[:12]}"
 
 
-def refuse_other(wanted: str) -> None:
+def require_same_code(wanted: str) -> None:
     """Refuse to train with another code than where the training was asked for, "" for any (`StoreError`)."""
-    if wanted and wanted != described():
-        raise StoreError(f"The code here is {described()}; where the training was started, {wanted}. Install the same.")
+    if wanted and wanted != describe_code():
+        raise StoreError(
+            f"The code here is {describe_code()}; where the training was started, {wanted}. Install the same."
+        )

@@ -14,11 +14,19 @@ from typing import Any, final
 from workbench import settings, store
 from workbench.cluster.link import AgentLostError, Link
 from workbench.measure import stack
-from workbench.sweeps import grid, places, run_folder
-from workbench.sweeps.contents import Contents
-from workbench.sweeps.places import Place
+from workbench.sweeps import agent_commands, grid, run_folder
+from workbench.sweeps.agent_commands import AgentCommand
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.runner import TRIAL, Supervisor
-from workbench.sweeps.schedule import MOST_ADDED, Comparison, Course, Schedule, Task, added, comparisons
+from workbench.sweeps.schedule import (
+    MOST_ADDED,
+    Comparison,
+    ComparisonState,
+    Schedule,
+    Task,
+    comparisons,
+    refinement_configurations,
+)
 from workbench.sweeps.spec import Cell, Spec
 
 # Placement of the comparisons of a sweep: which machine measures which.
@@ -34,24 +42,24 @@ from workbench.sweeps.spec import Cell, Spec
 HELD = 4
 """Comparisons that an agent takes turns with."""
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 @final
 class Placement:
     """The comparisons of a spec, the rows that there are of them, and the agents that measure them."""
 
-    def __init__(self, spec: Spec, stored: Iterable[Row], contents: Contents | None = None) -> None:
-        self.spec, cells = spec, grid.expand(spec)
+    def __init__(self, spec: Spec, stored: Iterable[Record], contents: Contents | None = None) -> None:
+        self.spec, cells = spec, grid.expand_grid(spec)
         self.contents = contents or Contents()
         self.dropped, self.reused = cells.dropped, 0
         self.comparisons: list[Comparison] = []
         self.place: dict[str, int] = {}
         """Of the comparison of each key."""
         self.groups: list[tuple] = []
-        self.rows: dict[tuple[int, str], list[Row]] = {}
+        self.rows: dict[tuple[int, str], list[Record]] = {}
         self.over: set[int] = set()
-        self.ended: dict[int, Course] = {}
+        self.ended: dict[int, ComparisonState] = {}
         """The comparisons that came to their end in this run, as they did: a disturbed round counts as one."""
         self.common: set[str] = set()
         """The machines that have done with the common comparison."""
@@ -59,11 +67,11 @@ class Placement:
         """The machine that measures a group; it is free when no agent is there any more."""
         self.machines: dict[str, str] = {}
         """The machine of each agent that is there."""
-        self.held: dict[str, dict[int, Course]] = {}
+        self.held: dict[str, dict[int, ComparisonState]] = {}
         """The comparisons that each agent has, by place, the one whose turn is next first."""
         self.extend(cells.cells, stored)
 
-    def extend(self, cells: Iterable[Cell], stored: Iterable[Row]) -> None:
+    def extend(self, cells: Iterable[Cell], stored: Iterable[Record]) -> None:
         """Add the comparisons of cells, as far as they are not in these rows."""
         first = len(self.comparisons)
         self.comparisons += comparisons(cells, self.contents)
@@ -81,12 +89,12 @@ class Placement:
         self.over |= {place for place in places if self._is_over(place)}
         self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
 
-    def _store(self, row: Row) -> None:
+    def _store(self, row: Record) -> None:
         if (place := self.place.get(row["key"])) is not None:
             self.rows.setdefault((place, row["machine"]), []).append(row)
 
     def _course(self, place: int, machine: str) -> "_Resumed":
-        course = Course(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
+        course = ComparisonState(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
         return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
 
     def _best(self, place: int) -> tuple[int, str]:
@@ -133,7 +141,7 @@ class Placement:
             if not place:
                 self.common.add(self.machines[agent])
 
-    def add(self, agent: str, row: Row) -> None:
+    def add(self, agent: str, row: Record) -> None:
         """Take the row of a trial of the round that the agent measures."""
         self._store(row)
         self.held[agent][self.place[row["key"]]].add(row)
@@ -198,7 +206,7 @@ class Placement:
 class _Resumed:
     """A comparison as rows of one machine leave it, and how many of them answer."""
 
-    def __init__(self, course: Course, reused: int) -> None:
+    def __init__(self, course: ComparisonState, reused: int) -> None:
         self.course, self.reused = course, reused
 
 
@@ -220,12 +228,12 @@ class Coordinator:
         spec: Spec,
         folder: Path,
         is_asked_to_stop: threading.Event | None = None,
-        agents: list[Place] | None = None,
+        agents: list[AgentCommand] | None = None,
         work: str = TRIAL,
     ) -> None:
         self.supervisor = Supervisor(spec, folder, is_asked_to_stop, work)
         self.spec, self.folder, self.state, self.work = spec, folder, self.supervisor.state, work
-        self.agents = places.agents(run_folder.where(folder)) if agents is None else agents
+        self.agents = agent_commands.list_agents(run_folder.read_agents_option(folder)) if agents is None else agents
         self.trials = folder / store.FILE
         stored = store.read(self.trials) if self.trials.exists() else []
         self.placement = Placement(spec, stored, self.supervisor.contents)
@@ -278,13 +286,13 @@ class Coordinator:
 
     # One agent, on a thread of its own
 
-    def _guarded(self, place: Place) -> None:
+    def _guarded(self, place: AgentCommand) -> None:
         try:
             self._attended(place)
         except BaseException as error:  # raised by `run`, on the thread that answers for the sweep
             self.failure = error
 
-    def _attended(self, place: Place) -> None:
+    def _attended(self, place: AgentCommand) -> None:
         """Have an agent measure until all is over, or it is lost."""
         try:
             link = Link(place, self.folder, lambda: self.is_over)
@@ -333,7 +341,7 @@ class Coordinator:
         if not until or self.refinements == MOST_ADDED:
             return False
         stored, schedule = store.read(self.trials), self.placement.schedule()
-        cells = added(schedule.cells, stored, until)
+        cells = refinement_configurations(schedule.cells, stored, until)
         before = self.placement.reused
         self.placement.extend(cells, stored)
         self.state.reused, self.state.done = self.placement.reused, self.state.done + self.placement.reused - before

@@ -130,7 +130,7 @@ def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int
     for batch in columns:
         for r in {rows // machines for machines in MACHINES if machines <= rows}:
             slices = [batch[first : first + r] for first in range(0, rows - r + 1, r)]
-            counts.setdefault(r, []).extend(np.unique(np.concatenate(one)).size for one in slices)
+            counts.setdefault(r, []).extend(np.unique(np.concatenate(slice)).size for slice in slices)
     return {r: statistics.fmean(found) for r, found in sorted(counts.items(), reverse=True)}
 
 
@@ -153,15 +153,17 @@ def _step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Co
     whole = speeds.shared.seconds(rows, touched, machines)
     computing, factor, moved = min(alone, whole), cores.factor(machines) if cores else 1.0, work.bytes_moved(machines)
     messages = factor * (whole - computing) + 2 * network.latency + moved / network.bytes_second
-    return Step(machines, factor * computing, messages, factor * whole * speeds.spread * slowest(machines), moved)
+    return Step(
+        machines, factor * computing, messages, factor * whole * speeds.spread * expected_slowest(machines), moved
+    )
 
 
-def slowest(machines: int) -> float:
+def expected_slowest(machines: int) -> float:
     """Standard deviations by which the slowest of so many is slower than the mean, where times are normal.
 
     Blom 1958, Statistical estimates and transformed beta-variables: order statistics to a few percent.
 
-    >>> [round(slowest(machines), 2) for machines in (1, 2, 4, 256)]
+    >>> [round(expected_slowest(machines), 2) for machines in (1, 2, 4, 256)]
     [0.0, 0.59, 1.05, 2.81]
     """
     return statistics.NormalDist().inv_cdf((machines - 0.375) / (machines + 0.25))

@@ -29,7 +29,7 @@ from workbench.cluster.dask_settings import SECONDS_JOIN, security_of
 from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
 from workbench.cluster.security import OpenClusterError, check_certificates, check_encrypted
 from workbench.measure import blas
-from workbench.sweeps.places import AGENT
+from workbench.sweeps.agent_commands import AGENT
 
 MACHINE = "machine"
 """The resource that a worker has that stands for its machine."""
@@ -49,7 +49,7 @@ class NoMachinesError(ValueError):
 
 
 @contextlib.contextmanager
-def connected(scheduler: str) -> Iterator[Client]:
+def connect(scheduler: str) -> Iterator[Client]:
     """A client of the cluster, which is encrypted or on this machine alone (`OpenClusterError`)."""
     check_encrypted([scheduler])
     folder = os.environ.get("WORKBENCH_CERTIFICATES", "")
@@ -146,8 +146,8 @@ def serve(name: str) -> None:
     if given.get(timeout=SECONDS_SILENT) != FIRST:
         return
     said.put({"begun": True})
-    with unwatched(get_worker()) as stopped:
-        environment, pipe = blas.own_environment(stopped=stopped), subprocess.PIPE
+    with disable_self_monitoring(get_worker()) as stopped:
+        environment, pipe = blas.measuring_environment(stopped=stopped), subprocess.PIPE
         process = subprocess.Popen(AGENT, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True)
         pumps = [
             threading.Thread(target=pump, args=(file, said, kind), daemon=True)
@@ -189,7 +189,7 @@ def pump(lines: IO[bytes], said: Queue, kind: str) -> None:
 
 
 @contextlib.contextmanager
-def unwatched(worker: Worker) -> Iterator[dict[str, str]]:
+def disable_self_monitoring(worker: Worker) -> Iterator[dict[str, str]]:
     """Have a worker not watch itself, which takes time from trials; gives what was stopped, and how often it ran."""
     found = {name: worker.periodic_callbacks[name] for name in WATCHING if name in worker.periodic_callbacks}
     running = {name: callback for name, callback in found.items() if callback.is_running()}
@@ -207,13 +207,13 @@ def main(scheduler: str, worker: str = "") -> None:
     if worker:
         print(carry(scheduler, worker), end="", file=sys.stderr)
     else:
-        print(json.dumps(found(scheduler)))
+        print(json.dumps(find_machines(scheduler)))
 
 
 def carry(scheduler: str, worker: str) -> str:
     """Carry lines to and from the agent of a worker until it has ended; why, where it does not say so itself."""
     try:
-        with connected(scheduler) as client:
+        with connect(scheduler) as client:
             carrier = Carrier(client, worker)
             ended = threading.Event()
             threading.Thread(target=carrier.send, args=(sys.stdin,), daemon=True).start()
@@ -228,10 +228,10 @@ def carry(scheduler: str, worker: str) -> str:
         return f"The scheduler {scheduler} answers no more: {error}"
 
 
-def found(scheduler: str) -> dict[str, Any]:
+def find_machines(scheduler: str) -> dict[str, Any]:
     """The machines of a cluster, or why it is refused."""
     try:
-        with connected(scheduler) as client:
+        with connect(scheduler) as client:
             return {"machines": machines(client)}
     except (NoMachinesError, OpenClusterError) as error:
         return {"refused": str(error)}

@@ -32,8 +32,8 @@ from workbench.cluster.dask_transport import Run
 from workbench.cluster.process import Lost, Process
 from workbench.cluster.security import check_certificates, check_encrypted
 from workbench.kvstore import StoreError
-from workbench.sweeps import reaching
-from workbench.sweeps.places import AGENT, Place, places, refuse_unallocated
+from workbench.sweeps import network_addresses
+from workbench.sweeps.agent_commands import AGENT, AgentCommand, parse_agents, require_allocation
 
 SECONDS_SILENT = 30.0
 """A process that has not answered for so long is lost."""
@@ -52,13 +52,14 @@ PROGRAM = (*AGENT[:-1], "workbench.cluster.worker")
 class Hosts:
     """The workers of a cluster: a context that ends what it started. `folder` is for logs and certificates.
 
-    Processes on other machines come to this one at `address` (`workbench.sweeps.reaching`), "" for one on the way.
+    Processes on other machines come to this one at `address` (`workbench.sweeps.network_addresses`), "" for one on the
+    way.
     """
 
     def __init__(self, where: str, folder: Path, seconds_silent: float = SECONDS_SILENT, *, address: str = "") -> None:
         self.where, self.folder, self.seconds_silent = where, Path(folder), seconds_silent
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.own, self.places = list[Process](), list[Place]()
+        self.own, self.places = list[Process](), list[AgentCommand]()
         self.cluster: LocalCluster | None = None
         self.heard: dict[str, float] = {}
         """When each last answered; of those that are not asked yet, when they were first looked after."""
@@ -69,7 +70,7 @@ class Hosts:
         """Workers that a scheduler of yours has, as far as it was asked since the last shards were placed."""
         self.left_out: set[str] = set()
         self.topics: set[str] = set()
-        self.is_own, reached = "://" not in where, reaching.here(where, address)
+        self.is_own, reached = "://" not in where, network_addresses.local_address(where, address)
         with dask.config.set(settings()):
             self.client = self._started(where, reached) if self.is_own else self._joined(where)
             self._begin()
@@ -96,16 +97,16 @@ class Hosts:
         return client
 
     def _started(self, where: str, reached: str) -> Client:
-        refuse_unallocated(where)
+        require_allocation(where)
         # on loopback too: any user of this machine reaches the port, and a scheduler runs what its clients send
-        self.certificates = str(Path(cluster_security.made(self.folder / "tls").key).parent.resolve())
+        self.certificates = str(Path(cluster_security.make_certificates(self.folder / "tls").key).parent.resolve())
         how = {"protocol": "tls", "host": f"[{reached}]" if ":" in reached else reached}
         security = security_of(self.certificates)
         self.cluster = LocalCluster(
             n_workers=0, processes=False, dashboard_address=PAGES, silence_logs=50, security=security, **how
         )
         program = (*PROGRAM, self.cluster.scheduler_address, *filter(None, [self.certificates]))
-        self.places = places(where, program)
+        self.places = parse_agents(where, program)
         return Client(self.cluster, set_as_default=False)
 
     def _begin(self) -> None:
@@ -114,7 +115,7 @@ class Hosts:
             self.__exit__()
             raise failures[0]
 
-    def _start(self, wanted: Sequence[Place]) -> list[StoreError]:
+    def _start(self, wanted: Sequence[AgentCommand]) -> list[StoreError]:
         """Start processes and wait until they have joined; the errors of those that did not."""
         begun, failures = list[Process](), list[StoreError]()
         for place in wanted:
@@ -143,7 +144,7 @@ class Hosts:
             raise StoreError(
                 f"{process.place.name} has joined, but this machine does not reach it at {process.address}: "
                 f"{str(error) or type(error).__name__}. All machines of a training reach each other, at any port: a "
-                f"firewall has to let them. {reaching.ADVICE}"
+                f"firewall has to let them. {network_addresses.ADVICE}"
             ) from None
 
     # Who is there
@@ -262,7 +263,7 @@ class Hosts:
         self.at_work, self.members = list(workers), None
         self.heard = dict.fromkeys(self.heard.keys() & {*workers, self.where}, time.monotonic())
         run = dask_transport.run_on(self.at_work, shards)
-        return run, self._later(lambda: dask_transport.made(self.client, run, trainers, staleness))
+        return run, self._later(lambda: dask_transport.make_shards(self.client, run, trainers, staleness))
 
     def start(self, run: Run, address: str, trainer: int, work: str, request: Mapping[str, Any]) -> Future:
         """Run a trainer on a worker; its answer as JSON, in the end. `OSError` in it where the worker is gone."""

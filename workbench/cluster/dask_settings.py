@@ -28,7 +28,7 @@ def security_of(certificates: str) -> Any:
         return None
     from distributed import Security
 
-    own = security.read(certificates)
+    own = security.read_certificates(certificates)
     roles = {f"tls_{role}_{kind}": getattr(own, of) for role in ("scheduler", "worker", "client") for kind, of in KINDS}
     return Security(tls_ca_file=own.certificate, require_encryption=True, **roles)
 

@@ -80,7 +80,7 @@ def place(
     if not chosen:
         raise StoreError("The cluster has no worker yet; call client.wait_for_workers(1, timeout=60) first.")
     run = run_on(chosen, shards)
-    client.sync(made, client, run, trainers, staleness)
+    client.sync(make_shards, client, run, trainers, staleness)
     return run
 
 
@@ -89,7 +89,7 @@ def run_on(workers: Sequence[str], shards: int) -> Run:
     return Run(uuid.uuid4().hex, [workers[number % len(workers)] for number in range(shards)])
 
 
-async def made(client: Client, run: Run, trainers: int, staleness: int) -> None:
+async def make_shards(client: Client, run: Run, trainers: int, staleness: int) -> None:
     """Have the workers make the shards of a run; awaited on the client's loop, as it may last where one is silent."""
     check_encrypted([client.scheduler.address, *run.addresses])
     plugin = ShardPlugin(run, trainers, staleness)

@@ -11,15 +11,15 @@ from typing import Any, final
 import numpy as np
 
 from workbench import data, formats, graph, models, ops, optimizers
-from workbench.data.shards.shuffling import stacked
-from workbench.kvstore import Drawn, Store
+from workbench.data.shards.shuffling import stack_csr
+from workbench.kvstore import LazyRandomRows, Store
 from workbench.models import Parameter
 from workbench.module import Module
-from workbench.sweeps.grid import setup_of, unread, why_dropped
+from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import Problem
 from workbench.sweeps.spec import Cell, SpecError
+from workbench.training.multiple_trainers import multiple_trainers_reason
 from workbench.training.setup import LAZY, Setup
-from workbench.training.several import why_not_several
 
 DATA, LABEL = "data", "label"
 
@@ -27,9 +27,9 @@ DATA, LABEL = "data", "label"
 def check(cell: Cell, trainers: int) -> None:
     """Refuse what several trainers cannot train (`SpecError`)."""
     alone = cell.model_copy(update={"trainers": 1})  # on other machines there is room for more than here
-    if reason := why_dropped(alone) or why_not_several(setup_of(alone), trainers):
+    if reason := why_dropped(alone) or multiple_trainers_reason(setup_of(alone), trainers):
         raise SpecError(reason)
-    if names := unread(cell):
+    if names := list_unread_settings(cell):
         raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave {names[0]} out.")
 
 
@@ -61,7 +61,7 @@ class _Joined(data.Feed):
         for parts in zip(*(feed.epoch(number, first) for feed in self.feeds), strict=True):
             labels = np.concatenate([part.labels[LABEL] for part in parts])
             rows = np.concatenate([part.rows_index for part in parts])
-            yield data.Batch({DATA: stacked([part.data[DATA] for part in parts])}, {LABEL: labels}, rows)
+            yield data.Batch({DATA: stack_csr([part.data[DATA] for part in parts])}, {LABEL: labels}, rows)
 
     def count(self, number: int = 0) -> int:
         """Number of batches that each has."""
@@ -80,10 +80,10 @@ def module_of(setup: Setup, problem: Problem, store: Store | None, example: data
     scores, loss = model.graph(given, setup.engine, setup.has_intercept, (DATA, LABEL))
     symbol = _declared(graph.group([loss, ops.get("stop_gradient")(scores)]), setup, parameters)
     module = Module(symbol, (DATA,), (LABEL,), store=store, workers=workers, share="rows", prediction=1)
-    gradients = {one.name: one.gradient_format(setup.gradient) for one in parameters}
+    gradients = {parameter.name: parameter.gradient_format(setup.gradient) for parameter in parameters}
     module.bind(example, dtype=setup.dtype, grad_formats=gradients)
     module.initialise(values={one.name: _start(one, setup, number) for number, one in enumerate(parameters)})
-    multipliers = {one.name: optimizers.Multiplier(decay=0.0) for one in parameters if not one.decays}
+    multipliers = {parameter.name: optimizers.Multiplier(decay=0.0) for parameter in parameters if not parameter.decays}
     options: dict[str, Any] = {"lazy": LAZY[setup.update], "multipliers": multipliers or None, **setup.options}
     return module.set_optimizer(optimizers.Updater(setup.optimizer, **options))
 
@@ -97,7 +97,8 @@ def format_of(parameter: Parameter, setup: Setup) -> str:
 def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ...]) -> graph.Graph:
     """The graph with formats of X and of the parameters, and the shapes of these."""
     facts: dict[str, Mapping[str, Any]] = {
-        one.name: {"format": format_of(one, setup), "shape": list(one.shape)} for one in parameters
+        parameter.name: {"format": format_of(parameter, setup), "shape": list(parameter.shape)}
+        for parameter in parameters
     }
     facts[DATA] = {"format": setup.format}
     document = json.loads(symbol.to_json())
@@ -113,7 +114,7 @@ def _start(parameter: Parameter, setup: Setup, number: int) -> Any:
     if not parameter.deviation:
         return formats.zeros(parameter.shape, "row_sparse" if by_rows else "dense", np.dtype(setup.dtype))
     if by_rows:
-        drawn = Drawn(parameter.shape, setup.dtype, "normal", parameter.deviation, setup.seed, parameter.name)
+        drawn = LazyRandomRows(parameter.shape, setup.dtype, "normal", parameter.deviation, setup.seed, parameter.name)
         return drawn if setup.update == "lazy" else drawn.whole()
     generator = np.random.default_rng((setup.seed, number))
     return generator.normal(0.0, parameter.deviation, parameter.shape).astype(setup.dtype)

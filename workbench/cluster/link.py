@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, final
 
 from workbench.measure import blas
-from workbench.sweeps.places import Place
+from workbench.sweeps.agent_commands import AgentCommand
 
 SECONDS_START = 120.0
 """How long an agent may take to say its first word: libraries are loaded from a cold disk, ssh logs in."""
@@ -38,7 +38,7 @@ class Link:
     Nothing here waits for the agent once `is_stopping`, nor longer than an agent may be silent.
     """
 
-    def __init__(self, place: Place, folder: Path, is_stopping: Callable[[], bool]) -> None:
+    def __init__(self, place: AgentCommand, folder: Path, is_stopping: Callable[[], bool]) -> None:
         self.place, self.doing, self.is_stopping = place, "starting", is_stopping
         self.log = folder / f"log-{re.sub(r'[^A-Za-z0-9.]+', '-', place.name)}.txt"
         with open(self.log, "ab") as file:
@@ -50,7 +50,7 @@ class Link:
                 stdout=subprocess.PIPE,
                 stderr=file,
                 start_new_session=True,
-                env=blas.own_environment(),
+                env=blas.measuring_environment(),
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

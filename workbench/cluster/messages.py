@@ -79,24 +79,24 @@ def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[
         raise StoreError(f"A message has {memoryview(frame).nbytes} bytes for an array {dtype} {shape}.") from None
 
 
-def packed(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]]:
+def pack_values(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]]:
     """Values by key as ([key, format] of each, arrays): dense ones an array each, row_sparse ones rows and values."""
     names: list[list] = []
     arrays: list[np.ndarray] = []
     for key, value in values.items():
         if isinstance(value, RowSparse):
             names.append([key, "row_sparse"])
-            arrays += [narrowed(value.indices, value.shape[0]), value.values]
+            arrays += [narrow_indices(value.indices, value.shape[0]), value.values]
         else:
             names.append([key, "dense"])
             arrays.append(value)
     return names, arrays
 
 
-def unpacked(
+def unpack_values(
     names: Sequence[Sequence], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]]
 ) -> dict[Key, np.ndarray | RowSparse]:
-    """The inverse of `packed`; `shapes` has those of the row_sparse values. What does not fit is refused."""
+    """The inverse of `pack_values`; `shapes` has those of the row_sparse values. What does not fit is refused."""
     rest, values = list(arrays), dict[Key, Any]()
     try:
         for key, format in names:
@@ -110,6 +110,6 @@ def unpacked(
     return values
 
 
-def narrowed(rows: np.ndarray, count: int) -> np.ndarray:
+def narrow_indices(rows: np.ndarray, count: int) -> np.ndarray:
     """Row numbers below `count` in 4 bytes each where that holds them, else in 8."""
     return rows.astype(np.uint32 if count <= 2**32 else np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench import formats
 from workbench.formats import RowSparse
-from workbench.kvstore import Drawn, Key, StoreError
+from workbench.kvstore import Key, LazyRandomRows, StoreError
 from workbench.optimizers import Updater
 from workbench.optimizers.parameter import united
 
@@ -212,7 +212,7 @@ def joined(parts: Mapping[int, Any], partition: Partition | Move) -> Any:
 class Source(NamedTuple):
     """Source of the rows of one shard of a value."""
 
-    drawn: Drawn
+    drawn: LazyRandomRows
     partition: Partition
     shard: int
 
@@ -252,5 +252,5 @@ def check_lazy(updater: Updater | None, keys: Iterable[Key]) -> None:
         )
 
 
-def _read(listed: Sequence[Sequence[Any]]) -> list[tuple[Key, Drawn]]:
-    return [(key, Drawn.of(about)) for key, about in listed]
+def _read(listed: Sequence[Sequence[Any]]) -> list[tuple[Key, LazyRandomRows]]:
+    return [(key, LazyRandomRows.of(about)) for key, about in listed]

@@ -13,8 +13,8 @@ import psutil
 
 from workbench.kvstore import StoreError
 from workbench.measure import blas
-from workbench.sweeps import reaching
-from workbench.sweeps.places import Place
+from workbench.sweeps import network_addresses
+from workbench.sweeps.agent_commands import AgentCommand
 
 LINES_TOLD = 12
 """Lines from the end of a log that a message has."""
@@ -31,9 +31,9 @@ class Lost(NamedTuple):
 class Process:
     """One process that was started here; its log is a file."""
 
-    def __init__(self, place: Place, log: Path) -> None:
+    def __init__(self, place: AgentCommand, log: Path) -> None:
         self.place, self.log, self.address = place, log, ""
-        pipe, environment = subprocess.PIPE, blas.own_environment()
+        pipe, environment = subprocess.PIPE, blas.measuring_environment()
         with open(log, "ab") as file:
             self.log_start = file.tell()
             try:
@@ -60,7 +60,7 @@ class Process:
                 self.address = next(filter(None, (_said(line, "address") for line in lines)), "")
                 if why := next(filter(None, (_said(line, "unreached") for line in lines)), ""):
                     self.kill()
-                    raise StoreError(f"{self.place.name} does not reach {why} {reaching.ADVICE}")
+                    raise StoreError(f"{self.place.name} does not reach {why} {network_addresses.ADVICE}")
         if not self.address:
             self.kill()
             told = f" It said {said[-80:]!r}." if said else ""

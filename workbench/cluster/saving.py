@@ -12,7 +12,7 @@ from workbench.cluster import checkpoints
 from workbench.cluster.channel import Content, GoneError, RolledBackError, TimedOutError
 from workbench.cluster.checkpoints import Manifest
 from workbench.cluster.partition import Held
-from workbench.kvstore import Drawn, StoreError
+from workbench.kvstore import LazyRandomRows, StoreError
 from workbench.optimizers import Updater
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def load_shards(self: "ShardedStore", folder: str | os.PathLike, generation: int
     partitions = manifest.partitions(self.shards, self.spread)
     shapes = {key: (tuple(shape), np.dtype(dtype)) for key, shape, dtype in manifest.values}
     self.held = {key: Held(*shapes[key], partitions[key]) for key in partitions}
-    self.drawn = {key: Drawn.of(said) for key, said in manifest.drawn}
+    self.drawn = {key: LazyRandomRows.of(said) for key, said in manifest.drawn}
     return dict(manifest.about)
 
 

@@ -71,11 +71,11 @@ class Certificates(NamedTuple):
     key: str
 
 
-def made(folder: Path) -> Certificates:
+def make_certificates(folder: Path) -> Certificates:
     """New ones in that folder, valid for 30 days; `OpenClusterError` where openssl makes none."""
     folder.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, 0o700)
-    found = read(folder)
+    found = read_certificates(folder)
     if (program := shutil.which("openssl")) is None:
         raise OpenClusterError(
             "A cluster is encrypted, also on one machine, and there is no openssl here.\nInstall the program openssl."
@@ -90,6 +90,6 @@ def made(folder: Path) -> Certificates:
     return found
 
 
-def read(folder: str | os.PathLike) -> Certificates:
-    """Certificates that `made` put there."""
+def read_certificates(folder: str | os.PathLike) -> Certificates:
+    """Certificates that `make_certificates` put there."""
     return Certificates(str(Path(folder) / CERTIFICATE), str(Path(folder) / KEY))

@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench import formats
 from workbench.cluster import checkpoints, partition
-from workbench.cluster.messages import Message, packed, unpacked
+from workbench.cluster.messages import Message, pack_values, unpack_values
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole
 from workbench.kvstore import Key, LocalStore, StoreError
@@ -233,7 +233,7 @@ class Shard:
         values: list[np.ndarray] = []
         for key, wanted in rows.items():
             if wanted is None:
-                name, parts = packed({key: self.store.values[key]})
+                name, parts = pack_values({key: self.store.values[key]})
                 names, values = names + name, values + parts
             else:
                 names.append([key, "rows"])
@@ -244,7 +244,7 @@ class Shard:
         self._reach(about, lag=0)
         self._draw(dict.fromkeys(self.drawn))
         state = self.store.state_dict()
-        names, values = packed(state)
+        names, values = pack_values(state)
         return Message("done", {"names": names, "shapes": [list(array.shape) for array in state.values()]}, values)
 
     def _reach(self, about: Mapping[str, Any], lag: int) -> None:
@@ -290,4 +290,4 @@ def _values(
     """Values by key; their shapes come with them where the shard does not know them."""
     if shapes is None:
         shapes = {key: tuple(shape) for (key, _), shape in zip(about["names"], about["shapes"], strict=True)}
-    return unpacked(about["names"], arrays, shapes)
+    return unpack_values(about["names"], arrays, shapes)

@@ -23,15 +23,15 @@ from numpy.typing import ArrayLike
 from workbench import formats
 from workbench.cluster import checkpoints, partition, saving
 from workbench.cluster.channel import Channel, Content
-from workbench.cluster.messages import Message, narrowed, packed, unpacked
+from workbench.cluster.messages import Message, narrow_indices, pack_values, unpack_values
 from workbench.cluster.partition import Cut, Held, Partition
 from workbench.cluster.transport import Transport
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
 from workbench.kvstore import (
     VALUE,
-    Drawn,
     Key,
+    LazyRandomRows,
     LocalStore,
     Store,
     StoreError,
@@ -65,7 +65,7 @@ class ShardedStore(Store):
         self.shards = transport.shards
         self.traffic, self.staleness = self.channel.traffic, Counter[int]()
         self.held: dict[Key, Held] = {}
-        self.drawn: dict[Key, Drawn] = {}
+        self.drawn: dict[Key, LazyRandomRows] = {}
         self.updater: Updater | None = None
         self.settings: dict[str, Any] | None = None
         self.step = self.number = self.settled = 0
@@ -94,7 +94,7 @@ class ShardedStore(Store):
     def init(self, key: Key, value: Any) -> None:
         """Give each shard its rows of the value, or what it draws them of when they are first touched."""
         check_new_key(key, self.held)
-        if isinstance(value, Drawn):
+        if isinstance(value, LazyRandomRows):
             self._init_drawn(key, value)
             return
         value = computed(admitted(key, value))
@@ -102,7 +102,7 @@ class ShardedStore(Store):
         pieces = partition.cut(value, self.held[key].partition)
         self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
 
-    def _init_drawn(self, key: Key, drawn: Drawn) -> None:
+    def _init_drawn(self, key: Key, drawn: LazyRandomRows) -> None:
         partition.check_lazy(self.updater, [key])
         self._hold(key, drawn)
         self.drawn[key] = drawn
@@ -123,7 +123,7 @@ class ShardedStore(Store):
             ):
                 if piece is not None:
                     own[key] = piece
-        contents = [Content({"names": names}, arrays) for names, arrays in map(packed, pieces)]
+        contents = [Content({"names": names}, arrays) for names, arrays in map(pack_values, pieces)]
         self.after(self.step - self.lag, "push", contents, step=self.step + 1)
         self.step += 1
 
@@ -254,7 +254,7 @@ class ShardedStore(Store):
             for shard, (about, arrays) in enumerate(contents):
                 if count := self._of(key).partition.count(shard):
                     about["names"].append([key, "rows" if key in cuts else "all"])
-                    arrays += [narrowed(cuts[key][shard].rows, count)] if key in cuts else []
+                    arrays += [narrow_indices(cuts[key][shard].rows, count)] if key in cuts else []
         return contents
 
     def _pulled(self, rows: Rows, current: bool) -> dict[Key, Any]:
@@ -274,7 +274,7 @@ class ShardedStore(Store):
 
     def _given(self, shard: int, reply: Message) -> dict[Key, Any]:
         shapes = {key: self.held[key].part_shape(shard) for key, _ in reply.about["names"]}
-        return unpacked(reply.about["names"], reply.arrays, shapes)
+        return unpack_values(reply.about["names"], reply.arrays, shapes)
 
     def _put(self, key: Key, numbers: np.ndarray, cuts: list[Cut], came: Mapping[int, Mapping[Key, Any]]) -> RowSparse:
         """The rows of these numbers, each shard's where they stand among them."""
@@ -288,11 +288,11 @@ class ShardedStore(Store):
 
 def _shaped(values: Mapping[Any, Any]) -> Content:
     """Values whose shapes the other side does not know."""
-    names, arrays = packed(values)
+    names, arrays = pack_values(values)
     return Content({"names": names, "shapes": [list(value.shape) for value in values.values()]}, arrays)
 
 
 def _unshaped(message: Message) -> dict[Any, Any]:
     names = message.about["names"]
     shapes = {key: tuple(shape) for (key, _), shape in zip(names, message.about["shapes"], strict=True)}
-    return unpacked(names, message.arrays, shapes)
+    return unpack_values(names, message.arrays, shapes)

@@ -1,6 +1,6 @@
 """One epoch of generated rows whose files have twice the bytes that a process may ask for, and the same with rows held.
 
-Two processes train; the system refuses each of them memory above the limit (`measure.memory.limited`), so that a
+Two processes train; the system refuses each of them memory above the limit (`measure.memory.limit_memory`), so that a
 training that ends stayed below it. That the limit is one is shown by the second training, which holds all rows and is
 refused them. Rows are read into memory, not mapped, so all that a process has of them is its own.
 """
@@ -16,7 +16,7 @@ from workbench import data
 from workbench.cluster.team import TeamError
 from workbench.cluster.training import train
 from workbench.formats.compressed import assemble
-from workbench.kvstore import Drawn
+from workbench.kvstore import LazyRandomRows
 
 # Generated rows of the shape of click logs, to train more of them than a process may hold.
 #
@@ -41,7 +41,7 @@ def borders(features: int) -> np.ndarray:
 def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
     """The rows, block by block."""
     starts = borders(features)
-    weights = Drawn((features, 1), "float32", "normal", 0.5, seed, "click weights")
+    weights = LazyRandomRows((features, 1), "float32", "normal", 0.5, seed, "click weights")
     for number, first in enumerate(range(0, rows, BLOCK_ROWS)):
         count, made = min(BLOCK_ROWS, rows - first), np.random.default_rng((seed, number))
         places = np.floor(made.random((count, FIELDS)) ** SKEW * np.diff(starts)).astype(np.int64)

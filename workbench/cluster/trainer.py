@@ -42,7 +42,8 @@ class Job:
     `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
     "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
     says that there is a checkpoint to go on from. A process may ask for `bytes_most` bytes of its own, None for any
-    number (`measure.memory.limited`). `code` is `code.described()` where the training was asked for, "" for any.
+    number (`measure.memory.limit_memory`). `code` is `code.describe_code()` where the training was asked for, "" for
+    any.
     """
 
     cell: Mapping[str, Any]
@@ -64,10 +65,10 @@ class Job:
 
 def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
     """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
-    code.refuse_other(job.code)
+    code.require_same_code(job.code)
     cell, before = Cell(**job.cell), memory.owned_bytes()
     memory.reset_peak()
-    with memory.limited(job.bytes_most), on_threads(job.threads):
+    with memory.limit_memory(job.bytes_most), on_threads(job.threads):
         setup, problem = setup_of(cell), make_problem(cell)
         feed = fitting.shared(problem, setup, number, job.trainers)
         store = ShardedStore(transport, number, spread=job.spread, seconds=job.seconds)
@@ -75,7 +76,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
         if job.resumes:
             module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
             module.version += 1
-        told = _Told(module, store, feed, number, job, tell, before)
+        told = _StepReport(module, store, feed, number, job, tell, before)
         module.fit(feed, epochs=cell.epochs or 1, batch_end=told.batch_end)
         told.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
@@ -101,7 +102,7 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 
 @final
-class _Told:
+class _StepReport:
     """Report of the steps, and what is saved of them."""
 
     def __init__(

@@ -36,7 +36,7 @@ from workbench.module import BatchEnd, StopTraining
 from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import FILES, Cell, Measure, SpecError
-from workbench.sweeps.trial import SAMPLE_DIGITS, curve_columns, settings_of, shortened
+from workbench.sweeps.trial import SAMPLE_DIGITS, curve_columns, round_digits, settings_of
 
 Say = Callable[[Mapping[str, Any]], None]
 
@@ -59,8 +59,8 @@ def train(
     `settings` are those of `workbench train` by name; `options` are those of `Job`, such as `steps_saved`. Logs and
     checkpoints are in `folder`, from which a training of the same settings goes on; with `steps_saved=0` there are no
     checkpoints. `address` is that at which other machines reach this one, "" for one on the way to them
-    (`workbench.sweeps.reaching`). `tell` gets what happens (`Team`), on a thread of its own; `begun` the team, whose
-    `stop` ends it.
+    (`workbench.sweeps.network_addresses`). `tell` gets what happens (`Team`), on a thread of its own; `begun` the
+    team, whose `stop` ends it.
     """
     try:
         from workbench.cluster.dask_hosts import Hosts
@@ -71,7 +71,7 @@ def train(
     fitting.check(cell, trainers)
     folder = Path(folder).resolve()
     kept = str(folder) if options.get("steps_saved", 1) else ""
-    job = Job(cell.model_dump(mode="json"), trainers, kept, code=code.described(), **options)
+    job = Job(cell.model_dump(mode="json"), trainers, kept, code=code.describe_code(), **options)
     with Hosts(where, folder, address=address) as hosts:
         addresses = hosts.addresses()
         tell({"processes": [hosts.name(address) for address in addresses]})
@@ -156,7 +156,7 @@ def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @final
-class _Heard:
+class _ReceivedSteps:
     """The steps that were told; of a cell without epochs the training ends when they took long enough."""
 
     def __init__(self, cell: Cell, measure: Measure) -> None:
@@ -181,7 +181,7 @@ class _Heard:
 def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
     trained = cell.model_copy(update={"trainers": 1})
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
-    heard, threads = _Heard(cell, measure), max(threads_of(cell) // cell.trainers, 1)
+    heard, threads = _ReceivedSteps(cell, measure), max(threads_of(cell) // cell.trainers, 1)
     others = _Others()
     with tempfile.TemporaryDirectory(prefix="workbench-trial-") as folder:
         answer = train(
@@ -243,7 +243,7 @@ def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Seconds of the steps after the first, which loads code; one sample a step."""
     samples = [step["seconds"] for step in steps[1:]] or [step["seconds"] for step in steps]
     seconds, low, high = quantile_interval(samples, NUMBER)
-    told = {"samples": shortened(samples, SAMPLE_DIGITS), "seconds_step": seconds}
+    told = {"samples": round_digits(samples, SAMPLE_DIGITS), "seconds_step": seconds}
     told |= {"seconds_step_low": low, "seconds_step_high": high, "seconds_epoch": seconds * steps[0]["steps_epoch"]}
     told |= {"steps_timed": len(samples)}
     return told | {"seconds_first_step": steps[0]["seconds"], "seconds_measured": sum(samples)}

@@ -27,7 +27,7 @@ SECONDS_REACH = 20.0
 """How long the scheduler, which was there before, may take to let this process in."""
 
 
-def why_unreached(scheduler: str) -> str:
+def unreachable_reason(scheduler: str) -> str:
     """Reason why nothing listens there for this process, "" where something does."""
     parts = urlsplit(scheduler)
     try:
@@ -58,7 +58,7 @@ def _end_with_input() -> None:
 def main() -> None:
     """Serve; the second argument is left out where nothing is encrypted."""
     threading.Thread(target=_end_with_input, daemon=True).start()
-    if why := why_unreached(sys.argv[1]):
+    if why := unreachable_reason(sys.argv[1]):
         print(json.dumps({"unreached": why}), flush=True)
         os._exit(1)
     asyncio.run(serve(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""))

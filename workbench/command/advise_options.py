@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.command import data_commands, exits
+from workbench.command import data_commands, exit_codes
 
 
 def advise(
@@ -46,9 +46,9 @@ def advise(
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     answer = advising.advise(source, files, given, seconds, lazy, run, json, verbose)
     if answer.is_stopped:
-        exits.interrupted(ctx, "Stopped")
+        exit_codes.exit_interrupted(ctx, "Stopped")
     if answer.recommendation.verdict == "none":
-        raise typer.Exit(exits.WRONG_INPUT)
+        raise typer.Exit(exit_codes.WRONG_INPUT)
 
 
 def bench_advise(
@@ -69,8 +69,8 @@ def bench_advise(
     if replay:
         advice_suite.replay(tuple(case or ()), results)
         return
-    if not advice_suite.run(tuple(case or ()), quick, results, runs, exits.typed(ctx)):
-        exits.interrupted(ctx, "Stopped")
+    if not advice_suite.run(tuple(case or ()), quick, results, runs, exit_codes.original_command_line(ctx)):
+        exit_codes.exit_interrupted(ctx, "Stopped")
 
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records.")]

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from workbench import advising as advice
 from workbench.advising import Answer
-from workbench.analysis.recommendation import Said
-from workbench.command import exits, terminal
-from workbench.command.data_source import settings_told
+from workbench.analysis.recommendation import Statement
+from workbench.command import exit_codes, terminal
+from workbench.command.data_source import settings_with_notice
 from workbench.command.training import as_options
 from workbench.sweeps.progress import Progress as RunProgress
 from workbench.sweeps.spec import SpecError
@@ -35,10 +35,10 @@ def advise(
     is_verbose: bool = False,
 ) -> Answer:
     """Look at the data, measure, show the answer; `files` say how the data is read, `given` what is fixed."""
-    settings = settings_told(source, **files) | {name: value for name, value in given.items() if value}
+    settings = settings_with_notice(source, **files) | {name: value for name, value in given.items() if value}
     try:
         answer = advice.advise(
-            settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=exits.seconds_spent()
+            settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=exit_codes.seconds_spent()
         )
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
@@ -90,7 +90,7 @@ def show(answer: Answer, is_verbose: bool = False) -> None:
     terminal.console.print(answer.spent, markup=False, highlight=False, soft_wrap=True)
 
 
-def _line(said: Said, is_verbose: bool) -> Text:
+def _line(said: Statement, is_verbose: bool) -> Text:
     """A sentence, and the cells that it rests on."""
     keys = " ".join(key[:SHOWN_KEY] for key in said.keys) if is_verbose else ""
     return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))

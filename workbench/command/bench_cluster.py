@@ -11,7 +11,7 @@ from rich.console import Console
 
 from workbench import store
 from workbench.analysis import cluster as analysis
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.bench import screen
 from workbench.measure import blas
 from workbench.reports import cluster as reports
@@ -26,20 +26,22 @@ PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
 def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: str = "") -> None:
     """Measure into the folder what it has not yet, and say what was found; `streamed` is a number of generated rows."""
     arguments = [*PROGRAM, str(folder), str(runs), str(streamed or ("quick" if quick else "all"))]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=blas.own_environment()) as process:
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=blas.measuring_environment()) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            console.print(told(json.loads(line)), markup=False, highlight=False, soft_wrap=True)
+            console.print(describe_record(json.loads(line)), markup=False, highlight=False, soft_wrap=True)
     if process.returncode:
         raise run_folder.RunError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
     frame = store.CLUSTER.frame(store.CLUSTER.read(folder))
-    screen.console.print(screen.goals_table(analysis.goals(frame)))
+    screen.console.print(screen.goals_table(analysis.list_targets(frame)))
     for processes, ratio in analysis.steps_of(frame).ratios:
-        typer.echo(f"{words.plural(processes, 'trainer')} here: a step takes {ratio:.2f} x what is predicted")
+        typer.echo(
+            f"{formatting.format_count(processes, 'trainer')} here: a step takes {ratio:.2f} x what is predicted"
+        )
     typer.echo(f"Page: {reports.write(folder, command)}")
 
 
-def told(row: dict[str, Any]) -> str:
+def describe_record(row: dict[str, Any]) -> str:
     """The row, said in a line."""
     if row["part"] == "bytes":
         return (

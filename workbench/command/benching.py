@@ -5,11 +5,11 @@ from pathlib import Path
 import typer
 
 from workbench import store
-from workbench.analysis.goals import goals
+from workbench.analysis.performance_targets import list_targets
 from workbench.bench import screen, suites
 from workbench.bench.rounds import Policy
 from workbench.bench.runner import Runner
-from workbench.command import exits
+from workbench.command import exit_codes
 from workbench.reports import bench as reports
 
 
@@ -28,7 +28,7 @@ def run(
     cells = suites.cells_of(suite, quick, only, shape, device)
     starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)
     outcome = screen.run(Runner(folder, Policy(), threads), cells, starts)
-    screen.console.print(screen.goals_table(goals(store.BENCH.frame(store.BENCH.read(folder)))))
+    screen.console.print(screen.goals_table(list_targets(store.BENCH.frame(store.BENCH.read(folder)))))
     typer.echo(f"Report: {reports.write(folder)}")
     if outcome.stopped:
-        exits.interrupted(ctx, "Stopped")
+        exit_codes.exit_interrupted(ctx, "Stopped")

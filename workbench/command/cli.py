@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import advise_options, applying, data_commands, exits
+from workbench.command import advise_options, applying, data_commands, exit_codes
 from workbench.command.compare_options import compare
 from workbench.command.fair_options import bench_fair
 from workbench.command.fit_options import bench_fit
@@ -15,7 +15,7 @@ from workbench.command.sweep_options import sweep
 from workbench.command.train_options import train
 
 app = typer.Typer(
-    cls=exits.Commands,
+    cls=exit_codes.Commands,
     help="Would sparse tensors reduce my training time and memory: in which format, on which device, from which "
     "density on?",
     no_args_is_help=True,
@@ -25,7 +25,8 @@ app = typer.Typer(
 Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 bench = typer.Typer(
-    cls=exits.Group, help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS."
+    cls=exit_codes.Group,
+    help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.",
 )
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(data_commands.data, name="data", no_args_is_help=True)
@@ -87,7 +88,7 @@ def status(
     console.console.print(running.table(runs))
     for one in runs:
         if run is not None or one.progress.message:
-            console.tell(one.folder, running.lines(one))
+            console.print_run_lines(one.folder, running.lines(one))
 
 
 @app.command()
@@ -155,10 +156,10 @@ def check(
     json: data_commands.Json = False,
 ) -> None:
     """Say what a framework would stumble over, or take without a word: a line a breach; status 1 after an error."""
-    from workbench.command import checking
+    from workbench.command import data_checks
 
     options = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
-    checking.show(checking.examine(source, framework, width, like, **options), json)
+    data_checks.show(data_checks.check_source(source, framework, width, like, **options), json)
 
 
 @app.command()
@@ -272,7 +273,7 @@ def bench_cluster(
     """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
     from workbench.command import bench_cluster
 
-    bench_cluster.run(results, runs, quick, streamed, exits.typed(ctx))
+    bench_cluster.run(results, runs, quick, streamed, exit_codes.original_command_line(ctx))
 
 
 bench.command("advise")(advise_options.bench_advise)
@@ -289,7 +290,7 @@ def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:
 
 def main() -> None:
     """Run the command line; errors a user can mend are one message, others a traceback."""
-    exits.run(app)
+    exit_codes.run(app)
 
 
 if __name__ == "__main__":

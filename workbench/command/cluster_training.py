@@ -14,8 +14,8 @@ from rich.table import Table
 from workbench.command.console import console
 from workbench.command.training import EPOCHS_SHOWN, cell_of
 from workbench.measure import blas
-from workbench.sweeps import reaching
-from workbench.sweeps.places import places
+from workbench.sweeps import network_addresses
+from workbench.sweeps.agent_commands import parse_agents
 
 PROGRAM = (sys.executable, "-m", "workbench.cluster.training")
 SECONDS_END = 30.0
@@ -39,7 +39,7 @@ def train(
     known = {name: value for name, value in cell.model_dump(mode="json").items() if value is not None}
     request = {"where": where, "settings": known, "trainers": trainers, "folder": str(folder), "address": address}
     process = subprocess.Popen(
-        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=blas.own_environment()
+        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=blas.measuring_environment()
     )
     assert process.stdin is not None
     print(json.dumps(request), file=process.stdin, flush=True)
@@ -80,9 +80,12 @@ def tell_plan(where: str, address: str = "") -> None:
         console.print(f"Trainers and shards go to the workers of the scheduler {where}.", markup=False)
         return
     program = (sys.executable, "-m", "workbench.cluster.worker", "SCHEDULER")
-    for place in places(where, program):
+    for place in parse_agents(where, program):
         console.print(f"{place.name}: {shlex.join(place.command)}", markup=False, highlight=False, soft_wrap=True)
-    reached = f"They reach this machine at {reaching.here(where, address)}; it has {reaching.listed()}."
+    reached = (
+        f"They reach this machine at {network_addresses.local_address(where, address)}; it has "
+        f"{network_addresses.format_interfaces()}."
+    )
     console.print(reached, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -142,5 +145,5 @@ def where_of(cluster: str | None, trainers: int) -> tuple[str, int]:
     if cluster is None:
         return f"local:{trainers}", trainers
     if trainers == 1 and "://" not in cluster:
-        return cluster, len(places(cluster))
+        return cluster, len(parse_agents(cluster))
     return cluster, trainers

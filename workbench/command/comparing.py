@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from workbench import store
-from workbench.analysis import changes, others
-from workbench.analysis.changes import Changes, compared
+from workbench.analysis import changes, external
+from workbench.analysis.changes import Changes, compare_runs
 from workbench.analysis.pairs import CompareError
-from workbench.command import exits, terminal
+from workbench.command import exit_codes, terminal
 from workbench.reports import export, page
 
 
@@ -44,26 +44,26 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
         raise typer.BadParameter("Give a second run, or rows of another tool by --with FILE.jsonl.")
     first, texts, is_worse = frame_of(before), [], False
     if after is not None:
-        found = compared(first, frame_of(after), within)
+        found = compare_runs(first, frame_of(after), within)
         is_worse = found.is_worse
         show(found)
         texts.append(page.of_runs(found, before, after))
     for path in with_files:
-        held = others.held_against(first, others_read(path), within)
-        terminal.console.print(_table(others.COLUMNS, others.table(held), f"{path.name} beside {before}"))
-        for sentence in others.sentences(held):
+        held = external.compare_external(first, others_read(path), within)
+        terminal.console.print(_table(external.COLUMNS, external.table(held), f"{path.name} beside {before}"))
+        for sentence in external.external_notes(held):
             terminal.console.print(sentence, markup=False)
         texts.append(page.of_others(held, path.name, before))
     if out is not None:
         out.write_text("\n".join(texts), encoding="utf-8")
         typer.echo(out)
     if is_worse:
-        raise typer.Exit(exits.FAILURE)
+        raise typer.Exit(exit_codes.FAILURE)
 
 
 def others_read(path: Path) -> list[dict]:
     """The rows of another tool in a file; `CompareError` where there are none."""
-    rows = store.others.read(path)
+    rows = store.external.read(path)
     if not rows:
         raise CompareError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")
     return rows

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis import by_place, cells
+from workbench.analysis import compare_devices, configurations
 from workbench.analysis.advisor import MEASURES, advise
 from workbench.analysis.breakeven import breakeven
-from workbench.analysis.standings import Headline, Standings, headline_of, standings
+from workbench.analysis.standings import Headline, Standings, headline_of, make_standings
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Conclusion:
     report: Path | None = None
 
 
-def of(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
+def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """The conclusion over all rows of a frame."""
-    advice, groups = advise(frame), cells.groups(frame)[:1]
+    advice, groups = advise(frame), configurations.groups(frame)[:1]
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     return Conclusion(
         tuple(headline_of(group, measure, evens[measure]) for group in groups for measure in MEASURES),
-        tuple(standings(group, measure) for group in groups for measure in MEASURES),
+        tuple(make_standings(group, measure) for group in groups for measure in MEASURES),
         advice.verdict,
         advice.certainty,
         tuple(even.sentence for each in evens.values() for even in each if even.status != "too_few"),
         advice.warnings,
-        tuple(by_place.sentences(cells.groups(frame))),
+        tuple(compare_devices.compare_device_sentences(configurations.groups(frame))),
         report,
     )

@@ -8,7 +8,7 @@ from rich.console import Console
 console, stderr = Console(), Console(stderr=True)
 
 
-def tell(folder: Path, lines: Iterable[str]) -> None:
+def print_run_lines(folder: Path, lines: Iterable[str]) -> None:
     """Print lines about a run, below its folder."""
     console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)
     for line in lines:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.command.exits import Group
+from workbench.command.exit_codes import Group
 
 data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
@@ -50,7 +50,7 @@ def profile(
     if charts is not None:
         from workbench.reports.profile import write_charts
 
-        data_screen.tell_files(write_charts(known, charts))
+        data_screen.print_files(write_charts(known, charts))
 
 
 @data.command()
@@ -90,5 +90,5 @@ def convert(
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
     from workbench.command import data_convert, data_source
 
-    name, parameters = data_source.named(source, dataset, labels, kind, reading, columns)
+    name, parameters = data_source.named_source(source, dataset, labels, kind, reading, columns)
     data_convert.convert(name, parameters, folder, seed if shuffle else None, shard_bytes)

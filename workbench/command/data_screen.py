@@ -37,13 +37,13 @@ def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
 
     title = Text(f"{profile['name']}: {profile['source']}", style="bold")
     shown = Table(title=title, title_justify="left", show_header=False)
-    for what, lines in profiles.facts(profile):
+    for what, lines in profiles.profile_facts(profile):
         shown.add_row(Text(what), Text("\n".join(lines)), end_section=True)
     console.print(shown)
-    console.print(Text(profiles.sentence(profile, memory.available_bytes())))
+    console.print(Text(profiles.profile_sentence(profile, memory.available_bytes())))
 
 
-def tell_files(paths: Iterable[Path]) -> None:
+def print_files(paths: Iterable[Path]) -> None:
     """The files that were written, to the error stream, so that JSON stays alone."""
     for path in paths:
         typer.echo(f"Written: {path}", err=True)

@@ -17,7 +17,7 @@ def load(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
     """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
-    name, parameters = named(source, dataset, labels, kind, reading, columns)
+    name, parameters = named_source(source, dataset, labels, kind, reading, columns)
     return data.load(name, **parameters)
 
 
@@ -35,7 +35,7 @@ def load_with_or_without_labels(
     return read
 
 
-def named(
+def named_source(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read.
@@ -44,16 +44,16 @@ def named(
     """
     from workbench.sweeps.problem import parameters_of_file
 
-    settings = settings_told(source, dataset, reading, labels=labels, columns=columns, kind=kind)
+    settings = settings_with_notice(source, dataset, reading, labels=labels, columns=columns, kind=kind)
     return settings["dataset"], parameters_of_file(settings)
 
 
-def settings_told(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
+def settings_with_notice(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
     """Settings of a cell that say which data is meant; a guess is told on the error stream, with its reason."""
     from workbench.advising.source import settings_of
 
     settings, why = settings_of(source, dataset, reading, **given)
-    tell_reader(source, settings["dataset"], why)
+    print_reader(source, settings["dataset"], why)
     return settings
 
 
@@ -88,13 +88,13 @@ def with_label(reading: str, label: str) -> str:
 
 def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with the model that suits the data of a file, which is told; unchanged for synthetic data."""
-    from workbench.advising.source import suggested_model
+    from workbench.advising.source import suggest_model
     from workbench.sweeps.problem import parameters_of_file
 
     if "path" not in settings:
         return dict(settings)
     read = data.load(settings["dataset"], **parameters_of_file(settings))
-    model = suggested_model(read)
+    model = suggest_model(read)
     for line in (*read.facts.get("guesses", ()), f"The model is {model}: {_reason(read)}. Another one: --model NAME."):
         typer.echo(line, err=True)
     return {**settings, "model": model}
@@ -109,12 +109,12 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with the reader of the file that they name, guessed and told; unchanged where they name none."""
     if "path" not in settings:
         return dict(settings)
-    dataset, reading, why = reader_options.guessed(settings["path"], settings.get("reading", ""))
-    tell_reader(settings["path"], dataset, why)
+    dataset, reading, why = reader_options.guess_reader_options(settings["path"], settings.get("reading", ""))
+    print_reader(settings["path"], dataset, why)
     return {**settings, "dataset": dataset} | ({"reading": reading} if reading else {})
 
 
-def tell_reader(source: str, dataset: str, why: str) -> None:
+def print_reader(source: str, dataset: str, why: str) -> None:
     """Print, to the error stream, which data set reads a file and `why`; nothing where that was not guessed."""
     if why:
         typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
@@ -136,10 +136,10 @@ def columns(source: str, columns: str = "", reading: str = "") -> Columns:
 
 def sources() -> list[dict[str, Any]]:
     """Facts of each data set: name, parameters with defaults (None: none), origin, licence."""
-    return [_told(data.get(name)) for name in data.names()]
+    return [_guess_notice(data.get(name)) for name in data.names()]
 
 
-def _told(source: data.Source) -> dict[str, Any]:
+def _guess_notice(source: data.Source) -> dict[str, Any]:
     needed = [name for name, default in source.parameters.items() if default is inspect.Parameter.empty]
     defaults = {name: default for name, default in source.parameters.items() if name not in needed}
     known = {"name": source.name, "needs": needed, "parameters": defaults}

@@ -20,14 +20,14 @@ Tell = Callable[[str, Path], None]
 
 def run(name: str, root: Path, heading: str, tell: Tell) -> list[dict]:
     """Start or resume the sweep of the packaged spec `name` under `root`, show it, return its rows."""
-    folder = run_folder.start(spec.load(SPECS / f"{name}.toml"), root / name)
+    folder = run_folder.start_run(spec.load_spec(SPECS / f"{name}.toml"), root / name)
     tell(heading, folder)
-    state = run_folder.read(folder)
+    state = run_folder.read_progress(folder)
     if state.state == "stopped":
         raise KeyboardInterrupt
     if state.state != "finished":
         raise run_folder.RunError(f"The sweep in {folder} is {state.state}: {state.message}")
-    return run_folder.rows(folder)
+    return run_folder.read_current_records(folder)
 
 
 def train_both(root: Path, tell: Tell) -> list[dict]:
@@ -48,7 +48,7 @@ def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
     command = f"{COMMAND} --quick" if quick else COMMAND
     report.html(frame, path, title=TITLE, command=command, machine=machine)
     report.markdown(frame, root / "report.md", title=TITLE, command=command, machine=machine)
-    return conclusion.of(frame, path)
+    return conclusion.make_conclusion(frame, path)
 
 
 def _sweep_name(quick: bool) -> str:

@@ -55,11 +55,11 @@ def _memory() -> list[Finding]:
 
 def _blas() -> list[Finding]:
     np.ones((2, 2)) @ np.ones((2, 2))
-    loaded = blas.loaded()
+    loaded = blas.loaded_libraries()
     if not loaded:
         return [Finding("BLAS", "none that threadpoolctl knows", "Dense times may be slow: install NumPy from PyPI.")]
     advice = ""
-    if pins := blas.holding_back():
+    if pins := blas.distorting_variables():
         named = " ".join(f"{name}={value}" for name, value in pins.items())
         advice = f"Held back by {named}: unset for your own work. Sweeps run without."
     shown = [f"{e['internal_api']} {e['version']} for {e['architecture']}, {e['num_threads']} threads" for e in loaded]
@@ -86,7 +86,7 @@ def _gpu() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
-    folder = cache.folder()
+    folder = cache.cache_folder()
     parent = next(path for path in (folder, *folder.parents) if path.exists())
     advice = "" if os.access(parent, os.W_OK) else "It cannot be written; set WORKBENCH_CACHE to a folder that can."
     return [Finding("data cache", str(folder), advice)]
@@ -106,7 +106,10 @@ def _versions() -> list[Finding]:
 
 def _frameworks() -> list[Finding]:
     """Find frameworks that data can be handed to: versions and facts without an import."""
-    there = [Finding(one.title, f"{one.version}: {one.takes}", one.advice) for one in installed.frameworks()]
+    there = [
+        Finding(framework.title, f"{framework.version}: {framework.takes}", framework.advice)
+        for framework in installed.frameworks()
+    ]
     return there or [Finding("frameworks", "none of those that there are bridges to")]
 
 

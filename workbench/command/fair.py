@@ -31,8 +31,8 @@ def run(
             bar.update(task, description="finished", completed=1.0)
     if not (folder / store.FAIR.file).exists():
         return is_whole
-    found = analysis.found_in(store.FAIR.read(folder))
-    console.print(screen.goals_table(analysis.goals(found)))
+    found = analysis.compare_all(store.FAIR.read(folder))
+    console.print(screen.goals_table(analysis.list_targets(found)))
     console.print(analysis.summary(found), highlight=False)
     console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole

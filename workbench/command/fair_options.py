@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.command import exits
+from workbench.command import exit_codes
 
 
 def bench_fair(
@@ -27,11 +27,11 @@ def bench_fair(
     ] = Path("runs/bench-fair"),
 ) -> None:
     """Compare the best dense and the best sparse training with the best independent ones at equal work."""
-    from workbench.bench.fair.configurations import chosen
+    from workbench.bench.fair.configurations import choose_configurations
     from workbench.bench.fair.measure import Policy
     from workbench.command import fair
 
     only = {"features": features, "batch_rows": batch_rows, "width": width, "density": density}
-    configurations = chosen(configuration or (), quick, only)
-    if not fair.run(configurations, results, Policy(rounds=rounds), threads, exits.typed(ctx)):
-        exits.interrupted(ctx, "Stopped")
+    configurations = choose_configurations(configuration or (), quick, only)
+    if not fair.run(configurations, results, Policy(rounds=rounds), threads, exit_codes.original_command_line(ctx)):
+        exit_codes.exit_interrupted(ctx, "Stopped")

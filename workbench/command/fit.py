@@ -15,7 +15,7 @@ from workbench.bench.fit import cases
 from workbench.bench.fit.records import Policy
 from workbench.bench.fit.runner import Runner
 from workbench.command import training
-from workbench.command.data_source import settings_told, with_model
+from workbench.command.data_source import settings_with_notice, with_model
 from workbench.reports import fit as reports
 
 console = Console()
@@ -24,7 +24,7 @@ console = Console()
 def case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> cases.Case:
     """The case of a file or data set, trained with these settings; a reader that is guessed is told."""
     of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
-    given = settings_told(source, dataset, reading, **of_data) | settings
+    given = settings_with_notice(source, dataset, reading, **of_data) | settings
     given = given if "model" in given else {"model": "logistic"} | with_model(given)
     settled = training.cell_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
@@ -42,7 +42,7 @@ def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, polic
     if not (folder / store.FIT.file).exists():
         return is_whole
     found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(folder)))
-    console.print(screen.goals_table(analysis.goals(found)))
-    console.print(analysis.moved(found), highlight=False)
+    console.print(screen.goals_table(analysis.list_targets(found)))
+    console.print(analysis.tolerance_sensitivity(found), highlight=False)
     console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.command import data_commands, exits
+from workbench.command import data_commands, exit_codes
 
 HeldOut = Annotated[
     str, typer.Option(help="Share of the rows held out, or the file of them, read as --data was; for --data.")
@@ -45,14 +45,14 @@ def bench_fit(
     from workbench.bench.fit.records import Policy
     from workbench.command import fit
 
-    chosen = cases.chosen(tuple(case or ()), quick)
+    chosen = cases.choose_cases(tuple(case or ()), quick)
     if data:
         given = {"labels": labels, "columns": columns, "kind": kind, "positive": positive}
         more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
         settings = {name: value for name, value in (given | more).items() if value}
-        if exits.is_default(ctx, "model"):
+        if exit_codes.is_default(ctx, "model"):
             settings.pop("model")  # guessed from the labels, as train and advise do
         chosen = [fit.case_of(data, held_out, dataset, reading, **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
-    if not fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx)):
-        exits.interrupted(ctx, "Stopped")
+    if not fit.run(chosen, tuple(contender or ()), results, policy, exit_codes.original_command_line(ctx)):
+        exit_codes.exit_interrupted(ctx, "Stopped")

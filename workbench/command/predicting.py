@@ -10,8 +10,8 @@ from rich.table import Table
 
 from workbench import store
 from workbench.advising import cost_model
-from workbench.advising.cost_model import Crossing, Fitted
-from workbench.analysis import cells, words
+from workbench.advising.cost_model import CostModel, Crossing
+from workbench.analysis import configurations, formatting
 from workbench.command import terminal
 from workbench.reports import results
 
@@ -23,22 +23,24 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
     """Fit the rows of these runs and show the model, its error and the crossings; `out` is a picture or a .csv."""
     if out is not None:
         results.refuse_unknown(out)
-    rows = cells.records(cells.latest(store.frame([row for run in runs for row in store.read(run)])))
-    fits = cost_model.fit(rows)
+    rows = configurations.records(
+        configurations.pool_rounds(store.frame([row for run in runs for row in store.read(run)]))
+    )
+    fits = cost_model.fit_cost_models(rows)
     if not fits:
         typer.echo(f"No configuration has {cost_model.LEAST} rows with a time on the CPU; measure at more densities.")
         return
     terminal.console.print(_model_table(fits))
-    for line in errors_told(rows):
+    for line in error_sentences(rows):
         terminal.console.print(line, markup=False, highlight=False)
     for title, crossings in _crossings(rows, fits):
         terminal.console.print(_crossing_table(title, crossings))
     if out is not None:
-        terminal.console.print(results.write(predicted(rows), out), markup=False, highlight=False)
+        terminal.console.print(results.write(predicted_records(rows), out), markup=False, highlight=False)
         terminal.console.print(f"Measured against predicted: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
-def predicted(rows: Sequence[cells.Row]) -> pd.DataFrame:
+def predicted_records(rows: Sequence[configurations.Record]) -> pd.DataFrame:
     """Rows that the chart of predictions reads: data sets left out, or rows where there is one data set alone."""
     found, left_out = cost_model.predictions(rows), "data set"
     if not found:
@@ -47,7 +49,7 @@ def predicted(rows: Sequence[cells.Row]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {name: one.row[name] for name in shown}
-            | {"data": _data_told(cost_model.data_of(one.row)), "density": one.row["density_measured"]}
+            | {"data": _data_sentence(cost_model.data_of(one.row)), "density": one.row["density_measured"]}
             | {"seconds": one.row["seconds_step"], "seconds_predicted": one.seconds}
             | {"is_extrapolated": one.is_extrapolated, "left_out": left_out}
             for one in found
@@ -55,62 +57,80 @@ def predicted(rows: Sequence[cells.Row]) -> pd.DataFrame:
     )
 
 
-def _data_told(data: tuple) -> str:
+def _data_sentence(data: tuple) -> str:
     dataset, path, total, features = data
     return f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
 
 
-def _model_table(fits: Sequence[Fitted]) -> Table:
+def _model_table(fits: Sequence[CostModel]) -> Table:
     table = Table(title="Seconds of a step: fixed + bytes + gathered bytes + operations", title_justify="left")
     for heading in ("configuration", "model, optimizer", "rows", "fixed", "bytes", "gathered", "operations"):
         table.add_column(heading, overflow="fold")
-    for one in fits:
-        fixed, moved, gathered, operations = one.coefficients
+    for fit in fits:
+        fixed, moved, gathered, operations = fit.coefficients
         rates = [_rate(moved, "B/s"), _rate(gathered, "B/s"), _rate(operations, "flop/s")]
-        trained = f"{one.settings['model']}, {one.settings['optimizer']}"
-        table.add_row(words.line(one.settings), trained, str(one.rows), words.seconds(fixed, 2), *rates)
+        trained = f"{fit.settings['model']}, {fit.settings['optimizer']}"
+        table.add_row(
+            formatting.name_configuration(fit.settings),
+            trained,
+            str(fit.rows),
+            formatting.format_seconds(fixed, 2),
+            *rates,
+        )
     return table
 
 
 def _rate(seconds_each: float, unit: str) -> str:
     """Rate a second, "-" for what made no difference in the rows."""
-    return f"{words.number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
+    return f"{formatting.format_number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
 
 
-def errors_told(rows: Sequence[cells.Row]) -> Iterator[str]:
+def error_sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
     """Errors of predicting each data set by the others, and each row by the rest, in sentences."""
-    by_data = cost_model.errors(rows)
+    by_data = cost_model.error_by_data_set(rows)
     for data, error in by_data.items():
-        name = _data_told(data)
-        yield f"Error where {name} was left out: {words.density(error, 2)}, the median of |log(predicted / measured)|."
-    within = cost_model.error(cost_model.predictions_within(rows))
+        name = _data_sentence(data)
+        yield (
+            f"Error where {name} was left out: {formatting.format_density(error, 2)}, the median of "
+            f"|log(predicted / measured)|."
+        )
+    within = cost_model.median_log_error(cost_model.predictions_within(rows))
     if within is not None:
-        yield f"Error where one row was left out: {words.density(within, 2)}."
+        yield f"Error where one row was left out: {formatting.format_density(within, 2)}."
     if not by_data:
         yield "There is one data set alone: how well others are predicted is not known."
 
 
-def _crossings(rows: Sequence[cells.Row], fits: Sequence[Fitted]) -> Iterator[tuple[str, list[Crossing]]]:
+def _crossings(
+    rows: Sequence[configurations.Record], fits: Sequence[CostModel]
+) -> Iterator[tuple[str, list[Crossing]]]:
     """Crossings of each sparse configuration with the best dense one of the same training, from its own sizes."""
     shared = [name for name in cost_model.ALIKE if name not in cost_model.LINE]
-    for sparse in (one for one in fits if one.settings["format"] != "dense"):
-        against = (one for one in fits if one.settings["format"] == "dense")
+    for sparse in (fit for fit in fits if fit.settings["format"] != "dense"):
+        against = (fit for fit in fits if fit.settings["format"] == "dense")
         dense = [one for one in against if all(one.settings[name] == sparse.settings[name] for name in shared)]
         own = [row for row in rows if cost_model.is_usable(row) and _is_of(row, sparse)]
         if dense and own:
-            yield words.line(sparse.settings), cost_model.moved(sparse, dense, cost_model.sizes_of(own[0]), FACTOR)
+            yield (
+                formatting.name_configuration(sparse.settings),
+                cost_model.crossing_sensitivities(sparse, dense, cost_model.sizes_of(own[0]), FACTOR),
+            )
 
 
-def _is_of(row: cells.Row, one: Fitted) -> bool:
-    return all(row[name] == value for name, value in one.settings.items())
+def _is_of(row: configurations.Record, fitted: CostModel) -> bool:
+    return all(row[name] == value for name, value in fitted.settings.items())
 
 
 def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:
     table = Table(title=f"Where dense becomes faster than {title}", title_justify="left")
     for heading in ("what changes", "density", ""):
         table.add_column(heading)
-    for one in crossings:
-        change = f"{words.number(one.factor)} x the {WHAT[one.what]}" if one.what else "as measured"
-        density: Any = "none found" if one.density is None else words.density(one.density, 2)
-        table.add_row(change, density, "extrapolated" if one.is_extrapolated else "")
+    for crossing in crossings:
+        change = (
+            f"{formatting.format_number(crossing.factor)} x the {WHAT[crossing.what]}"
+            if crossing.what
+            else "as measured"
+        )
+        density: Any = "none found" if crossing.density is None else formatting.format_density(crossing.density, 2)
+        table.add_row(change, density, "extrapolated" if crossing.is_extrapolated else "")
     return table

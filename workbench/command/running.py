@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workbench.sweeps import run_folder
-from workbench.sweeps.progress import Progress, lasting
+from workbench.sweeps.progress import Progress, format_duration
 from workbench.sweeps.run_folder import NoRunError, RunError
 
 SECONDS_STOP = 60.0
@@ -45,7 +45,7 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
 
 def _read(folder: Path) -> Run | None:
     try:
-        return Run(_short(folder), run_folder.read_any(folder))
+        return Run(_short(folder), run_folder.read_progress_or_failure(folder))
     except NoRunError:  # it was deleted meanwhile
         return None
 
@@ -69,7 +69,7 @@ def _short(folder: Path) -> Path:
 def choose(name: str, root: Path = run_folder.ROOT) -> Run:
     """The run in the folder `name`, or that is called so; `NoRunError` lists the runs there are."""
     if (Path(name) / run_folder.PROGRESS).exists():
-        return Run(Path(name), run_folder.read(name))
+        return Run(Path(name), run_folder.read_progress(name))
     runs = find(root)
     for run in runs:
         if name in (str(run.folder), run.folder.name):
@@ -85,7 +85,7 @@ def table(runs: Sequence[Run]) -> Table:
         shown.add_column(heading, overflow="fold", justify="right" if heading in ("trials", "pid") else "left")
     for run in runs:
         state = run.progress
-        left = lasting(state.seconds_left) if state.alive and state.seconds_left else "-"
+        left = format_duration(state.seconds_left) if state.alive and state.seconds_left else "-"
         pid = str(state.pid) if state.alive else "-"
         style = {"failed": "red", "running": "green", "starting": "green"}.get(state.state)
         trials = f"{state.done} of {state.total}" if state.total else "-"
@@ -106,7 +106,7 @@ def lines(run: Run) -> list[str]:
     elif state.state == "finished":
         todo = f"Its report: {_command('report', run.folder)}"
     else:
-        place = run_folder.where(run.folder)
+        place = run_folder.read_agents_option(run.folder)
         where = ("--cluster", place) if place else ()
         todo = f"Go on with: {_command('sweep', run.folder / run_folder.SPEC, '--run', run.folder, *where)}"
     return [line for line in (state.message, now, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
@@ -136,14 +136,16 @@ def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list
 def stop(run: Run, seconds: float = SECONDS_STOP) -> Progress:
     """Ask a run to stop and wait until it has; `RunError` with the process to end where it does not answer."""
     try:
-        run_folder.stop(run.folder)
+        run_folder.stop_run(run.folder)
     except OSError as error:  # no room for the file that asks; the signal asks, too
         if not run.progress.is_here:  # that number is another process here, or none: 0 is this one and its neighbours
-            raise RunError(f"{run_folder.why(error)}. Make room there, and stop {run.folder} again.") from None
+            raise RunError(
+                f"{run_folder.system_error_text(error)}. Make room there, and stop {run.folder} again."
+            ) from None
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
             os.kill(run.progress.pid, signal.SIGTERM)
     end = time.monotonic() + seconds
-    for progress in run_folder.watch(run.folder):
+    for progress in run_folder.watch_progress(run.folder):
         if progress.over:
             return progress
         if time.monotonic() > end:

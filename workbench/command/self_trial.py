@@ -24,7 +24,7 @@ def run(names: Sequence[str], folder: Path, seconds_budget: float, command: str 
     """Run the parts, print what each found, and write the page where there are outcomes."""
     parts.chosen(names)
     folder.mkdir(parents=True, exist_ok=True)
-    run_folder.replace_file(folder / run_folder.MACHINE, json.dumps(machine.record(), indent=1))
+    run_folder.replace_file(folder / run_folder.MACHINE, json.dumps(machine.describe_machine(), indent=1))
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting", total=1.0)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.command import exits
+from workbench.command import exit_codes
 from workbench.command.options import with_choices
 
 PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
@@ -35,22 +35,22 @@ def sweep(
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
-    from workbench.sweeps import estimate, places, run_folder
+    from workbench.sweeps import agent_commands, estimate, run_folder
 
-    settings, size = sweeping.asked(spec, choices, budget)
+    settings, size = sweeping.load_sweep(spec, choices, budget)
     folder = run or run_folder.ROOT / settings.name
-    agents = [] if cluster is None else places.agents(cluster)
+    agents = [] if cluster is None else agent_commands.list_agents(cluster)
     if dry_run:
-        sweeping.dry_run(settings, size, folder, agents, exits.typed(ctx))
+        sweeping.dry_run(settings, size, folder, agents, exit_codes.original_command_line(ctx))
         return
     if not yes:
-        sweeping.ask(settings, size, estimate.seconds_of(size, settings))
+        sweeping.confirm_large_sweep(settings, size, estimate.seconds_of(size, settings))
     sweeping.start(settings, size, folder, cluster)
     if detach:
         return
     terminal.follow(settings.name, folder)
     state = sweeping.conclude(folder)
     if state.state == "stopped":
-        exits.interrupted(ctx, "Stopped")
+        exit_codes.exit_interrupted(ctx, "Stopped")
     if state.state != "finished":
-        raise typer.Exit(exits.FAILURE)
+        raise typer.Exit(exit_codes.FAILURE)

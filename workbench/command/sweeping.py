@@ -9,16 +9,16 @@ import typer
 from rich.table import Table
 
 from workbench import data, formats, store
-from workbench.analysis import refining, words
+from workbench.analysis import formatting, refinement
 from workbench.command import conclusion, terminal
-from workbench.command.data_source import tell_reader
+from workbench.command.data_source import print_reader
 from workbench.study import command_text, files, suited
 from workbench.study.choices import ChoiceError
 from workbench.study.specs import name_of, spec_of
-from workbench.sweeps import estimate, places, run_folder
+from workbench.sweeps import agent_commands, estimate, run_folder
 from workbench.sweeps import spec as specs
+from workbench.sweeps.agent_commands import AgentCommand
 from workbench.sweeps.estimate import Size
-from workbench.sweeps.places import Place
 from workbench.sweeps.problem import is_synthetic, make_problem
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Cell, Spec, SpecError
@@ -30,14 +30,14 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 """Settings on which it depends whether a file can be trained on."""
 
 
-def asked(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:
+def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:
     """The sweep of a spec's file or of choices and how much it asks for, or the error of one that would not run.
 
     `budget` are the seconds that it may take, instead of the spec's.
     """
     chosen = {name: value for name, value in choices.items() if value is not None}
     if path is not None and chosen:
-        given = words.join(command_text.option(name) for name in chosen)
+        given = formatting.join_items(command_text.option_of(name) for name in chosen)
         raise SpecError(f"Both a spec and {given} came; change the spec, or leave it out and choose everything.")
     if path is None and not chosen:
         raise SpecError("Nothing to measure was named. Give a spec, a TOML file, or choose: --dataset, --path, ...")
@@ -54,17 +54,17 @@ def _read(path: Path) -> Spec:
         kept = path / run_folder.SPEC
         hint = f"take {kept}" if kept.exists() else "give a TOML file"
         raise SpecError(f"{path} is a folder; {hint}.")
-    return specs.load(path)
+    return specs.load_spec(path)
 
 
 def _of_choices(chosen: Mapping[str, str]) -> Spec:
     """The sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
     try:
         if "path" in chosen and "dataset" not in chosen:
-            guessed, why = files.guessed(chosen["path"], chosen.get("reading", ""))
-            tell_reader(chosen["path"], guessed["dataset"], why)
+            guessed, why = files.guess_reader(chosen["path"], chosen.get("reading", ""))
+            print_reader(chosen["path"], guessed["dataset"], why)
             chosen = {**chosen, **guessed}
-        complete = suited.completed(chosen)
+        complete = suited.complete_with_suggestions(chosen)
         files.refuse_unread(chosen, complete["dataset"])
         return spec_of(complete, name_of(complete))
     except ChoiceError as error:
@@ -91,14 +91,17 @@ def _try_to_read(cell: Cell) -> None:
         pass
 
 
-def ask(spec: Spec, size: Size, seconds: tuple[float, float]) -> None:
+def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) -> None:
     """Go on with what is large only where somebody says yes; `SpecError` where nobody can be asked.
 
     What is decided early takes the lesser of the seconds, so that is what is asked about.
     """
     if size.cells <= CELLS_UNASKED and seconds[0] <= SECONDS_UNASKED:
         return
-    what = f"{spec.name} has {words.plural(size.cells, 'cell')}, {_trials(size)}, {estimate.between(seconds)}"
+    what = (
+        f"{spec.name} has {formatting.format_count(size.cells, 'cell')}, {_trials(size)}, "
+        f"{estimate.format_time_span(seconds)}"
+    )
     if not has_terminal():
         raise SpecError(f"{what}. There is no terminal to ask whether to start it; add --yes to start it unasked.")
     typer.confirm(f"{what}. Start it?", abort=True)
@@ -109,57 +112,57 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place], typed: str) -> None:
+def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand], typed: str) -> None:
     """Say what a sweep would do: cells, what is left out and why, time and memory; how its agents are started.
 
     On SLURM the job is printed that runs the sweep whose dry run was `typed` so.
     """
-    rows = run_folder.stored(folder)
+    rows = run_folder.read_all_records(folder)
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
     shown.add_row("cells", f"{size.cells:,}, dense steps on all threads and on one")
     shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
-    shown.add_row("precision", estimate.sight(spec))
+    shown.add_row("precision", estimate.minimum_detectable_sentence(spec))
     for axis, values in spec.axes.items():
-        shown.add_row(axis, _listed(values))
-    for number, contender in enumerate(spec.contenders, 1):
-        settings = ", ".join(f"{name} {value}" for name, value in contender.items())
+        shown.add_row(axis, _print_list(values))
+    for number, candidate in enumerate(spec.candidates, 1):
+        settings = ", ".join(f"{name} {value}" for name, value in candidate.items())
         shown.add_row(f"contender {number}", settings)
-    shown.add_row("time", f"{estimate.between(seconds)}{_beside(size)}")
-    shown.add_row("memory", _memory_told(size))
+    shown.add_row("time", f"{estimate.format_time_span(seconds)}{_parallel_note(size)}")
+    shown.add_row("memory", _memory_sentence(size))
     done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
     shown.add_row("run folder", f"{folder}{done}")
     for agent in agents:
         shown.add_row("agent", str(agent))
     terminal.console.print(shown)
-    tell_left_out(size)
-    if agents and agents[0].command[0] == places.SLURM[0]:
+    print_excluded(size)
+    if agents and agents[0].command[0] == agent_commands.SLURM[0]:
         command = [word for word in shlex.split(typed) if word not in ("--dry-run", "--yes")]
-        _tell_job(places.job_script(spec.name, len(agents), [*command, "--yes"], seconds[1]))
+        _print_job(agent_commands.job_script(spec.name, len(agents), [*command, "--yes"], seconds[1]))
 
 
-def _tell_job(script: str) -> None:
+def _print_job(script: str) -> None:
     terminal.console.print("\nAs a job: save this, and submit it with sbatch.\n")
     terminal.console.print(script, markup=False, highlight=False, soft_wrap=True)
 
 
 def _trials(size: Size) -> str:
     if size.trials == size.trials_most:
-        return words.plural(size.trials, "trial")
+        return formatting.format_count(size.trials, "trial")
     return f"{size.trials:,} to {size.trials_most:,} trials"
 
 
-def _listed(values: tuple) -> str:
+def _print_list(values: tuple) -> str:
     shown = ["natural" if value is None else str(value) for value in values]
     return ", ".join(shown if len(shown) <= 12 else [*shown[:10], f"... {len(shown):,} in all"])
 
 
-def _beside(size: Size) -> str:
+def _parallel_note(size: Size) -> str:
     trained = max(cell.epochs for cell in size.kinds)
     return f", and what {trained} epochs a trial take" if trained else ""
 
 
-def _memory_told(size: Size) -> str:
+def _memory_sentence(size: Size) -> str:
     """The most that the arrays of a trial take by formula, of every kind of cell at its largest."""
     with terminal.console.status("reading the data"):
         largest = max(size.kinds, key=estimate.bytes_of)
@@ -167,7 +170,7 @@ def _memory_told(size: Size) -> str:
     return f"at most about {needed / 2**20:,.1f} MiB for the arrays of a trial ({largest.format}, {largest.model})"
 
 
-def tell_left_out(size: Size) -> None:
+def print_excluded(size: Size) -> None:
     """Print the combinations that are left out, with the reasons, and the settings that were completed."""
     for reason, count in size.dropped.items():
         terminal.console.print(f"  {count:,} of the cells left out: {reason}", style="yellow", markup=False)
@@ -177,9 +180,9 @@ def tell_left_out(size: Size) -> None:
 
 def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
     """Start a sweep, and say what is left out, whose folder it takes over, where it runs, and how to stop it."""
-    taken_over = run_folder.taken_over(folder, spec)
-    run_folder.start(spec, folder, cluster)
-    tell_left_out(size)
+    taken_over = run_folder.replaced_records_warning(folder, spec)
+    run_folder.start_run(spec, folder, cluster)
+    print_excluded(size)
     if taken_over:
         terminal.console.print(taken_over, style="yellow", highlight=False, markup=False)
     stopping = shlex.join(["workbench", "stop", str(folder)])
@@ -189,13 +192,15 @@ def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
 
 def conclude(folder: Path) -> Progress:
     """The verdict of a run that has ended, and the way to its report; gives how it ended."""
-    rows = run_folder.rows(folder)
+    rows = run_folder.read_current_records(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
         frame = store.frame(rows)
-        terminal.conclude(conclusion.of(frame))
+        terminal.conclude(conclusion.make_conclusion(frame))
         if until := run_folder.read_spec(folder).measure.until:
-            terminal.tell_list("Break-evens as they were asked for", refining.told(frame, until))
+            terminal.print_list(
+                "Break-evens as they were asked for", refinement.breakeven_width_sentences(frame, until)
+            )
     if rows:
         report = shlex.join(["workbench", "report", str(folder)])
         terminal.console.print(f"Its report: {report}", highlight=False, markup=False, soft_wrap=True)
-    return run_folder.read(folder)
+    return run_folder.read_progress(folder)

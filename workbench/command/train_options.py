@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import exits
+from workbench.command import exit_codes
 from workbench.command.options import with_settings
 
 
@@ -45,8 +45,8 @@ def train(
     from workbench.command import data_source
 
     settings = {name: value for name, value in options.items() if value is not None}
-    settings = data_source.with_source(settings, source, label, exits.is_default(ctx, "dataset"))
-    if exits.is_default(ctx, "model"):
+    settings = data_source.with_source(settings, source, label, exit_codes.is_default(ctx, "dataset"))
+    if exit_codes.is_default(ctx, "model"):
         settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")
     if cluster is None and trainers == 1:
@@ -60,4 +60,4 @@ def train(
 
     where, count = cluster_training.where_of(cluster, trainers)
     if not cluster_training.train(settings, where, count, checkpoints, dry_run, address):
-        exits.interrupted(ctx, "Stopped")
+        exit_codes.exit_interrupted(ctx, "Stopped")

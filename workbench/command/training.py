@@ -19,12 +19,12 @@ from workbench import data, formats, models, optimizers
 from workbench.command.console import console
 from workbench.measure import memory
 from workbench.sweeps.budget import no_device
-from workbench.sweeps.grid import setup_of, unread, why_dropped
+from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import Problem, make_problem, parameters_of_file
-from workbench.sweeps.spec import Cell, SpecError, validate
+from workbench.sweeps.spec import Cell, SpecError, validate_spec
 from workbench.sweeps.trial import warm_kernels
-from workbench.training import PHASES, StepEvent, Training, make_run, why_impossible
-from workbench.training.completion import complete
+from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
+from workbench.training.completion import complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
@@ -38,13 +38,13 @@ def cell_of(settings: dict, several: bool = False) -> Cell:
     For `several` trainers they are filled in with the usual ones, which gradients that are sent have.
     """
     try:
-        validate({"name": "train", "axes": settings})
+        validate_spec({"name": "train", "axes": settings})
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
-    cell = Cell(**complete(settings, fastest=not several)[0])
-    if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
+    cell = Cell(**complete_settings(settings, fastest=not several)[0])
+    if reason := why_dropped(cell) or impossible_reason(setup_of(cell)):
         raise SpecError(as_options(reason))
-    if names := unread(cell):
+    if names := list_unread_settings(cell):
         raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave --{names[0]} out.")
     return cell
 

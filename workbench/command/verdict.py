@@ -8,8 +8,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from workbench.analysis.standings import MARKS, Headline, Line, Place, Standings
-from workbench.analysis.told import MEASURES
+from workbench.analysis.standings import MARKS, Headline, Line, Standing, Standings
+from workbench.analysis.verdict_text import MEASURES
 from workbench.command.conclusion import Conclusion
 
 CAPTIONS = {"seconds_step": "Time a step", "bytes_peak": "Peak memory"}
@@ -20,26 +20,28 @@ SIDES = ("best sparse", "best dense")
 """The columns of a table whose contenders have no room beside each other."""
 
 
-def shown(ended: Conclusion, console: Console, width: int) -> Group:
+def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
     """Verdict to print: numbers, tables of at most `width` columns, words."""
     said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
     tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
     return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
 
 
-def _headline(one: Headline) -> Text:
-    executed = (f"\n  {one.executed}" if one.executed else "", "dim")
-    return Text.assemble((f"{MEASURES[one.measure][0].capitalize()}: {one.number}. ", "bold"), one.where, executed)
+def _headline(headline: Headline) -> Text:
+    executed = (f"\n  {headline.executed}" if headline.executed else "", "dim")
+    return Text.assemble(
+        (f"{MEASURES[headline.measure][0].capitalize()}: {headline.number}. ", "bold"), headline.where, executed
+    )
 
 
 def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
     """Table of one measure and its legend; the best of each side alone where all contenders are too wide."""
     caption = CAPTIONS[found.measure]
     full = _table(
-        caption, found.contenders, found.lines, [[_marked(one) for one in line.places] for line in found.lines]
+        caption, found.candidates, found.lines, [[_mark_cell(place) for place in line.places] for line in found.lines]
     )
     if Measurement.get(console, console.options.update_width(UNBOUNDED), full).maximum > width:
-        full = _table(caption, SIDES, found.lines, _sides(found))
+        full = _table(caption, SIDES, found.lines, _best_of_sides(found))
     yield full
     if found.marks:
         yield Text("; ".join(" ".join(MARKS[mark]) for mark in found.marks), style="dim")
@@ -52,7 +54,7 @@ def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: 
     return table
 
 
-def _sides(found: Standings) -> list[list[str]]:
+def _best_of_sides(found: Standings) -> list[list[str]]:
     """The best place of each side, with its contender's name where that is another one than above."""
     rows, above = [], ["", DENSE]
     for line in found.lines:
@@ -65,9 +67,9 @@ def _sides(found: Standings) -> list[list[str]]:
 
 def _best(found: Standings, line: Line, row: Any) -> tuple[str, str]:
     """The place of a row in its line, and the contender's name; both empty where it has none."""
-    named = zip(found.contenders, line.places, strict=True)
-    return next(((_marked(place), name) for name, place in named if row is not None and place.row is row), ("", ""))
+    named = zip(found.candidates, line.places, strict=True)
+    return next(((_mark_cell(place), name) for name, place in named if row is not None and place.row is row), ("", ""))
 
 
-def _marked(place: Place) -> str:
+def _mark_cell(place: Standing) -> str:
     return " ".join(filter(None, (MARKS[place.mark][0], place.text)))

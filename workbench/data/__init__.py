@@ -26,6 +26,7 @@ Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes
 from pathlib import Path
 from typing import Any
 
+from workbench import aliases
 from workbench.data import cache as _cache
 from workbench.data.batches.feed import Batch, Completed, Feed
 from workbench.data.batches.in_memory import Batches
@@ -34,22 +35,22 @@ from workbench.data.dataset.density import highest_density, with_density
 from workbench.data.dataset.record import Dataset, StoredRows, row_lengths
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.dataset.selection import (
-    between,
     keep_features,
     keep_rows,
-    merged,
-    shuffled,
+    merge_rare_classes,
+    rows_between,
+    shuffle_rows,
     split,
     take,
     with_positive,
 )
 from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
+from workbench.data.encode_like import merge_classes_like, parameters_like
 from workbench.data.errors import DataError
 from workbench.data.exports.contract import export
 from workbench.data.files.types import guess
 from workbench.data.labels.meaning import Labels
 from workbench.data.profiles.profile import Profile, profile
-from workbench.data.reading_like import parameters_like, relabelled
 from workbench.data.shards.batches import StoredBatches
 from workbench.data.shards.converting import Progress, convert
 from workbench.data.tables import guess as guess_columns
@@ -72,7 +73,6 @@ __all__ = [
     "StoredRows",
     "SvmlightBatches",
     "batches_of",
-    "between",
     "convert",
     "export",
     "get",
@@ -82,13 +82,14 @@ __all__ = [
     "keep_features",
     "keep_rows",
     "load",
-    "merged",
+    "merge_rare_classes",
     "names",
     "natural_width",
     "profile",
     "register",
     "row_lengths",
-    "shuffled",
+    "rows_between",
+    "shuffle_rows",
     "split",
     "summary",
     "take",
@@ -112,13 +113,18 @@ def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = T
         parameters = parameters_like(source, like, parameters)
     complete = source.complete(parameters)
     if cache is False or not source.is_cached:
-        dataset = _cache.made(source, complete)
+        dataset = _cache.make_data_set(source, complete)
     else:
-        dataset = _cache.kept(source, complete, None if cache is True else Path(cache))
-    return dataset if like is None else relabelled(dataset, like)
+        dataset = _cache.load_or_make(source, complete, None if cache is True else Path(cache))
+    return dataset if like is None else merge_classes_like(dataset, like)
 
 
 def batches_of(x: Any, y: Any = None, rows: int = 256, **options: Any) -> Batches | StoredBatches:
     """Mini-batches of X, an array in memory or stored rows, with targets y; `options` as those of either."""
     kind = StoredBatches if isinstance(x, StoredRows) else Batches
     return kind(x, y, rows, **options)
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

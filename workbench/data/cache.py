@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.data import content
-from workbench.data.content import VARIABLE, folder
+from workbench.data.content import VARIABLE, cache_folder
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Labels
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 META = "meta.json"
 GRAPH_PARTS = ("indptr", "indices", "data")
-__all__ = ["VARIABLE", "clear", "folder", "kept", "made"]
+__all__ = ["VARIABLE", "cache_folder", "clear", "load_or_make", "make_data_set"]
 
 
-def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
+def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
     """The data set from its entry, or made and entered; a damaged entry is made anew, with a warning.
 
     A folder that cannot be written to costs a warning and the time to make the set again, nothing else. Files whose
     content is not known by a hash are hashed as they are read; what changed meanwhile is not entered.
     """
     states = content.states_of(source.files(**parameters))
-    stored = content.known(states, where) if states else ""
+    stored = content.stored_hash(states, where) if states else ""
     entry = None if stored is None else _entry(source, parameters, stored, where)
     if entry is not None and entry.is_dir():
         try:
@@ -48,9 +48,9 @@ def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
             shutil.rmtree(entry, ignore_errors=True)
-    dataset = made(source, parameters)
+    dataset = make_data_set(source, parameters)
     if states:
-        if content.changed(states, content.states_of(source.files(**parameters))):
+        if content.first_changed_file(states, content.states_of(source.files(**parameters))):
             return dataset
         entry = _entry(source, parameters, content.hash_of(states, where), where)
     try:
@@ -60,28 +60,28 @@ def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None
     return dataset
 
 
-def made(source: "Source", parameters: dict[str, Any]) -> Dataset:
+def make_data_set(source: "Source", parameters: dict[str, Any]) -> Dataset:
     """The data set as its source makes it; what cannot be read of a file that changes meanwhile is told as that."""
     states = content.states_of(source.files(**parameters))
     try:
         return source.make(**parameters)
     except DataError as error:
-        if name := content.changed(states, content.states_of(source.files(**parameters))):
+        if name := content.first_changed_file(states, content.states_of(source.files(**parameters))):
             raise DataError(f"{name} has changed while it was read; read it again when it is complete.") from error
         raise
 
 
 def _entry(source: "Source", parameters: dict[str, Any], stored: str, where: Path | None) -> Path:
-    return folder(where) / f"{source.name}-{_key(source, parameters, stored)}"
+    return cache_folder(where) / f"{source.name}-{_key(source, parameters, stored)}"
 
 
 def clear(where: str | Path | None = None) -> int:
     """Delete all entries of the cache, and nothing else; gives the bytes that were freed."""
     freed = 0
-    for meta in folder(where).glob(f"*/{META}"):
+    for meta in cache_folder(where).glob(f"*/{META}"):
         freed += sum(file.stat().st_size for file in meta.parent.iterdir())
         shutil.rmtree(meta.parent)
-    for note in (folder(where) / content.NOTES).glob("*.json"):
+    for note in (cache_folder(where) / content.NOTES).glob("*.json"):
         freed += note.stat().st_size
         note.unlink()
     return freed

@@ -26,7 +26,7 @@ VARIABLE = "WORKBENCH_CACHE"
 NAME = "sparse-workbench"
 
 
-def folder(given: str | Path | None = None) -> Path:
+def cache_folder(given: str | Path | None = None) -> Path:
     """Folder of made data sets: the one given, else that in WORKBENCH_CACHE, else the user's cache folder."""
     if chosen := given or os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
@@ -81,12 +81,12 @@ def _state_of(status: os.stat_result) -> State:
     return State(stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def changed(before: States, after: States) -> str:
+def first_changed_file(before: States, after: States) -> str:
     """Full name of the first file whose state differs, or that is in one of the two only; "" if none."""
     return next((name for name in {**before, **after} if before.get(name) != after.get(name)), "")
 
 
-def known(states: States, where: str | Path | None = None) -> str | None:
+def stored_hash(states: States, where: str | Path | None = None) -> str | None:
     """Hash of the content of files in these states without reading them; None if it is not stored."""
     if not _are_readable(states):
         return ""
@@ -111,13 +111,13 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
     meanwhile is refused (`DataError`).
     """
     states = states_of(paths)
-    if (stored := known(states, where)) is not None:
+    if (stored := stored_hash(states, where)) is not None:
         return stored
     try:
         hashes = {name: _hash(name) for name, state in states.items() if state and state.kind == stat.S_IFREG}
     except OSError:  # whoever reads the data reports why it cannot be read
         return ""
-    if name := changed(states, states_of(states)):
+    if name := first_changed_file(states, states_of(states)):
         raise DataError(f"{name} has changed while it was read; read it again when it is complete.")
     combined = next(iter(hashes.values())) if len(states) == len(hashes) == 1 else _combined(hashes, next(iter(states)))
     _store(states, combined, where)
@@ -206,7 +206,7 @@ def _text(states: States) -> str:
 
 def _note(states: States, where: str | Path | None) -> Path:
     names = hashlib.blake2b("\0".join(states).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-    return folder(where) / NOTES / f"{names}.json"
+    return cache_folder(where) / NOTES / f"{names}.json"
 
 
 def _store(states: States, content: str, where: str | Path | None) -> None:

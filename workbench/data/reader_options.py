@@ -19,7 +19,7 @@ def of_source(source: Source, text: str | None) -> dict[str, Any]:
     return options
 
 
-def guessed(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
+def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
     """(data set that reads the file or folder, its options as a line, why), told from how it begins (`DataError`).
 
     Options of `text` count before those that are guessed.

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any, final
 
 from workbench import formats
 from workbench.executor.steps import BindError
-from workbench.formats import RowSparse, enter
+from workbench.formats import RowSparse, validate
 from workbench.graph import Facts
 
 if TYPE_CHECKING:
     from workbench.executor.run import Executor
 
 
-def entered(value: Any, name: str) -> Any:
+def validate_argument(value: Any, name: str) -> Any:
     """Validate an array for the argument `name`. Raises FormatError; the caller may have changed it since it was
     last read.
     """
     try:
-        return enter(value)[1]
+        return validate(value)[1]
     except formats.FormatError as error:
         error.add_note(f"This is {name} of the graph.")
         raise
@@ -36,7 +36,7 @@ def _fixed_places(x: Any) -> tuple | None:
 
 
 @final
-class Outside:
+class InputChecker:
     """Sparse arrays passed in by the caller, by slot, which are validated before each pass that reads them.
 
     Weights whose index arrays are the same read-only objects as before are not validated again: a step that reads few
@@ -48,16 +48,16 @@ class Outside:
         self.names = names
         self.checked: dict[int, Any] = {}
 
-    def enter(self, slot: int, value: Any, name: str) -> Any:
+    def check(self, slot: int, value: Any, name: str) -> Any:
         """Validate the array of a slot and return it."""
-        value = entered(value, name)
+        value = validate_argument(value, name)
         self.checked[slot] = _fixed_places(value)
         return value
 
-    def again(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
+    def recheck(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
         """Validate the arrays held in the slots except those in `taken`; return them by slot."""
         return {
-            slot: self.enter(slot, values[slot], name)
+            slot: self.check(slot, values[slot], name)
             for slot, name in self.names.items()
             if slot not in taken and not self._is_settled(slot, values[slot])
         }
@@ -80,7 +80,7 @@ class Released:
         self.names: dict[int, str] = {}
         self.without_rows: dict[int, Any] = {}
 
-    def let_go(self, values: list, slot: int, facts: Facts) -> None:
+    def release(self, values: list, slot: int, facts: Facts) -> None:
         """Replace the array in the slot by one without rows."""
         if slot not in self.without_rows:
             known = facts.complete
@@ -88,7 +88,7 @@ class Released:
         values[slot] = self.without_rows[slot]
         self.names[slot] = facts.name
 
-    def take_back(self, arrays: Container[int]) -> None:
+    def require(self, arrays: Container[int]) -> None:
         """Raise BindError unless all released arguments are in `arrays`; then forget them."""
         if missing := [name for slot, name in self.names.items() if slot not in arrays]:
             raise BindError(

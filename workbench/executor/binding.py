@@ -113,26 +113,26 @@ def _unsummed(name: str, gradient: Symbol, known: Declared) -> Symbol:
 REQUESTS = ("write", "add", "null")
 
 
-def complete(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]]) -> Declared:
+def complete_facts(graph: Graph, args: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]]) -> Declared:
     """Return shapes, dtypes and formats by argument: `given`, completed from the arrays in `args`."""
     variables = graph.variables()
     if unknown := sorted(set(args) - set(variables)):
         raise BindError(f"args has {', '.join(unknown)}; the graph's arguments are {list(variables)}.")
     shapes, dtypes = dict(given["shapes"] or {}), dict(given["dtypes"] or {})
     for name, value in args.items():
-        _, array = formats.enter(value)
+        _, array = formats.validate(value)
         shapes.setdefault(name, array.shape)
         if variables[name].attributes["dtype"] is None:
             dtypes.setdefault(name, array.dtype)
     return {"shapes": shapes, "dtypes": dtypes, "formats": dict(given["formats"] or {})}
 
 
-def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
+def coerce_argument(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
     """Return `value` validated as the array of an argument, converted if `convert`. Raises BindError.
 
     The number of rows is free; other lengths must match unless the argument is `resizable`.
     """
-    (format, array), expected = formats.enter(value), facts.complete
+    (format, array), expected = formats.validate(value), facts.complete
     if array.ndim != len(expected.shape) or not (resizable or array.shape[1:] == expected.shape[1:]):
         raise BindError(
             f"{facts.name} has the shape {facts.shape}; {array.shape} came. Only the number of rows may change; bind "
@@ -240,7 +240,7 @@ def _training(
     return Training(whole, graph.heads, gradients, requests, slopes, fused, tuple(nodes), names, slots)
 
 
-def refuse_densifying(inference: Inference) -> None:
+def require_no_densifying(inference: Inference) -> None:
     """Raise DensifyError if the graph makes arrays dense that `ops.settings` forbids."""
     with ops.settings() as chosen:
         most = 0 if chosen.strict else chosen.fallback_budget_bytes
@@ -301,9 +301,9 @@ def _notes(executor: "Executor") -> dict[str, str]:
     notes = dict.fromkeys(_heads(executor), "from outside, or ones")
     notes |= {step.name: "with its slope, one pass" for step in program.training if step.part == "loss"}
     for step in (*program.forward, *program.backward):
-        if step.call is steps.scaled:
+        if step.call is steps.scale_in_place:
             notes[step.name] = "in place of the slope"
-        elif step.call is steps.passed:
+        elif step.call is steps.identity:
             notes[step.name] = "handed on, no copy"
         elif getattr(step.call, "__name__", "") == "factors":
             notes[step.name] = "left unsummed, for the update"

@@ -37,7 +37,7 @@ def array(name: str, facts: Facts, value: Any) -> Any:
         value = 1
     if isinstance(value, int | float | np.number):
         value = np.full(expected.shape if math.prod(expected.shape) == 1 else (), value, expected.dtype)
-    _, value = formats.enter(value)
+    _, value = formats.validate(value)
     if value.shape != facts.shape:
         raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
     return formats.astype(formats.to_format(value, expected.format), expected.dtype, copy=False)

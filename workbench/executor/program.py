@@ -232,11 +232,11 @@ class Writer:
         rule, bind = self.facts[node].chosen_rule, None
         call: Callable[..., Any]
         if self.training.scales(node):
-            call = steps.scaled
+            call = steps.scale_in_place
         elif self._passes(node):
-            call = steps.passed
+            call = steps.identity
         elif node in self.training.fused:
-            call = steps.unsummed(self.facts[node].complete.shape)
+            call = steps.factored_gradient(self.facts[node].complete.shape)
         else:
             call = steps.with_params(rule.call, node.params)
             call = steps.with_plan(call) if rule.plan else call
@@ -260,10 +260,10 @@ class Writer:
         source, slot = self.training.slots[node], self.training.slots["gradient", name]
         facts, step = self.facts[node], None
         if self.training.requests[name] == "add":
-            step = Step(f"gradient of {name}", None, "store", steps.added, (source, slot), slot)
+            step = Step(f"gradient of {name}", None, "store", steps.add_values, (source, slot), slot)
         elif not self._owns(name, node):
             out = self._view(("gradient", name), node) if facts.format == "dense" else None
-            step = Step(f"gradient of {name}", None, "store", steps.copied, (source,), slot, out)
+            step = Step(f"gradient of {name}", None, "store", steps.copy_value, (source,), slot, out)
         self.program.written[name] = source if step is None else slot
         if step is not None:
             self.program.backward.append(step)

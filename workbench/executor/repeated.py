@@ -84,7 +84,7 @@ def _calls(executor: Executor, of: list[Step]) -> list[Call] | None:
     for step in of:
         values = step.take(executor.values)
         result = executor.values[step.output]
-        if step.call is steps.passed or (step.call is steps.scaled and _is_one(values[1])):
+        if step.call is steps.identity or (step.call is steps.scale_in_place and _is_one(values[1])):
             if result is not values[0]:
                 return None
         elif step.out is None or result is not step.out:

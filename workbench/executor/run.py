@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench.executor import binding, heads
-from workbench.executor.arguments import Arguments, Outside, Released
+from workbench.executor.arguments import Arguments, InputChecker, Released
 from workbench.executor.program import Pool, Program, Writer
 from workbench.executor.steps import BindError, Step
 from workbench.graph import Facts, Graph, Inference
@@ -23,7 +23,7 @@ ADVICE = "Bind an executor for each thread: each then has its own arrays and val
 
 
 @final
-class Alone:
+class ReentrancyGuard:
     """Reentrancy guard: one call at a time; a second one raises BindError. Costs less than half a microsecond.
 
     It also records which thread's training pass may be followed by `backward`.
@@ -46,7 +46,7 @@ class Alone:
         """Record that this thread has done a training pass, or that the last one was consumed."""
         self._trained_by = threading.get_ident() if training else 0
 
-    def use_up(self) -> None:
+    def consume(self) -> None:
         """Consume the training pass. Raises BindError if there is none or another thread did it."""
         if not self._trained_by:
             raise BindError(
@@ -87,7 +87,7 @@ class Executor:
         resizable: Collection[str] = (),
     ) -> None:
         self.graph, self.convert = graph, convert
-        self.declared = binding.complete(graph, args, given)
+        self.declared = binding.complete_facts(graph, args, given)
         inference = infer(graph, **self.declared)
         self.known: dict[str, Facts] = inference.arguments
         self.resizable = binding.resizable_of(resizable, inference)
@@ -104,19 +104,21 @@ class Executor:
         arguments = self.training.graph.variables()
         self.head_slots = [slots.get(arguments.get(name)) for name in [*self.alike][: len(graph.heads)]]
         names = {self.slots[name]: name for name, facts in self.known.items() if facts.format != "dense"}
-        self.outside = Outside(names)
+        self.outside = InputChecker(names)
         self._hold_constants()
         arrays = {
-            self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
+            self.slots[name]: binding.coerce_argument(facts, args[name], convert)
+            if name in args
+            else binding.zeros(facts)
             for name, facts in self.known.items()
         }
         self.grads: dict[str, Any] = {}
-        self.args, self.alone, self.released = Arguments(self), Alone(), Released()
+        self.args, self.alone, self.released = Arguments(self), ReentrancyGuard(), Released()
         self.headed: Program | None = None  # the program whose heads of ones are in place
         self.held_shapes, self.traits = dict[int, tuple](), dict[int, tuple]()  # traits: class, dtype and shape
         self.program: Program
         self._hold(arrays)
-        binding.refuse_densifying(self.inference)
+        binding.require_no_densifying(self.inference)
         self._start()
 
     def __repr__(self) -> str:
@@ -208,8 +210,8 @@ class Executor:
         with self.alone:
             arrays, are_alike = self._accepted(new_args, is_own)
             if self.released.names:
-                self.released.take_back(arrays)
-            if again := self.outside.again(self.values, arrays):
+                self.released.require(arrays)
+            if again := self.outside.recheck(self.values, arrays):
                 arrays, are_alike = arrays | again, False
             self._hold(arrays, are_alike)
             self._take_plans(plans or {})
@@ -255,12 +257,12 @@ class Executor:
         See `workbench.executor`.
         """
         with self.alone:
-            self.alone.use_up()
+            self.alone.consume()
             if heads is not None or self.headed is not self.program:
                 self._take_heads(heads)
                 self.headed = self.program if heads is None else None
             if self.program.reads_again:
-                self.outside.again(self.values)
+                self.outside.recheck(self.values)
             self.alone.trained(False)
             self._run(self.program.backward, lap)
             for name, slot in self.program.written.items():
@@ -284,7 +286,7 @@ class Executor:
         """
         self.alone.trained(False)
         for name in names:
-            self.released.let_go(self.values, self.slot_of(name), self.known[name])
+            self.released.release(self.values, self.slot_of(name), self.known[name])
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, slot in self.program.written.items():
@@ -329,9 +331,9 @@ class Executor:
         for name, value in new_args.items():
             slot = self.slot_of(name)
             if not (isinstance(value, np.ndarray) or is_own):
-                value = self.outside.enter(slot, value, name)
+                value = self.outside.check(slot, value, name)
             if (type(value), value.dtype, value.shape) != self.traits[slot]:
-                value = binding.accepted(self.known[name], value, self.convert, name in self.resizable)
+                value = binding.coerce_argument(self.known[name], value, self.convert, name in self.resizable)
                 are_alike = False
             arrays[slot] = value
         return arrays, are_alike

@@ -98,17 +98,17 @@ def _put(out: np.ndarray, call: Callable[[], Any]) -> None:
     out[...] = call()
 
 
-def scaled(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
+def scale_in_place(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
     """Multiply the gradient of the scores by the head, in place; a head of 1 costs nothing."""
     return slope if head.size == 1 and head.item() == 1 else np.multiply(slope, head, out=slope)
 
 
-def passed(value: Any, *others: Any, out: None) -> Any:
+def identity(value: Any, *others: Any, out: None) -> Any:
     """Return the first input itself."""
     return value
 
 
-def copied(value: Any, out: np.ndarray | None) -> Any:
+def copy_value(value: Any, out: np.ndarray | None) -> Any:
     """Return a copy of the value, in `out` if that is given."""
     if out is None:
         return formats.copy(value)
@@ -116,7 +116,7 @@ def copied(value: Any, out: np.ndarray | None) -> Any:
     return out
 
 
-def added(value: Any, before: Any, out: None) -> Any:
+def add_values(value: Any, before: Any, out: None) -> Any:
     """Add `value` to `before`, in place if that is dense; the format stays. Raises BindError if shapes differ."""
     if value.shape != before.shape:
         raise BindError(
@@ -131,7 +131,7 @@ def added(value: Any, before: Any, out: None) -> Any:
     return formats.to_format(ops.get("add")(before, value), formats.format_of(before))
 
 
-def unsummed(shape: tuple[int, ...]) -> Callable[..., Unsummed | formats.RowSparse]:
+def factored_gradient(shape: tuple[int, ...]) -> Callable[..., Unsummed | formats.RowSparse]:
     """Return a call that keeps a product X.T @ g as its factors; it is multiplied out if there is no plan."""
 
     def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed | formats.RowSparse:

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from workbench import aliases
 from workbench.formats.arrays import assign, astype, copy, to_format, zeros
 from workbench.formats.checks import check_values
 from workbench.formats.contract import (
@@ -43,13 +44,13 @@ from workbench.formats.contract import (
     VALUES,
     Format,
     FormatError,
-    admit,
-    enter,
+    coerce,
     get,
     names,
     register,
     scan,
     unavailable,
+    validate,
     with_plain_parts,
 )
 from workbench.formats.files import load, save
@@ -65,12 +66,11 @@ __all__ = [
     "Format",
     "FormatError",
     "RowSparse",
-    "admit",
     "assign",
     "astype",
     "check",
+    "coerce",
     "copy",
-    "enter",
     "format_of",
     "get",
     "load",
@@ -83,6 +83,7 @@ __all__ = [
     "save",
     "to_format",
     "unavailable",
+    "validate",
     "zeros",
 ]
 
@@ -110,7 +111,7 @@ def format_of(x: Any) -> str:
     >>> format_of(np.zeros((2, 2), np.float32))
     'dense'
     """
-    return admit(x)[0].name
+    return coerce(x)[0].name
 
 
 def check(x: Any, full: bool = False, canonical: bool = True, dtypes: Sequence[np.dtype] = VALUES) -> Any:
@@ -143,7 +144,7 @@ def check(x: Any, full: bool = False, canonical: bool = True, dtypes: Sequence[n
     >>> check(x, full=True) is x
     True
     """
-    format, x = admit(x)
+    format, x = coerce(x)
     x = with_plain_parts(format, x)
     format.check(x, full, canonical)
     check_values(x, "x", dtypes)
@@ -173,7 +174,7 @@ def nbytes(x: Any) -> int:
     >>> nbytes(np.zeros((2, 3), np.float32))
     24
     """
-    format, x = admit(x)
+    format, x = coerce(x)
     return sum(part.nbytes for part in format.parts(x).values())
 
 
@@ -217,3 +218,8 @@ def predicted_bytes(
     stored = min(rows, nnz) if stored_rows is None else stored_rows
     sizes = (np.dtype(dtype).itemsize, np.dtype(index_dtype).itemsize)
     return get(format).predicted_bytes(rows, columns, nnz, stored, *sizes)
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

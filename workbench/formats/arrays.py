@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from kernels import aligned
 from workbench.formats.checks import as_shape, check_two_dimensions, check_values
 from workbench.formats.compressed import index_dtype
-from workbench.formats.contract import Coo, Format, admit, enter, get, refuse
+from workbench.formats.contract import Coo, Format, coerce, get, refuse, validate
 
 
 def zeros(shape: tuple[int, ...], format: str = "dense", dtype: DTypeLike = np.float32) -> Any:
@@ -86,7 +86,7 @@ def to_format(x: Any, format: str) -> Any:
       row 1: [1. 0. 0.]
     """
     target = get(format)
-    source, x = enter(x)
+    source, x = validate(x)
     check_values(x, f"The {source.name} array", source.dtypes)
     if source is target:
         return x
@@ -120,7 +120,7 @@ def copy(x: Any) -> Any:
     >>> copy(x) is x
     False
     """
-    format, x = enter(x)
+    format, x = validate(x)
     return format.build({name: aligned.copy(part) for name, part in format.parts(x).items()}, x.shape)
 
 
@@ -151,7 +151,7 @@ def astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Any:
     >>> astype(zeros((2, 2), "csc"), np.int64).dtype
     dtype('int64')
     """
-    format, x = enter(x)
+    format, x = validate(x)
     dtype = value_type(dtype, format)
     if not copy and x.dtype == dtype:
         return x
@@ -189,11 +189,11 @@ def assign(destination: Any, source: Any) -> Any:
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    target, view = admit(destination)
+    target, view = coerce(destination)
     if isinstance(source, int | float | np.number):
         result = _filled(target.name, view.shape, view.dtype, source)
     else:
-        _, source = admit(source)
+        _, source = coerce(source)
         if source.shape != view.shape:
             fault = f"An array of shape {source.shape} was assigned to one of shape {view.shape}"
             raise refuse(fault, "arrays of the same shape, and numbers", "Take a part of it or reshape it")
@@ -236,7 +236,7 @@ def narrowed(x: Any, dtype: np.dtype) -> np.ndarray:
 
     Raises FormatError if a value is not exactly representable. O(size); besides the result a few MB.
     """
-    _, x = admit(x)
+    _, x = coerce(x)
     if isinstance(x, np.ndarray) and x.dtype == dtype:
         return x
     rows, columns = x.shape

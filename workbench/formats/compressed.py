@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 import kernels
-from workbench.formats import moves
+from workbench.formats import numpy_conversions
 from workbench.formats.checks import check_two_dimensions
 from workbench.formats.contract import Coo
 
@@ -63,7 +63,7 @@ def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     dtype = kept_or_widened(coo.row.dtype, *coo.shape, len(coo.data))
     row, col = coo.row.astype(dtype, copy=False), coo.col.astype(dtype, copy=False)
-    return moves.get("coo_to_csr", coo.data.dtype)(row, col, coo.data, coo.shape[0])
+    return numpy_conversions.get("coo_to_csr", coo.data.dtype)(row, col, coo.data, coo.shape[0])
 
 
 def csr_to_coo(x: Any) -> Coo:
@@ -80,7 +80,7 @@ def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     minor = x.shape[1] if x.format == "csr" else x.shape[0]
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
     indptr, indices = x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False)
-    return moves.get("csr_to_csc", x.dtype)(indptr, indices, x.data, minor)
+    return numpy_conversions.get("csr_to_csc", x.dtype)(indptr, indices, x.data, minor)
 
 
 def parts(x: Any) -> dict[str, np.ndarray]:

@@ -119,8 +119,8 @@ _of_type: dict[type, Format] = {}
 """Formats by the types of arrays that came as they are: the second array of a type is known at once."""
 
 
-def enter(x: Any) -> tuple[Format, Any]:
-    """Validate an array that comes from outside: return its format and the array, converted by `admit`. O(stored).
+def validate(x: Any) -> tuple[Format, Any]:
+    """Validate an array that comes from outside: return its format and the array, converted by `coerce`. O(stored).
 
     Dtypes, lengths, row pointers and every index are checked each time, since the caller may have changed the array.
     Subclasses of ndarray, such as memory maps, become plain arrays over the same memory.
@@ -144,13 +144,13 @@ def enter(x: Any) -> tuple[Format, Any]:
 
     Examples
     --------
-    >>> enter(np.zeros(2))[0].name
+    >>> validate(np.zeros(2))[0].name
     'dense'
     """
     format = _of_type.get(type(x))
     if format is not None and format.is_sound(x):  # in as few calls as can be, for each is paid for in every step
         return format, x
-    format, x = admit(x)
+    format, x = coerce(x)
     if not format.is_sound(x):
         x = with_plain_parts(format, x)
         format.check(x, False, False)
@@ -177,13 +177,13 @@ def _plain_part(name: str, part: Any) -> np.ndarray:
     return np.asarray(part)
 
 
-def admit(x: Any) -> tuple[Format, Any]:
+def coerce(x: Any) -> tuple[Format, Any]:
     """Return the format of `x` and `x` itself, SciPy matrices converted to arrays over the same memory. O(1).
 
     Parameters
     ----------
     x : array_like
-        NumPy array, SciPy sparse array or matrix, or `RowSparse`. Indices are not checked; see `enter`.
+        NumPy array, SciPy sparse array or matrix, or `RowSparse`. Indices are not checked; see `validate`.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def admit(x: Any) -> tuple[Format, Any]:
 
     Examples
     --------
-    >>> admit(np.zeros(2))[0].name
+    >>> coerce(np.zeros(2))[0].name
     'dense'
     """
     if (known := _of_type.get(type(x))) is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from workbench.formats import compressed, moves
+from workbench.formats import compressed, numpy_conversions
 from workbench.formats.checks import check_compressed, check_compressed_indices, is_sound_compressed
 from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
@@ -14,7 +14,7 @@ from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 def _to_dense(x: Any) -> np.ndarray:
     """Convert a csr array to a dense one; duplicates are summed."""
     out = np.empty(x.shape, x.dtype)
-    moves.get("csr_to_dense", x.dtype)(x.indptr, x.indices, x.data, out)
+    numpy_conversions.get("csr_to_dense", x.dtype)(x.indptr, x.indices, x.data, out)
     return out
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kernels import aligned
-from workbench.formats import compressed, moves
+from workbench.formats import compressed, numpy_conversions
 from workbench.formats.checks import check_finite, check_two_dimensions, check_values
 from workbench.formats.compressed import index_dtype
 from workbench.formats.contract import Coo, Format, register
@@ -22,7 +22,7 @@ def _check(x: np.ndarray, full: bool, canonical: bool) -> None:
 def _to_csr(x: np.ndarray) -> Any:
     """Convert a dense matrix to a csr array of its nonzero elements."""
     check_two_dimensions(x.shape, "dense")
-    indptr, indices, data = moves.get("dense_to_csr", x.dtype)(x)
+    indptr, indices, data = numpy_conversions.get("dense_to_csr", x.dtype)(x)
     dtype = index_dtype(*x.shape, len(data))
     parts = indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False), data
     return compressed.assemble("csr", *parts, x.shape)
@@ -32,7 +32,7 @@ def _from_coo(coo: Coo) -> np.ndarray:
     """Convert COO entries to a dense matrix; duplicates are summed."""
     indptr, indices, data = compressed.coo_to_csr(coo)
     out = np.empty(coo.shape, data.dtype)
-    moves.get("csr_to_dense", data.dtype)(indptr, indices, data, out)
+    numpy_conversions.get("csr_to_dense", data.dtype)(indptr, indices, data, out)
     return out
 
 

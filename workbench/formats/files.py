@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from workbench.formats.checks import as_shape, check_values
-from workbench.formats.contract import FormatError, enter, get
+from workbench.formats.contract import FormatError, get, validate
 from workbench.json_text import parsed
 
 # NumPy arrays in untrusted files, whose headers are checked before they are read: what they claim must be there.
@@ -139,7 +139,7 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
     for number, (name, x) in enumerate(arrays.items()):
         if not isinstance(name, str):
             raise FormatError(f"An array was named {name!r}. Allowed: text. Call save(path, {{str(name): array}}).")
-        format, x = enter(x)
+        format, x = validate(x)
         check_values(x, f"The {format.name} array")
         parts = {part: f"{number}.{part}" for part in format.parts(x)}
         contents.append({"name": name, "format": format.name, "shape": list(x.shape), "parts": parts})
@@ -246,6 +246,6 @@ def _one(entry: dict, members: Any) -> Any:
     x = format.build({part: members[member] for part, member in entry["parts"].items()}, shape)
     if x.shape != shape:
         raise ValueError(f"{entry['name']!r} is not of the shape {shape}")
-    x = enter(x)[1]
+    x = validate(x)[1]
     check_values(x, f"The {format.name} array")
     return x

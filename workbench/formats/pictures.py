@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from workbench.formats.contract import enter, refuse
+from workbench.formats.contract import refuse, validate
 
 ROWS_SHOWN = 6
 CELLS = 48
@@ -71,7 +71,7 @@ def picture(x: Any) -> str:
     >>> "4 of 16" in html, html.count("<path")
     (True, 1)
     """
-    format, x = enter(x)
+    format, x = validate(x)
     if format.name == "dense":
         raise refuse("A dense array came", "csr, csc, coo and row_sparse", "Convert it: formats.to_format(x, 'csr')")
     size = int(np.prod(x.shape, dtype=object))

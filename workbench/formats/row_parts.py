@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels import structure
-from workbench.formats import moves
+from workbench.formats import numpy_conversions
 from workbench.formats.checks import as_shape, check_range, check_same_length, check_values
 from workbench.formats.contract import VALUES, refuse
 
@@ -114,14 +114,14 @@ def rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Return `source[index]` along the first axis, for any rank; a copy."""
     matrix = flat(source)
     out = np.empty((len(index), matrix.shape[1]), source.dtype)
-    moves.get("take_rows", source.dtype)(matrix, index, out)
+    numpy_conversions.get("take_rows", source.dtype)(matrix, index, out)
     return out.reshape(len(index), *source.shape[1:])
 
 
 def spread(values: np.ndarray, index: np.ndarray, rows: int) -> np.ndarray:
     """Return an array of `rows` rows in which the rows `index` int64 [U] are `values` [U, ...] and the others zero."""
     out = np.zeros((rows, *values.shape[1:]), values.dtype)
-    moves.get("scatter_rows", values.dtype)(flat(values), index, flat(out))
+    numpy_conversions.get("scatter_rows", values.dtype)(flat(values), index, flat(out))
     return out
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 import kernels
-from workbench.formats import arrays, compressed, moves, pictures
+from workbench.formats import arrays, compressed, numpy_conversions, pictures
 from workbench.formats.checks import check_finite, check_range, check_two_dimensions, check_values
 from workbench.formats.compressed import index_dtype
 from workbench.formats.contract import Coo, Format, FormatError, refuse, register
@@ -305,7 +305,7 @@ class RowSparse(Arithmetic):
         shape = row_shape(shape, values, indices)
         check_parts(values, indices, shape)
         check_range(indices, shape[0], "indices", "rows")
-        unique, merged = moves.get("merge_rows", values.dtype)(indices, flat(values))
+        unique, merged = numpy_conversions.get("merge_rows", values.dtype)(indices, flat(values))
         return cls.assemble(merged.reshape(len(unique), *shape[1:]), unique, shape)
 
     @property
@@ -387,7 +387,7 @@ class RowSparse(Arithmetic):
         numbers = row_numbers(rows, self.shape[0])
         if not len(self.indices):
             return self.copy()
-        kept, values = moves.get("retain_rows", self.dtype)(self.indices, flat(self.values), numbers)
+        kept, values = numpy_conversions.get("retain_rows", self.dtype)(self.indices, flat(self.values), numbers)
         if len(kept) < len(numbers):
             values = spread(values, np.searchsorted(numbers, kept), len(numbers))
         return type(self).assemble(values.reshape(len(numbers), *self.shape[1:]), numbers.copy(), self.shape)
@@ -475,7 +475,7 @@ class RowSparse(Arithmetic):
 def _to_coo(x: RowSparse) -> Coo:
     """Return the nonzero elements of the stored rows as a `Coo`. Raises FormatError unless it has two dimensions."""
     check_two_dimensions(x.shape, "row_sparse")
-    indptr, col, data = moves.get("dense_to_csr", x.dtype)(x.values)
+    indptr, col, data = numpy_conversions.get("dense_to_csr", x.dtype)(x.values)
     row = x.indices[kernels.get("csr_to_coo_rows").trusted(indptr)]
     dtype = index_dtype(*x.shape, len(data))
     return Coo(row.astype(dtype, copy=False), col.astype(dtype, copy=False), data, x.shape)
@@ -487,7 +487,7 @@ def _from_coo(coo: Coo) -> RowSparse:
     stored = np.flatnonzero(indptr[1:] > indptr[:-1])
     ends = np.append(indptr[stored], indptr[-1])  # rows without entries take no room between the others
     values = np.empty((len(stored), coo.shape[1]), data.dtype)
-    moves.get("csr_to_dense", data.dtype)(ends, indices, data, values)
+    numpy_conversions.get("csr_to_dense", data.dtype)(ends, indices, data, values)
     return RowSparse.assemble(values, stored, coo.shape)
 
 

@@ -244,7 +244,7 @@ def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) 
     """Return the facts of a variable or constant. Raises GraphError if declarations contradict each other."""
     density = declared["densities"].get(name) if node.kind == "variable" else None
     if node.kind == "constant":
-        kind, value = known_formats.admit(node.value)
+        kind, value = known_formats.coerce(node.value)
         return Facts(name, value.shape, value.dtype, kind.name, size=of_value(value))
     format = known_formats.get(declared["formats"].get(name, node.attributes["format"])).name
     dtype = np.dtype(declared["dtypes"].get(name, node.attributes["dtype"]) or DTYPE)

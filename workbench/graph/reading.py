@@ -239,7 +239,7 @@ def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
     _check_keys(f"{what}: value", value, ("format", "shape", "dtype", *PARTS[format]), ())
     try:
         array = _array(format, value, what)
-        formats.enter(array)
+        formats.validate(array)
     except (TypeError, ValueError, OverflowError) as error:
         raise GraphError(f"{what}: {error}") from error
     return constant(array, _given(entry))

@@ -474,7 +474,7 @@ def constant(value: Any, name: str | None = None) -> Symbol:
     >>> constant([1.0, 2.0]).kind
     'constant'
     """
-    _, value = known_formats.enter(np.array(value, np.float32) if isinstance(value, list) else value)
+    _, value = known_formats.validate(np.array(value, np.float32) if isinstance(value, list) else value)
     return Symbol(name, value=value)
 
 

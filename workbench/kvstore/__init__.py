@@ -16,14 +16,15 @@ RowSparse(shape=(4, 1), stored_rows=2, dtype=float32)
   row 2: [7.]
 """
 
+from workbench import aliases
 from workbench.kvstore.contract import OPTIMIZER, VALUE, Key, Store, StoreError, admitted, check_new_key, check_pushed
-from workbench.kvstore.local import Drawn, LocalStore, added, caught_up, computed, key_of, name_of, put_rows
+from workbench.kvstore.local import LazyRandomRows, LocalStore, added, caught_up, computed, key_of, name_of, put_rows
 
 __all__ = [
     "OPTIMIZER",
     "VALUE",
-    "Drawn",
     "Key",
+    "LazyRandomRows",
     "LocalStore",
     "Store",
     "StoreError",
@@ -37,3 +38,8 @@ __all__ = [
     "name_of",
     "put_rows",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

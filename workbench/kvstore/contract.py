@@ -125,7 +125,7 @@ def admitted(key: Key, value: Any) -> Any:
     if isinstance(value, Unsummed):
         value.check()
         return value
-    format, value = formats.admit(value)
+    format, value = formats.coerce(value)
     if format.name not in FORMATS:
         advice = f"formats.to_format(x, {FORMATS[1]!r})"
         raise StoreError(f"{key!r} was given a {format.name} array; a store holds {' and '.join(FORMATS)}: {advice}.")

@@ -33,13 +33,13 @@ GAMMA, MIX_1, MIX_2 = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF
 
 @final
 @dataclass(frozen=True)
-class Drawn:
+class LazyRandomRows:
     """Random initial values of a row_sparse array, generated row by row from `seed` and `name`.
 
     `kind` with its `number`: constant (the value), uniform (bound of the interval), normal (standard deviation). A row
     is the same whichever rows are generated with it.
 
-    >>> table = Drawn((10**9, 2), "float32", "normal", 0.1, seed=3, name="w")
+    >>> table = LazyRandomRows((10**9, 2), "float32", "normal", 0.1, seed=3, name="w")
     >>> bool((table.rows(np.array([7, 10**8])) == table.rows(np.array([10**8, 7]))[::-1]).all())
     True
     """
@@ -80,7 +80,7 @@ class Drawn:
         return {**self.__dict__, "shape": list(self.shape)}
 
     @classmethod
-    def of(cls, about: Mapping[str, Any]) -> "Drawn":
+    def of(cls, about: Mapping[str, Any]) -> "LazyRandomRows":
         """Return the Drawn whose `about()` is given."""
         return cls(**{**about, "shape": tuple(about["shape"])})
 
@@ -162,9 +162,9 @@ class LocalStore(Store):
         return list(self.values)
 
     def init(self, key: Key, value: Any) -> None:
-        """Set a key to a copy of the value; rows of a `Drawn` are all generated now."""
+        """Set a key to a copy of the value; rows of a `LazyRandomRows` are all generated now."""
         check_new_key(key, self.values)
-        self.values[key] = value.whole() if isinstance(value, Drawn) else formats.copy(admitted(key, value))
+        self.values[key] = value.whole() if isinstance(value, LazyRandomRows) else formats.copy(admitted(key, value))
 
     def push_all(self, values: Mapping[Key, Any]) -> None:
         """Sum the arrays of each key, then do a step of the optimizer or replace the values."""

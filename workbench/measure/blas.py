@@ -38,7 +38,7 @@ Measured on two quiet cores in turns, 8 fresh processes each, time with it / wit
 """
 
 
-def loaded(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
+def loaded_libraries(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
     """BLAS libraries that this process has loaded, sorted: name, version, architecture it chose, threads now.
 
     Those of another process by `info`, what `threadpoolctl.threadpool_info` gave there.
@@ -50,12 +50,12 @@ def loaded(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
 
 
 def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Names, versions and architectures of the loaded BLAS in one line; `info` as of `loaded`."""
-    names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded(info)}
+    """Names, versions and architectures of the loaded BLAS in one line; `info` as of `loaded_libraries`."""
+    names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded_libraries(info)}
     return ", ".join(sorted(names))
 
 
-def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that distort a measurement, with their values: of BLAS, of its threads, of the allocation of memory.
 
     What `kernels.threads` itself sets in this process is none of them.
@@ -66,19 +66,19 @@ def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: value for name, value in variables.items() if (name, value) != own}
 
 
-def own_environment(
+def measuring_environment(
     environment: Mapping[str, str] = os.environ, stopped: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The environment without those variables and with `OWN`: what a process that measures is started in.
 
-    `mended` says there what was put right: the variables, and what else was `stopped` for it.
+    `fix_environment` says there what was put right: the variables, and what else was `stopped` for it.
     """
-    pins = holding_back(environment)
-    put_right = mended(environment) | pins | dict(stopped or {})
+    pins = distorting_variables(environment)
+    put_right = fix_environment(environment) | pins | dict(stopped or {})
     told = {MENDED: json.dumps(put_right)} if put_right else {}
     return {name: value for name, value in environment.items() if name not in pins} | OWN | told
 
 
-def mended(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables put right for this process that would have distorted a measurement: by name, the value before."""
     return json.loads(environment.get(MENDED, "{}"))

@@ -27,7 +27,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any, TypeVar, final
 
-from workbench.measure import blas, ends
+from workbench.measure import blas, exit_reasons
 
 # The child's side of `workbench.measure.child`: do a request and what is ordered later, send answers as lines of JSON.
 #
@@ -138,13 +138,13 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
-    with _environment(blas.own_environment()), _ends_told():
+    with _environment(blas.measuring_environment()), _report_child_exits():
         forkserver.ensure_running()
     return context
 
 
 @contextlib.contextmanager
-def _ends_told() -> Iterator[None]:
+def _report_child_exits() -> Iterator[None]:
     """Let processes that are started inside hear of the ends of their children, whatever this one was started with.
 
     A server that inherits SIGCHLD blocked would tell no end, and every trial would last until its limit.
@@ -181,7 +181,7 @@ def start(
     hold BLAS back are kept from it. `Ended` where it is gone before it could be told what to do.
     """
     ours, theirs = context.Pipe()
-    arguments = (theirs, work, json.dumps(request), blas.own_environment(), str(log) if log else None)
+    arguments = (theirs, work, json.dumps(request), blas.measuring_environment(), str(log) if log else None)
     process = context.Process(target=serve, args=arguments)
     try:
         process.start()
@@ -208,7 +208,7 @@ class Child:
 
     def __init__(self, process: BaseProcess, connection: Connection) -> None:
         self.process, self.connection = process, connection
-        self.watch = ends.MemoryWatch(process.pid)
+        self.watch = exit_reasons.MemoryWatch(process.pid)
         self._part = bytearray()
         self._is_open = True
         os.set_blocking(connection.fileno(), False)
@@ -259,7 +259,7 @@ class Child:
                 raise Ended(end)
         exit_code = self.process.exitcode or 0
         if exit_code or self._part or not count:
-            raise Ended(ends.row_of(exit_code, self.watch))
+            raise Ended(exit_reasons.row_of(exit_code, self.watch))
 
     def why_too_large(self, bytes_limit: int, bytes_allowed: int) -> dict[str, Any]:
         """The columns of an end for memory where the process holds more than `bytes_allowed`, or nothing.
@@ -305,7 +305,7 @@ MOST = 4
 Name = TypeVar("Name", bound=Hashable)
 
 
-def are_possible() -> bool:
+def can_alternate() -> bool:
     """Whether this system can stop processes, and kill stopped ones whose parent has ended (Linux)."""
     return hasattr(signal, "SIGSTOP") and hasattr(fcntl, "F_SETSIG")
 
@@ -325,7 +325,7 @@ class Living:
         """The next answer; `Ended` where it ends without one. The process is stopped if it waits for an order now."""
         answer = next(self._answers, None)
         if answer is None:
-            raise Ended(ends.row_of(0, self.child.watch))
+            raise Ended(exit_reasons.row_of(0, self.child.watch))
         if answer.get("waits"):
             self.child.stop()
         return answer
@@ -337,13 +337,13 @@ class Living:
         return self.next()
 
 
-def alternate(names: Sequence[Name], turn: Callable[[Name], bool]) -> None:
+def alternate_turns(names: Sequence[Name], turn: Callable[[Name], bool]) -> None:
     """Call `turn` of each name, there and back again, until all of one pass return that they need no more.
 
     Those that need no more go on as long as others need turns, so that the times of all are from the same moments.
 
     >>> turns = []
-    >>> alternate("ab", lambda name: bool(turns.append(name)) or len(turns) > 4)
+    >>> alternate_turns("ab", lambda name: bool(turns.append(name)) or len(turns) > 4)
     >>> turns
     ['a', 'b', 'b', 'a', 'a', 'b']
     """

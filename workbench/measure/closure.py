@@ -24,7 +24,7 @@ COMPILED = (".cu", ".cuh")
 class Code:
     """The packages `kernels` and `workbench` below a folder, each file read once.
 
-    `entries` says which module registers a kernel, by the kernel's name.
+    `kernel_modules` says which module registers a kernel, by the kernel's name.
     """
 
     def __init__(self, root: Path, entries: Mapping[str, str]) -> None:
@@ -148,17 +148,17 @@ def _parts(path: Path) -> list[str]:
     return parts
 
 
-def registered(kind: str, names: Iterable[str]) -> set[str]:
+def registering_modules(kind: str, names: Iterable[str]) -> set[str]:
     """The modules that registered the entries of those names in the registry of that kind."""
     return {module for name in names if (module := origin(kind, name))}
 
 
-def entries() -> dict[str, str]:
+def kernel_modules() -> dict[str, str]:
     """Module that registers each kernel, by the kernel's name."""
     return {name: module for name in kernels.names() if (module := origin("kernel", name))}
 
 
 @functools.cache
-def own() -> Code:
+def installed_code() -> Code:
     """The code of this installation, as it was when a file was first asked for."""
-    return Code(Path(kernels.__file__).parents[1], entries())
+    return Code(Path(kernels.__file__).parents[1], kernel_modules())

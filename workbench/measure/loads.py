@@ -3,8 +3,8 @@
 A load is a process of its own that ends with its context, and by itself within a second of the end of the process that
 started it, however that ended: it looks whether that is still its parent.
 
->>> from workbench.measure.loads import running
->>> with running("busy core"):
+>>> from workbench.measure.loads import run_load
+>>> with run_load("busy core"):
 ...     pass
 """
 
@@ -58,7 +58,7 @@ LOADS: dict[str, Callable[[], Callable[[], None]]] = {
 
 
 @contextmanager
-def running(name: str) -> Iterator[int]:
+def run_load(name: str) -> Iterator[int]:
     """Keep a load at work while the context lasts; gives its process id, 0 for "quiet", which is none.
 
     `LoadError` lists the known ones.
@@ -70,7 +70,7 @@ def running(name: str) -> Iterator[int]:
         raise LoadError(f"There is no load {name!r}; there is: {', '.join((QUIET, *LOADS))}.")
     command = [sys.executable, "-m", "workbench.measure.loads", name, str(os.getpid())]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=blas.own_environment(), text=True
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=blas.measuring_environment(), text=True
     )
     assert process.stdout is not None, "it was asked for"
     try:
@@ -83,7 +83,7 @@ def running(name: str) -> Iterator[int]:
         process.stdout.close()
 
 
-def work(name: str, parent: int) -> None:
+def do_load(name: str, parent: int) -> None:
     """Do the work of a load, telling on the standard output that it begins, until `parent` is not the parent."""
     stretch = LOADS[name]()
     print("at work", flush=True)
@@ -92,4 +92,4 @@ def work(name: str, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    work(sys.argv[1], int(sys.argv[2]))
+    do_load(sys.argv[1], int(sys.argv[2]))

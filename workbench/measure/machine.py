@@ -111,7 +111,7 @@ def disturbance_limit(threads: int) -> float:
     return (DISTURBED * used + FREE * (cores - used)) / cores
 
 
-def record() -> dict:
+def describe_machine() -> dict:
     """Everything about this machine that a reader of results wants to know; JSON."""
     return {
         "id": machine_id(),
@@ -120,7 +120,7 @@ def record() -> dict:
         "caches": caches(),
         "bytes_memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "blas": blas.loaded(),
+        "blas": blas.loaded_libraries(),
         "gpu": gpu(),
         "numba_threading_layer": threads.choose_layer(),
         "numba_threading_layers": threads.available_layers(),

@@ -36,7 +36,7 @@ def resident_bytes() -> int:
     return psutil.Process().memory_info().rss
 
 
-def counted() -> str:
+def counted_memory_kind() -> str:
     """Kind of memory that `owned_bytes` counts: anonymous, or resident where the system does not tell them apart."""
     return "anonymous" if "RssAnon" in _status_bytes() else "resident"
 
@@ -53,7 +53,7 @@ def owned_bytes(pid: int | None = None) -> int:
     return status["RssAnon"] if "RssAnon" in status else psutil.Process(pid).memory_info().rss
 
 
-def give_back() -> None:
+def return_memory() -> None:
     """Return memory that Python and the C library hold but do not use, where the system has a call for it."""
     gc.collect()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
@@ -62,7 +62,7 @@ def give_back() -> None:
 
 def reset_peak() -> bool:
     """Start the peak anew from what is in use now; False where the system cannot (then the peak is since birth)."""
-    give_back()
+    return_memory()
     try:
         CLEAR_REFS.write_text("5")
     except OSError:
@@ -97,7 +97,7 @@ def asked_bytes() -> int:
 
 
 @contextlib.contextmanager
-def limited(bytes_most: int | None) -> Iterator[None]:
+def limit_memory(bytes_most: int | None) -> Iterator[None]:
     """Let this process ask for no more than so many bytes of its own, None for any number: more is a `MemoryError`.
 
     The system counts what is asked for, touched or not (`asked_bytes`), so it refuses before as much is owned; pages of
@@ -182,7 +182,7 @@ def predicted_training_bytes(
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
-    stored, stored_dtype = _stored_as(format, hold, dtype)
+    stored, stored_dtype = _storage_of(format, hold, dtype)
     keeps = hold == "format" and not shuffle
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == stored and keeps else batch
@@ -199,7 +199,7 @@ def predicted_training_bytes(
     }
 
 
-def _stored_as(format: str, hold: str, dtype: str) -> tuple[str, str]:
+def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
     """Format and type of values in which the data is held while it is trained on."""
     stored = "dense" if format == "dense" and hold != "csr" else "csr"
     return stored, dtype if hold in ("format", "csr") else hold

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-LEVEL = 1.1
+EQUIVALENCE_MARGIN = 1.1
 """Two candidates whose ratio surely lies between 1 / LEVEL and LEVEL differ by nothing that matters."""
 LIKELY = 0.8
 """Probability from which on a side is called probably faster."""
@@ -45,7 +45,7 @@ DEVIATION = 0.25
 """Standard deviation of a round's log ratio that is usual on a shared machine; quiet ones of one's own have 0.05."""
 FREEDOM = 6.0
 """Degrees of freedom that the usual standard deviation counts as."""
-FLOOR = 0.01
+MIN_LOG_SD = 0.01
 """The least standard deviation of a log ratio that is believed."""
 DRAWS = 4_000
 """Draws that an expected loss is averaged over: its own error is below a tenth of the loss."""
@@ -85,7 +85,7 @@ class Scatter(NamedTuple):
         """The posterior of this, as a prior, after residuals with that sum of squares and degrees of freedom."""
         total = self.freedom + freedom
         variance = (self.freedom * self.deviation**2 + squares) / total
-        return Scatter(max(math.sqrt(variance), FLOOR), float(total))
+        return Scatter(max(math.sqrt(variance), MIN_LOG_SD), float(total))
 
 
 ANYWHERE = Scatter(freedom=2.0)
@@ -128,10 +128,10 @@ class Ratio(NamedTuple):
             return "sparse"
         if self.high < 1:
             return "dense"
-        return "level" if self.low >= 1 / LEVEL and self.high <= LEVEL else "undecided"
+        return "level" if self.low >= 1 / EQUIVALENCE_MARGIN and self.high <= EQUIVALENCE_MARGIN else "undecided"
 
     @property
-    def visible(self) -> float:
+    def minimum_detectable_ratio(self) -> float:
         """The smallest factor that as many rounds with as much noise would tell from 1; inf without an interval."""
         return math.sqrt(self.high / self.low) if self.low > 0 else math.inf
 
@@ -165,7 +165,7 @@ class Posterior:
         probability = float(special.stdtr(self.freedom, mean / spread)) if spread > 0 else 0.5
         rounds = self._rounds(first).keys() & self._rounds(second).keys()
         disturbed = sum(self._rounds(first)[place] or self._rounds(second)[place] for place in rounds)
-        low, value, high = (bounded_exp(mean + sign * half) for sign in (-1, 0, 1))
+        low, value, high = (exp_or_inf(mean + sign * half) for sign in (-1, 0, 1))
         return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
 
     def _rounds(self, name: Hashable) -> dict[tuple[Hashable, int], bool]:
@@ -240,7 +240,7 @@ def posterior(
 
 
 def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
-    if wrong := next((one for one in seconds if not 0 < one[1] < math.inf), None):
+    if wrong := next((second for second in seconds if not 0 < second[1] < math.inf), None):
         raise ValueError(f"The seconds {what} of {wrong[0]!r} are {wrong[1]}; expected a positive, finite number.")
 
 
@@ -299,7 +299,7 @@ def residuals(trials: Iterable[Trial]) -> tuple[float, float]:
             runs.setdefault(trial.run, []).append(trial)
     for own in runs.values():
         codes = _codes([trial.candidate for trial in own]), _codes([trial.round for trial in own])
-        effects = np.hstack([np.eye(one.max() + 1)[one] for one in codes])
+        effects = np.hstack([np.eye(code.max() + 1)[code] for code in codes])
         logs = np.log([trial.seconds for trial in own])
         solution, _, rank, _ = np.linalg.lstsq(effects, logs)
         squares += 2 * float(((logs - effects @ solution) ** 2).sum())
@@ -307,6 +307,6 @@ def residuals(trials: Iterable[Trial]) -> tuple[float, float]:
     return squares, freedom
 
 
-def bounded_exp(logarithm: float) -> float:
+def exp_or_inf(logarithm: float) -> float:
     """exp of a number, inf where it is too large: two rounds may say as little as that."""
     return math.exp(logarithm) if logarithm < 700 else math.inf

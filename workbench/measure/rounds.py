@@ -5,10 +5,10 @@ trial gives one number, a round measures the candidates of a comparison next to 
 the rounds together make likely. Rounds are added until what can be gained by more of them is less than `LOSS`.
 
 >>> from workbench.measure.posterior import Trial
->>> from workbench.measure.rounds import decide
+>>> from workbench.measure.rounds import decide_comparison
 >>> seconds = {"a": 1.0, "b": 3.0}
 >>> trials = [Trial(name, seconds[name], "this run", round) for round in range(4) for name in seconds]
->>> decision = decide(trials, dense={"b"})
+>>> decision = decide_comparison(trials, dense={"b"})
 >>> decision.sparse, decision.verdict, decision.rounds
 ('a', 'sparse', 4)
 """
@@ -21,15 +21,15 @@ from functools import cache
 import numpy as np
 from scipy import special
 
-from workbench.measure.posterior import DEVIATION, FLOOR, Posterior, Ratio, Scatter, Trial, bounded_exp, posterior
+from workbench.measure.posterior import DEVIATION, MIN_LOG_SD, Posterior, Ratio, Scatter, Trial, exp_or_inf, posterior
 
 MOST = 12
 """Rounds of a comparison, unless others are asked for."""
-LOOKS = (4, 6, 9, 12)
+INTERIM_ANALYSES = (4, 6, 9, 12)
 """Rounds after which two versions of the same code are compared; below the first nothing is decided."""
-SHARED = 16
+BETWEEN_RUN_VARIANCE_RATIO = 16
 """The noise that all rounds of a run have in common has 1 / SHARED of the variance of a round."""
-TAIL = 0.01
+ALPHA_PER_LOOK = 0.01
 """Probability of each end of an interval at one look; several looks and both ends together err in about 5 %."""
 NUMBER = 0.25
 """The quantile of its samples that is a trial's number: what disturbs a sample makes it longer, so not the median."""
@@ -85,10 +85,10 @@ class Decision:
         return sure and self.ratio.high < NARROW * self.ratio.low
 
 
-def turned(contenders: Sequence, round: int) -> list:
+def counterbalanced_order(contenders: Sequence, round: int) -> list:
     """The order of a round: turned by one every second round, and backwards in between, so that none is always first.
 
-    >>> [turned("abc", round) for round in range(4)]
+    >>> [counterbalanced_order("abc", round) for round in range(4)]
     [['a', 'b', 'c'], ['c', 'b', 'a'], ['b', 'c', 'a'], ['a', 'c', 'b']]
     """
     start = round // 2 % max(len(contenders), 1)
@@ -96,7 +96,7 @@ def turned(contenders: Sequence, round: int) -> list:
     return order[::-1] if round % 2 else order
 
 
-def number(samples: Sequence[float]) -> float:
+def trial_statistic(samples: Sequence[float]) -> float:
     """The number of a trial: the lower quartile of its samples, in their unit. ValueError without samples."""
     return float(np.quantile(np.asarray(samples, np.float64), NUMBER))
 
@@ -114,7 +114,7 @@ def ratio_of(first: Rounds, second: Rounds, scatter: Scatter | None = None) -> R
     return posterior(trials, scatter=scatter).ratio(0, 1)
 
 
-def decide(
+def decide_comparison(
     trials: Iterable[Trial],
     dense: Collection[Hashable],
     predictions: Mapping[Hashable, float] | None = None,
@@ -163,21 +163,28 @@ def mean_interval(values: Sequence[float]) -> Ratio:
     logs = np.log(np.asarray(values, np.float64))
     if logs.size == 0:
         raise ValueError("A mean needs a value; none came.")
-    value = bounded_exp(float(logs.mean()))
+    value = exp_or_inf(float(logs.mean()))
     if logs.size == 1:
         return Ratio(value, value, value, 1, 1)
-    half = student_t(0.025, logs.size - 1) * max(logs.std(ddof=1), FLOOR) * math.sqrt(1 / logs.size + 1 / SHARED)
-    return Ratio(value, bounded_exp(logs.mean() - half), bounded_exp(logs.mean() + half), logs.size, 1)
+    half = (
+        student_t(0.025, logs.size - 1)
+        * max(logs.std(ddof=1), MIN_LOG_SD)
+        * math.sqrt(1 / logs.size + 1 / BETWEEN_RUN_VARIANCE_RATIO)
+    )
+    return Ratio(value, exp_or_inf(logs.mean() - half), exp_or_inf(logs.mean() + half), logs.size, 1)
 
 
-def visible(rounds: int, deviation: float = DEVIATION) -> float:
+def minimum_detectable_ratio(rounds: int, deviation: float = DEVIATION) -> float:
     """The smallest factor that so many rounds of one run tell from 1, if log ratios have that standard deviation.
 
-    >>> round(visible(1), 2), round(visible(12), 2), round(visible(12, 0.05), 2)
+    >>> round(minimum_detectable_ratio(1), 2), round(minimum_detectable_ratio(12),
+    ... 2), round(minimum_detectable_ratio(12, 0.05), 2)
     (1.88, 1.22, 1.13)
     """
     scatter = Scatter().shrunk((rounds - 1) * deviation**2, rounds - 1)
-    half = student_t(0.025, scatter.freedom) * scatter.deviation * math.sqrt(1 / rounds + 1 / SHARED)
+    half = (
+        student_t(0.025, scatter.freedom) * scatter.deviation * math.sqrt(1 / rounds + 1 / BETWEEN_RUN_VARIANCE_RATIO)
+    )
     return math.exp(half)
 
 

@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from workbench.measure.rounds import number
+from workbench.measure.rounds import trial_statistic
 
 VALUES = 2**16
 REPEATS = 15
@@ -37,4 +37,4 @@ class Sentinel:
             start = perf_counter()
             np.cumsum(self.values, out=self.sums)
             self.times.append(perf_counter() - start)
-        return number(self.times)
+        return trial_statistic(self.times)

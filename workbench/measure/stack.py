@@ -16,7 +16,7 @@ _LOADED = "import json, numpy, scipy.linalg, threadpoolctl as t; print(json.dump
 
 
 @functools.cache
-def stack(*more: str) -> dict[str, str]:
+def describe_stack(*more: str) -> dict[str, str]:
     """Versions of Python and of `PACKAGES`, BLAS by name, version and architecture, and the processor's name.
 
     `more` names packages that the result also depends on; those that are not installed are empty.
@@ -41,6 +41,6 @@ def _blas() -> str:
     """The BLAS that a process that measures has loaded, found in such a process: in this one others may be loaded,
     and variables may hold it back that are kept from those. About 0.2 s, once."""
     done = subprocess.run(
-        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=blas.own_environment()
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=blas.measuring_environment()
     )
     return blas.name(json.loads(done.stdout))

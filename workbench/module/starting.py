@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench import formats
 from workbench.formats import RowSparse
-from workbench.kvstore import Drawn
+from workbench.kvstore import LazyRandomRows
 from workbench.module import initialisers
 from workbench.module.initialisers import ModuleError, Spec
 
@@ -53,11 +53,11 @@ def initialise(
     initialisers.checked(specs)
     for name, weight in self.workers[0].weights.items():
         start = values[name] if name in values else _drawn(specs[name], name, weight, seed)
-        if self.store is None or not isinstance(start, Drawn):
-            _put(name, weight, start.whole() if isinstance(start, Drawn) else start)
+        if self.store is None or not isinstance(start, LazyRandomRows):
+            _put(name, weight, start.whole() if isinstance(start, LazyRandomRows) else start)
     if self.store is not None:
         for name, weight in self.workers[0].weights.items():
-            self.store.init(name, values[name] if isinstance(values.get(name), Drawn) else weight)
+            self.store.init(name, values[name] if isinstance(values.get(name), LazyRandomRows) else weight)
         self.version += 1
     self.initialised = True
     return self

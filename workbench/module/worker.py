@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench import executor, formats
-from workbench.data.batches.cut import FORMATS, ranged
+from workbench.data.batches.slicing import FORMATS, slice_range
 from workbench.graph import Facts, Graph, Symbol
 from workbench.kvstore import Store
 from workbench.module.initialisers import ModuleError
@@ -155,7 +155,7 @@ class Worker:
             if name in arrays and (formats.format_of(arrays[name]), arrays[name].dtype) == kind:
                 plan = planned() if planned and name == first else None
                 if plan is None:
-                    x = formats.enter(arrays[name])[1]
+                    x = formats.validate(arrays[name])[1]
                     plan = plan_of(x) if always else self.executor.new_plan(name, x)
                 if plan is not None:
                     plan.in_order(arrays[name].data)
@@ -209,7 +209,7 @@ def cut(
         by_rows = own_format if own_format in FORMATS else "csr"
         source = formats.to_format(array, by_rows)
         for part, border in zip(parts, borders, strict=True):
-            rows = ranged(by_rows, source, *border)
+            rows = slice_range(by_rows, source, *border)
             part[name] = formats.to_format(rows, own_format) if known[name].format == own_format != by_rows else rows
     return parts
 

@@ -242,7 +242,7 @@ class Op:
                 forms.append("dense")
                 arrays.append(value)
                 continue
-            format, array = formats.enter(value)
+            format, array = formats.validate(value)
             forms.append(format.name)
             arrays.append(array)
         shapes = [array.shape for array in arrays]

@@ -59,11 +59,11 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     numbers = axis if isinstance(axis, tuple | list) else (axis,)
-    if not all(isinstance(one, int | np.integer) and -ndim <= one < ndim for one in numbers):
+    if not all(isinstance(number, int | np.integer) and -ndim <= number < ndim for number in numbers):
         raise OpError(
             f"axis is {axis!r}; allowed are None, whole numbers from {-ndim} to {ndim - 1}, and tuples of them."
         )
-    axes = sorted({int(one) % ndim for one in numbers})
+    axes = sorted({int(number) % ndim for number in numbers})
     if len(axes) < len(numbers):
         raise OpError(f"axis is {axis!r}, which names an axis twice; name each once.")
     return tuple(axes)

@@ -10,7 +10,7 @@ import numpy as np
 from kernels import aligned
 from workbench.optimizers import schedules
 from workbench.optimizers.contract import OptimizerError
-from workbench.optimizers.missed import STEPS, matrix_of
+from workbench.optimizers.deferred_updates import STEPS, matrix_of
 from workbench.optimizers.parameter import Parameter
 
 if TYPE_CHECKING:

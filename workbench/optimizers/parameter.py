@@ -18,7 +18,7 @@ from workbench import formats
 from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers.contract import Optimizer, OptimizerError, in_column_order, spread
-from workbench.optimizers.missed import Missed
+from workbench.optimizers.deferred_updates import Missed
 
 # Numbers of rows that are held, and how others come to them.
 

@@ -21,7 +21,7 @@ from kernels import aligned
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.json_text import is_whole, parsed
-from workbench.optimizers import missed
+from workbench.optimizers import deferred_updates
 from workbench.optimizers.contract import Optimizer, OptimizerError
 from workbench.optimizers.parameter import Parameter
 
@@ -132,7 +132,7 @@ def _checked(name: str, about: Any, updater: "Updater") -> About:
     shape, way = fields["shape"], fields["way"]
     step, base, count = fields["step"], fields["base"], fields["count"]
     lengths = shape if isinstance(shape, list) and len(shape) <= MOST_AXES else [None]
-    known = ["", *missed.ways(updater.optimizer.rule)] if updater.lazy == "exact" else [""]
+    known = ["", *deferred_updates.catch_up_strategies(updater.optimizer.rule)] if updater.lazy == "exact" else [""]
     before = step - count if is_whole(step) and is_whole(count) else 0
     for key, is_right, allowed in (
         ("step", is_whole(step), "a whole number from 0"),
@@ -141,7 +141,11 @@ def _checked(name: str, about: Any, updater: "Updater") -> About:
         ("format", fields.get("format") in FORMATS, " or ".join(FORMATS)),
         ("shape", fields.get("format") == "dense" or bool(shape), "one or more lengths where it is row_sparse"),
         ("way", way in known, ", ".join(map(repr, known))),
-        ("count", is_whole(count, 0, missed.STEPS - 1), f"below {missed.STEPS}, the steps that are kept"),
+        (
+            "count",
+            is_whole(count, 0, deferred_updates.STEPS - 1),
+            f"below {deferred_updates.STEPS}, the steps that are kept",
+        ),
         ("base", is_whole(base) and (not way or base == before), f"{before}, the step less count"),
     ):
         if not is_right:
@@ -170,7 +174,7 @@ def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tup
             arrays |= {f"{state}/values": (about.dtype, (None, *shape[1:])), f"{state}/indices": (long, (None,))}
     if about.way:
         arrays["last"] = long, (about.shape[0] if about.shape else 1,)
-        numbers = missed.numbers_kept(optimizer.rule, about.way)
+        numbers = deferred_updates.numbers_kept(optimizer.rule, about.way)
         steps = None if about.way == "settle" else about.count
         arrays["record"] = about.dtype if about.way == "replay" else np.dtype(np.float64), (steps, numbers)
     return arrays

@@ -11,7 +11,7 @@ from workbench.formats import FLOATS, RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers import many_steps, saved, schedules
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of, with_step
-from workbench.optimizers.missed import way
+from workbench.optimizers.deferred_updates import catch_up_strategy
 from workbench.optimizers.parameter import Gradient, Parameter, summed
 from workbench.optimizers.schedules import Schedule
 from workbench.optimizers.settings import Multiplier
@@ -386,7 +386,7 @@ class Updater:
 
     def _way(self, options: Mapping[str, float]) -> str:
         """Return the catch-up strategy under these options."""
-        return way(self.optimizer.rule, options) if self.lazy == "exact" else ""
+        return catch_up_strategy(self.optimizer.rule, options) if self.lazy == "exact" else ""
 
     # Numbers
 

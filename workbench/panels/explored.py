@@ -4,9 +4,9 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.analysis import cells, doubts, gains, words
-from workbench.analysis.outliers import outliers
-from workbench.analysis.told import MEASURES
+from workbench.analysis import configurations, formatting, gains, quality_warnings
+from workbench.analysis.outliers import find_outliers
+from workbench.analysis.verdict_text import MEASURES
 from workbench.panels import pages
 from workbench.panels.exploring import Exploration
 from workbench.panels.live import copied
@@ -24,7 +24,7 @@ def gains_table(state: Exploration) -> str:
     found = list(_lines(state)) if density else []
     if not found or density is None:
         return f"<p>{NO_GAINS}</p>"
-    here, asked = f"{words.density(density)} density", f"{words.number(state.factor)} x"
+    here, asked = f"{formatting.format_density(density)} density", f"{formatting.format_number(state.factor)} x"
     names = [MEASURES[measure][0].capitalize() for measure in MEASURES]
     columns = ["Configuration", *(told for name in names for told in (f"{name} at {here}", f"{name}: {asked} or more"))]
     rows = [(name, *(told for line in lines for told in _gain(line, density, state.factor))) for name, lines in found]
@@ -34,19 +34,19 @@ def gains_table(state: Exploration) -> str:
 
 def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
     """Each configuration of each group: what it is called, and itself in each measure."""
-    groups = cells.groups(state.frame)
+    groups = configurations.groups(state.frame)
     for group in groups:
         where = f" ({group.label})" if len(groups) > 1 else ""
-        for lines in zip(*(gains.of_group(group, measure) for measure in MEASURES), strict=True):
-            yield f"{words.short_line(lines[0].rows[0])}{where}", lines
+        for lines in zip(*(gains.lines_of_group(group, measure) for measure in MEASURES), strict=True):
+            yield f"{formatting.short_configuration_name(lines[0].rows[0])}{where}", lines
 
 
 def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
     """Gain of a configuration at a density, how that is known, what is doubtful; and how far a factor goes."""
-    gain = gains.at_density(line, density)
+    gain = gains.gain_at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
     told = gain.text.removeprefix("✓ ") if line.doubt else gain.text
-    return "; ".join(filter(None, (told, source, line.doubt))), gains.reach(line, factor).sentence
+    return "; ".join(filter(None, (told, source, line.doubt))), gains.highest_density_with_gain(line, factor).sentence
 
 
 def behind(state: Exploration) -> str:
@@ -55,15 +55,15 @@ def behind(state: Exploration) -> str:
     if found is None:
         return f"<p>{NO_CELLS}</p>"
     row = found.pooled
-    number = words.measured_quantity(row, "seconds_step")
-    memory = words.measured_quantity(row, "bytes_peak")
+    number = formatting.format_measured_quantity(row, "seconds_step")
+    memory = formatting.format_measured_quantity(row, "bytes_peak")
     numbers = [f"{number} a step" if number else "", f"{memory} at most" if memory else "", _rounds(row)]
     result = f"{pages.SIGNS.get(row['status'], '')} {row['status']}"
     head = f"<p><strong>{html.escape(state.cell)}</strong><br>{html.escape(_join(result, *numbers))}</p>"
-    reasons = [*([row["reason"]] if row["reason"] else []), *doubts.of_row(row)]
+    reasons = [*([row["reason"]] if row["reason"] else []), *quality_warnings.warnings_of_record(row)]
     listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
     trials = _filled(
-        [_trial(trial) for trial in found.rows], f"{words.plural(len(found.rows), 'trial')} of this setting"
+        [_trial(trial) for trial in found.rows], f"{formatting.format_count(len(found.rows), 'trial')} of this setting"
     )
     samples = samples_text(row)
     shown = f"<details><summary>Samples</summary><p>{html.escape(samples)}</p></details>" if samples else ""
@@ -79,7 +79,7 @@ def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
 
 
 def _rounds(row: Mapping[str, Any]) -> str:
-    return f"mean of {words.plural(row['rounds'], 'round')}" if row["rounds"] else ""
+    return f"mean of {formatting.format_count(row['rounds'], 'round')}" if row["rounds"] else ""
 
 
 def _join(*parts: str) -> str:
@@ -93,9 +93,9 @@ def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         shown(row["round"], lambda number: str(number + 1)),
         f"{pages.SIGNS.get(row['status'], '')} {row['status']}",
-        shown(row["seconds_step"], words.seconds),
-        shown(row["bytes_peak"], words.bytes_),
-        shown(row["busy_others"], lambda share: words.density(share, 2)),
+        shown(row["seconds_step"], formatting.format_seconds),
+        shown(row["bytes_peak"], formatting.format_bytes),
+        shown(row["busy_others"], lambda share: formatting.format_density(share, 2)),
         shown(row["tries"], str),
         row["time"] or "",
         row["run"] or "",
@@ -106,9 +106,9 @@ def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
 def outliers_table(state: Exploration) -> str:
     """Rounds that lie off, cells to doubt, cells without a result; each with its reason."""
     named = {id(one.pooled): name for name, one in state.cells.items()}
-    found = outliers([one.pooled for one in state.cells.values()])
+    found = find_outliers([cell.pooled for cell in state.cells.values()])
     if not found:
         return f"<p>{NO_OUTLIERS if named else NO_CELLS}</p>"
     rows = [(named[id(one.row)], one.place or "all rounds", one.reason) for one in found]
-    caption = f"{words.plural(len(rows), 'finding')} to look at"
+    caption = f"{formatting.format_count(len(rows), 'finding')} to look at"
     return pages.wrapped(pages.table(("Setting", "Where", "Why"), rows, caption))

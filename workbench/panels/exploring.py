@@ -13,9 +13,9 @@ import pandas as pd
 import traitlets
 
 from workbench import settings, store
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.panels.state import file_stamp
-from workbench.study.choices import BY_NAME, ChoiceError, numbers
+from workbench.study.choices import BY_NAME, ChoiceError, parse_numbers
 from workbench.sweeps import run_folder
 
 ALL = "all"
@@ -46,7 +46,7 @@ class Exploration(traitlets.HasTraits):
     """Exploration of the rows in `run`, a run folder or a file of rows (`run_folder.RunError` where it is none).
 
     `rows` are those that all of `chosen` leaves, by the name of a filter what is chosen of its options. `density` and
-    `factor` are asked about in the table of gains, `cell` is the name of one of `cells`.
+    `factor` are asked about in the table of gains, `cell` is the name of one of `configurations`.
     """
 
     run = traitlets.Unicode()
@@ -65,7 +65,7 @@ class Exploration(traitlets.HasTraits):
         self._framed: tuple | None = None
         self._frame, self._cells = store.frame(), dict[str, Behind]()
         if not self.folder.is_file():
-            run_folder.read(self.folder)
+            run_folder.read_progress(self.folder)
         self.poll()
 
     def poll(self) -> None:
@@ -73,24 +73,26 @@ class Exploration(traitlets.HasTraits):
         stamp = tuple(map(file_stamp, (self.folder, self.folder / store.FILE, self.folder / run_folder.PLAN)))
         if stamp != self._read:
             self._read = stamp
-            self.every = tuple(run_folder.rows(self.folder) if self.folder.is_dir() else store.read(self.folder))
+            self.every = tuple(
+                run_folder.read_current_records(self.folder) if self.folder.is_dir() else store.read(self.folder)
+            )
             self._leave()
 
     @property
     def alive(self) -> bool:
         """Whether its sweep is at work."""
-        return self.folder.is_dir() and run_folder.read(self.folder).alive
+        return self.folder.is_dir() and run_folder.read_progress(self.folder).alive
 
     @property
     def is_timed(self) -> bool:
         """Whether a trial of its sweep is being timed, beside which nothing should be computed."""
-        return self.folder.is_dir() and run_folder.read(self.folder).is_timed
+        return self.folder.is_dir() and run_folder.read_progress(self.folder).is_timed
 
     @property
     def filters(self) -> list[Filter]:
         """Settings that may be filtered by, one of those that part the rows alike."""
         found, parted = [], set()
-        for name in ("density", *cells.LINE, *cells.GROUP, *cells.BEST):
+        for name in ("density", *configurations.LINE, *configurations.GROUP, *configurations.BEST):
             texts = [("" if _is_kept(row, name) else _text(name, row)) for row in self.every]
             options = _options(name, texts, self.every)
             met = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -102,7 +104,7 @@ class Exploration(traitlets.HasTraits):
 
     def choose(self, name: str, option: str) -> None:
         """Leave those rows only of which the filter's value is called so, or all (`ChoiceError`)."""
-        known = {one.name: one for one in self.filters}
+        known = {filter.name: filter for filter in self.filters}
         if name not in known:
             raise ChoiceError(f"There is no filter {name!r}; there is: {', '.join(known) or 'none'}.")
         if option not in (ALL, *known[name].options):
@@ -123,10 +125,10 @@ class Exploration(traitlets.HasTraits):
     def left(self) -> str:
         """Number of rows that are shown, and what was chosen, in words."""
         if not self.chosen:
-            return f"All {words.plural(len(self.every), 'row')} of {self.run}."
+            return f"All {formatting.format_count(len(self.every), 'row')} of {self.run}."
         said = ", ".join(f"{_label(name)} {option}" for name, option in self.chosen.items())
-        kept = "; dense stays" if any(name in cells.LINE for name in self.chosen) else ""
-        return f"{len(self.rows)} of {words.plural(len(self.every), 'row')} of {self.run}: {said}{kept}."
+        kept = "; dense stays" if any(name in configurations.LINE for name in self.chosen) else ""
+        return f"{len(self.rows)} of {formatting.format_count(len(self.every), 'row')} of {self.run}: {said}{kept}."
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -144,15 +146,15 @@ class Exploration(traitlets.HasTraits):
         if self._framed is self.rows:
             return
         self._framed, self._frame = self.rows, store.frame(self.rows)
-        behind = list(cells.cells_of(self._frame).values())
-        pooled = cells.records(cells.latest(self._frame))
-        names = cells.names_of(pooled)
+        behind = list(configurations.cells_of(self._frame).values())
+        pooled = configurations.records(configurations.pool_rounds(self._frame))
+        names = configurations.names_of(pooled)
         self._cells = {name: Behind(row, rows) for name, row, rows in zip(names, pooled, behind, strict=True)}
 
     @property
     def densities(self) -> list[float]:
         """The densities measured, rising."""
-        return sorted({density for one in self.cells.values() if (density := cells.density_of(one.pooled))})
+        return sorted({density for cell in self.cells.values() if (density := configurations.density_of(cell.pooled))})
 
     def places(self) -> list[float]:
         """Densities to choose from: those measured, and some between them on the logarithmic axis."""
@@ -176,7 +178,7 @@ class Exploration(traitlets.HasTraits):
 
 def _positive(text: str, label: str, most: float = float("inf")) -> float:
     try:
-        values = numbers(BY_NAME["densities"], text)
+        values = parse_numbers(BY_NAME["densities"], text)
     except ChoiceError:
         values = []
     value = values[0] if len(values) == 1 else None
@@ -192,7 +194,7 @@ def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
 
 def _is_kept(row: Mapping[str, Any], name: str) -> bool:
     """Whether a row stays whatever is chosen of a filter: the baseline of all configurations."""
-    return name in cells.LINE and cells.is_dense(row)
+    return name in configurations.LINE and configurations.is_dense(row)
 
 
 def _options(name: str, texts: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -209,11 +211,11 @@ def _order(value: Any) -> tuple[bool, float, str]:
 def _text(name: str, row: Mapping[str, Any]) -> str:
     """A value in words; empty where a row does not know it."""
     if name == "density":
-        return cells.density_label(row)
+        return configurations.density_label(row)
     setting = OF_COLUMN.get(name)
     value = row[name]
     if setting is not None and value is None:
-        value = settings.usual(setting.name, None) if setting.role == "line" else None
+        value = settings.value_or_default(setting.name, None) if setting.role == "line" else None
     if value is None:
         return ""
     if isinstance(value, bool):

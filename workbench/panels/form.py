@@ -113,7 +113,7 @@ def tree(widget: widgets.Widget) -> list[widgets.Widget]:
 # A slider and a field beside it for the same number: what can be dragged can be typed, and typed exactly.
 
 
-class Twins:
+class SliderWithText:
     """`tell` says a number in words, `chosen` gets what was typed, or what the slider's place is called."""
 
     def __init__(self, label: str, help: str, tell: Callable[[float], str], chosen: Callable[[str], None]) -> None:

@@ -24,11 +24,11 @@ class Guard:
         """The callback of an action that takes a moment."""
         return self._callback(what, action, self.begin)
 
-    def looking(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
+    def passive_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
         """The same of one that nobody asked for: nothing begins with it."""
         return self._callback(what, action, _nothing)
 
-    def apart(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
+    def background_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
         """The same of one that takes long, on a thread of its own: others are not kept waiting."""
         return lambda *_: self._do(what, action)
 

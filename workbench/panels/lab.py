@@ -14,7 +14,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.panels import answers
+from workbench.panels import tabs
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
 from workbench.panels.state import LabState
@@ -22,7 +22,7 @@ from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.specs import name_of, spec_of
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import unknown, validate
+from workbench.sweeps.spec import unknown_name_message, validate_spec
 
 # Runner of a notebook: a person at a front end, or papermill; and which parameters it was given.
 
@@ -83,7 +83,7 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     names = (*BY_NAME, "smoke", "run_dir")
     for name in injected(sources(namespace)):
         if name not in (*names, "show_widgets"):
-            raise ChoiceError(unknown("parameter", name, [*names, "show_widgets"]))
+            raise ChoiceError(unknown_name_message("parameter", name, [*names, "show_widgets"]))
     values = {name: namespace[name] for name in names if name in namespace}
     return {name: value for name, value in values.items() if value is not None or name not in suited.OF_FILES}
 
@@ -95,9 +95,9 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
     other settings, none of which answers; without a name it is that of the data. `smoke` makes everything small: it is
     done in seconds and shows that all works; its numbers answer nothing.
     """
-    values = suited.completed(chosen)
+    values = suited.complete_with_suggestions(chosen)
     if smoke:
-        name, values = f"{name}-smoke", suited.reduced(values)
+        name, values = f"{name}-smoke", suited.reduce_for_file(values)
     spec_of(values, name or name_of(values))
     return LabState(name, values, run_dir)
 
@@ -107,7 +107,7 @@ def study_of(spec: Mapping[str, Any], run_dir: str = "") -> LabState:
 
     It is as `study` for whoever runs and reads it. Its panel would show choices that are not the sweep's: it has none.
     """
-    checked = validate(dict(spec))
+    checked = validate_spec(dict(spec))
     return LabState(checked.name, None, run_dir, checked)
 
 
@@ -140,7 +140,7 @@ def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any
     comes back where no front end is there; `answered` gives the same answers to cells.
     """
     about, question = _asked(asked), (answer, *sorted(asked.items()))
-    answers.get(answer)
+    tabs.get(answer)
     if not (has_front_end() if show_widgets is None else show_widgets):
         print("No front end, so no panel: the next cell answers.")
         return None
@@ -163,15 +163,15 @@ def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
     """The answer as a result of a cell, worked out now; with a panel only a sentence, since it is asked there."""
     if panel is not None:
         return said("Ask in the panel above.")
-    return answers.get(answer).shown(_asked(asked))
+    return tabs.get(answer).shown(_asked(asked))
 
 
-def _asked(given: Mapping[str, Any]) -> answers.Asked:
-    known = answers.Asked.class_own_traits()
+def _asked(given: Mapping[str, Any]) -> tabs.RequestState:
+    known = tabs.RequestState.class_own_traits()
     for name in given:
         if name not in known:
-            raise ChoiceError(unknown("part of a question", name, list(known)))
-    return answers.Asked(**given)
+            raise ChoiceError(unknown_name_message("part of a question", name, list(known)))
+    return tabs.RequestState(**given)
 
 
 def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], None] = print) -> None:
@@ -200,7 +200,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
 
 def _wait(study: LabState, tell: Callable[[str], None]) -> None:
     due, last = SECONDS_BETWEEN, ""
-    for progress in run_folder.watch(study.folder):
+    for progress in run_folder.watch_progress(study.folder):
         line = ", ".join(filter(None, (f"{progress.done} of {progress.total} trials done", left(progress))))
         if progress.alive and progress.seconds >= due and line != last:
             due, last = progress.seconds + SECONDS_BETWEEN, line

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import Advice, advise, breakeven, cells, words
+from workbench.analysis import Advice, advise, breakeven, configurations, formatting
 from workbench.analysis.advisor import MEASURES
-from workbench.analysis.cells import density_of, on_its_device
+from workbench.analysis.configurations import density_of, on_its_device
 from workbench.reports import answer
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
@@ -52,12 +52,12 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     row = on_its_device(dict(row))
     return (
         f"{SIGNS.get(row['status'], '')} {row['status']}",
-        words.short_line(row),
-        shown(density_of(row), words.density),
+        formatting.short_configuration_name(row),
+        shown(density_of(row), formatting.format_density),
         shown(row["width"], str),
-        shown(row["seconds_step"], words.seconds),
-        shown(row["bytes_peak"], words.bytes_),
-        shown(row["loss_last"], words.number),
+        shown(row["seconds_step"], formatting.format_seconds),
+        shown(row["bytes_peak"], formatting.format_bytes),
+        shown(row["loss_last"], formatting.format_number),
         shown(row["round"], lambda number: str(number + 1)),
         _short(row["reason"] or ""),
     )
@@ -70,7 +70,7 @@ def _short(text: str) -> str:
 def break_evens(frame: pd.DataFrame) -> str:
     """Densities where each sparse configuration stops beating dense, in time and in memory, or why none is known."""
     rows = [
-        (words.short_line(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
+        (formatting.short_configuration_name(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
         for measure in MEASURES
         for even in breakeven(frame, measure)
     ]
@@ -85,14 +85,14 @@ def verdict(frame: pd.DataFrame) -> str:
 
 def numbers(frame: pd.DataFrame) -> str:
     """A number for time and one for memory, then tables of all contenders; nothing where nothing was compared."""
-    groups = cells.groups(cells.latest(frame))
+    groups = configurations.groups(configurations.pool_rounds(frame))
     if not groups:
         return ""
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     shown = "".join(map(_headline, answer.headlines(groups[0], evens, {})))
     opened = ("open", "")  # time, then memory
     tables = zip(answer.tables(groups[0], {}), opened, strict=True)
-    return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*one) for one in tables)}'
+    return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*table) for table in tables)}'
 
 
 def told(frame: pd.DataFrame) -> str:

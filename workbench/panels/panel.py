@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import ipywidgets as widgets
 import pandas as pd
 
-from workbench.analysis import profiles, words
+from workbench.analysis import formatting, profiles
 from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, tree
 from workbench.panels.guard import Guard
@@ -27,7 +27,7 @@ from workbench.panels.state import LabState, file_stamp
 from workbench.panels.style import SHEET, Watcher
 from workbench.settings import BY_NAME
 from workbench.sweeps import grid, run_folder
-from workbench.sweeps.contents import Contents
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.schedule import ALIKE, comparisons
 
 # View of a chosen file: its profile in a sentence, two small charts, and all numbers folded.
@@ -82,9 +82,12 @@ def text_of(profiling: Profiling) -> str:
     """Text of a profile: its sentence with the key numbers, or why there is none yet."""
     asked = profiling.asked
     if profiling.status == "done":
-        facts = dict(profiles.facts(profiling.profile))
+        facts = dict(profiles.profile_facts(profiling.profile))
         known = [f"{what}: {'; '.join(facts[what])}." for what in KEY]
-        lines = [f"<strong>{html.escape(profiles.sentence(profiling.profile))}</strong>", *map(html.escape, known)]
+        lines = [
+            f"<strong>{html.escape(profiles.profile_sentence(profiling.profile))}</strong>",
+            *map(html.escape, known),
+        ]
         return f'<div role="status">{"<br>".join(lines)}</div>'
     if profiling.status == "failed":
         return f'<div class="wb-problem" role="alert">{html.escape(profiling.problem)}</div>'
@@ -94,11 +97,11 @@ def text_of(profiling: Profiling) -> str:
         return ""
     if profiling.is_small:
         return "<div>The file is profiled once the run is over.</div>"
-    return f"<div>Profile reads {words.bytes_(asked.bytes_)} and counts what is in it, beside no run.</div>"
+    return f"<div>Profile reads {formatting.format_bytes(asked.bytes_)} and counts what is in it, beside no run.</div>"
 
 
 def _numbers(profile: dict) -> str:
-    rows = [(what, "; ".join(lines)) for what, lines in profiles.facts(profile)]
+    rows = [(what, "; ".join(lines)) for what, lines in profiles.profile_facts(profile)]
     table = pages.table(("What", "Counted"), rows, f"{profile['source']}, read by {profile['name']}")
     return f"<details><summary>All numbers of the profile</summary>{table}</details>"
 
@@ -114,7 +117,7 @@ NUMBER = ("ok", "disturbed")
 class Planned(NamedTuple):
     """The cells of a run: contenders in words, and of each comparison its name and its cells' keys by contender."""
 
-    contenders: tuple[str, ...]
+    candidates: tuple[str, ...]
     comparisons: tuple[tuple[str, Mapping[str, str]], ...]
 
 
@@ -125,11 +128,14 @@ def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
         spec = run_folder.read_spec(folder)
     except run_folder.RunError:
         return None
-    groups = comparisons(grid.expand(spec).cells, Contents(is_quick=True))
+    groups = comparisons(grid.expand_grid(spec).cells, Contents(is_quick=True))
     firsts = [next(iter(group.cells.values())).model_dump() for group in groups]
     names = [name for name in ALIKE if len({str(first[name]) for first in firsts}) > 1]
     rows = tuple(
-        (_name_of(first, names), {words.short_line(cell.model_dump()): key for key, cell in group.cells.items()})
+        (
+            _name_of(first, names),
+            {formatting.short_configuration_name(cell.model_dump()): key for key, cell in group.cells.items()},
+        )
         for first, group in zip(firsts, groups, strict=True)
     )
     return Planned(tuple(dict.fromkeys(name for _, keys in rows for name in keys)), rows)
@@ -144,7 +150,7 @@ def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
 def _said(name: str, value: Any) -> str:
     if value is None:
         return f"natural {name.replace('_', ' ')}" if name != "density" else "natural"
-    return words.density(value) if name == "density" else BY_NAME[name].say(value)
+    return formatting.format_density(value) if name == "density" else BY_NAME[name].say(value)
 
 
 def of_run(state: LabState) -> str:
@@ -169,11 +175,11 @@ def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> s
     reasons: dict[str, int] = {}
     body = "".join(
         f'<tr><th scope="row">{html.escape(name)}</th>'
-        + "".join(_cell(keys.get(contender), by_key, now, reasons) for contender in cells.contenders)
+        + "".join(_cell(keys.get(candidate), by_key, now, reasons) for candidate in cells.candidates)
         + "</tr>"
         for name, keys in cells.comparisons
     )
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("Settings", *cells.contenders))
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("Settings", *cells.candidates))
     listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
     below = f'<ol class="wb-reasons" aria-label="Reasons">{listed}</ol>' if listed else ""
     shown = f'<table class="wb-cells"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
@@ -198,7 +204,7 @@ def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[s
     newest = rows[-1]
     status = "ok" if good else newest["status"]
     sign = f"{SIGNS.get(status, '')} "
-    told = f"{words.seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
+    told = f"{formatting.format_seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
     if newest["reason"] and newest["status"] not in NUMBER:
         number = reasons.setdefault(newest["reason"], len(reasons) + 1)
         reason = html.escape(newest["reason"])

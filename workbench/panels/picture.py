@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.plots.density import Shown
-from workbench.reports import hover, page
+from workbench.reports import page, tooltips
 
 INCHES, INCHES_SMALL = (9.0, 5.4), (5.6, 4.0)
 WIDE = "width:100%;max-width:1200px;background:#fff"
@@ -87,7 +87,7 @@ CLICK = (
 )
 
 
-def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[cells.Row], **controls: Any) -> str:
+def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record], **controls: Any) -> str:
     """A chart as HTML; `cells_` are the pooled rows of the drop-down's options, in its order."""
     figure = Figure(figsize=INCHES)
     title = plots.get(name).title
@@ -100,20 +100,23 @@ def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[cells.Row], **control
 
 
 def _shown(frame: pd.DataFrame, controls: dict[str, Any]) -> Shown:
-    chosen = plots.get(CHART).chosen(cells.latest(frame), controls)
-    return Shown.of(cells.latest(frame), MEASURE, chosen["group"], chosen["update"])
+    chosen = plots.get(CHART).chosen(configurations.pool_rounds(frame), controls)
+    return Shown.of(configurations.pool_rounds(frame), MEASURE, chosen["group"], chosen["update"])
 
 
-def _marks(figure: Figure, shown: Shown, cells_: Sequence[cells.Row]) -> Iterator[str]:
+def _marks(figure: Figure, shown: Shown, cells_: Sequence[configurations.Record]) -> Iterator[str]:
     if shown.single or not figure.axes:
         return
-    places = {cells.cell_of(row): place for place, row in enumerate(cells_)}
+    places = {configurations.cell_of(row): place for place, row in enumerate(cells_)}
     for row in shown.rows:
-        density, seconds, place = cells.density_of(row), row[MEASURE], places.get(cells.cell_of(row))
+        density, seconds, place = configurations.density_of(row), row[MEASURE], places.get(configurations.cell_of(row))
         if density and seconds and place is not None:
-            left, top = hover.on_page(figure, *figure.axes[0].transData.transform((density, seconds)))
-            number = words.measured_quantity(row, MEASURE)
-            text = f"{words.short_line(row)} at {words.density(density)}: {number}; a click shows its rows"
+            left, top = tooltips.on_page(figure, *figure.axes[0].transData.transform((density, seconds)))
+            number = formatting.format_measured_quantity(row, MEASURE)
+            text = (
+                f"{formatting.short_configuration_name(row)} at {formatting.format_density(density)}: "
+                f"{number}; a click shows its rows"
+            )
             click = html.escape(CLICK.format(place), quote=True)
-            mark = f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{hover.RADIUS + 2}" onclick="{click}"'
+            mark = f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{tooltips.RADIUS + 2}" onclick="{click}"'
             yield f'{mark} style="cursor: pointer"><title>{html.escape(text)}</title></circle>'

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.sweeps import estimate, grid
-from workbench.sweeps.contents import Contents
-from workbench.sweeps.estimate import between, seconds_a_trial, sight
+from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_a_trial
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.schedule import Schedule
 from workbench.sweeps.spec import Spec
@@ -20,7 +20,8 @@ FEW = 3
 class Planned:
     """`rest` trials to do at least and at most; `reused` measured before; `configurations` in words; `seconds` as rest.
 
-    `left_out` counts the combinations that cannot be measured, by reason; `sight` says what can be told apart.
+    `left_out` counts the combinations that cannot be measured, by reason; `minimum_detectable_sentence` says what can
+    be told apart.
     """
 
     rest: tuple[int, int]
@@ -33,10 +34,10 @@ class Planned:
     def __str__(self) -> str:
         least, most = self.rest
         if not most:
-            return f"All {words.plural(self.reused, 'trial')} are measured; Run has nothing to add."
+            return f"All {formatting.format_count(self.reused, 'trial')} are measured; Run has nothing to add."
         known = f" beside {self.reused} measured already" if self.reused else ""
-        count = words.plural(least, "trial") if least == most else f"{least} to {most} trials"
-        return f"{count}{known}; Run takes {between(self.seconds)}. {self.sight}".rstrip()
+        count = formatting.format_count(least, "trial") if least == most else f"{least} to {most} trials"
+        return f"{count}{known}; Run takes {format_time_span(self.seconds)}. {self.sight}".rstrip()
 
     @property
     def without(self) -> str:
@@ -44,7 +45,10 @@ class Planned:
         if not self.left_out:
             return ""
         example = "for example: " if len(self.left_out) > 1 else ""
-        return f"{words.plural(sum(self.left_out.values()), 'setting')} left out: {example}{next(iter(self.left_out))}"
+        return (
+            f"{formatting.format_count(sum(self.left_out.values()), 'setting')} left out: "
+            f"{example}{next(iter(self.left_out))}"
+        )
 
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
@@ -52,14 +56,18 @@ def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
     schedule = Schedule.of(spec, rows, Contents(is_quick=True))
     rest, each = (schedule.trials_due(), schedule.trials_most()), seconds_a_trial(spec, rows)
     seconds = (rest[0] * each, rest[1] * each)
-    return Planned(rest, schedule.reused, _configurations(spec), seconds, sight(spec), dict(schedule.dropped))
+    return Planned(
+        rest, schedule.reused, _configurations(spec), seconds, minimum_detectable_sentence(spec), dict(schedule.dropped)
+    )
 
 
 def _configurations(spec: Spec) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(words.short_line(cell.model_dump()) for cell in grid.expand(spec).cells))
+    return tuple(
+        dict.fromkeys(formatting.short_configuration_name(cell.model_dump()) for cell in grid.expand_grid(spec).cells)
+    )
 
 
 def left(progress: Progress) -> str:
     """Time that a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
     seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
-    return estimate.left(seconds, progress.seconds_left_most)
+    return estimate.format_time_left(seconds, progress.seconds_left_most)

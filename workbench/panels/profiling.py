@@ -12,7 +12,7 @@ from workbench import data
 from workbench.data.profiles.worker import Counting
 from workbench.panels.state import LabState
 from workbench.study import files
-from workbench.study.suited import files_of, relevant
+from workbench.study.suited import drop_unread_files, files_of
 from workbench.sweeps.problem import OF_FILE, parameters_of_file
 from workbench.sweeps.spec import FILES
 
@@ -21,7 +21,7 @@ BYTES_UNASKED = 64 * 2**20
 NATURAL = "guessed"
 
 
-class Asked(NamedTuple):
+class ProfileRequest(NamedTuple):
     """Subject of a profile: data set, what its source is called with, bytes to read, size and time of each file."""
 
     dataset: str
@@ -40,7 +40,7 @@ class Profiling(traitlets.HasTraits):
     status = traitlets.Unicode()
     profile = traitlets.Dict()
     problem = traitlets.Unicode()
-    asked = traitlets.Instance(Asked, allow_none=True)
+    asked = traitlets.Instance(ProfileRequest, allow_none=True)
 
     def __init__(self, state: LabState) -> None:
         super().__init__()
@@ -91,11 +91,11 @@ class Profiling(traitlets.HasTraits):
             self.profile, self.status = found, status
 
 
-def asked_of(choices: Mapping[str, Any]) -> Asked | None:
+def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
     """Subject that these choices name; None where it is no file, or what is read is not sound or not complete yet."""
-    if not files_of(choices["dataset"]) or files.problems(choices):
+    if not files_of(choices["dataset"]) or files.find_file_errors(choices):
         return None
-    chosen = relevant(choices)
+    chosen = drop_unread_files(choices)
     read = {name: chosen[name] for name in ("dataset", *OF_FILE) if chosen[name] not in ("", NATURAL)}
     paths = {name: Path(read[name]).expanduser().resolve() for name in FILES if name in read}
     try:
@@ -105,7 +105,7 @@ def asked_of(choices: Mapping[str, Any]) -> Asked | None:
     known = data.get(read["dataset"]).parameters
     if any(known[name] is inspect.Parameter.empty and name not in parameters for name in known):
         return None
-    return Asked(read["dataset"], parameters, sum(map(_bytes, paths.values())), files.stamps(choices))
+    return ProfileRequest(read["dataset"], parameters, sum(map(_bytes, paths.values())), files.file_stamps(choices))
 
 
 def _bytes(path: Path) -> int:

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 import pandas as pd
 
 from workbench import plots
-from workbench.analysis.cells import latest
+from workbench.analysis.configurations import pool_rounds
 from workbench.panels import pages, picture
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
@@ -125,7 +125,7 @@ class ChartView:
     def draw(self) -> None:
         """Draw now, of the rows there are: `frame` is what the picture shows."""
         self.frame = frame = self.state.frame
-        self._offer(latest(frame))
+        self._offer(pool_rounds(frame))
         self.image.value = f"<p>{EMPTY}</p>" if frame.empty else self.drawn(self.picker.value, frame, **self.chosen)
 
     def _offer(self, frame: pd.DataFrame) -> None:

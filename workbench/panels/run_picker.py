@@ -11,7 +11,7 @@ from workbench.sweeps import run_folder
 
 def runs() -> list[str]:
     """The run folders below `runs`, the newest first."""
-    return [str(path) for path in run_folder.runs()]
+    return [str(path) for path in run_folder.list_runs()]
 
 
 def _nothing() -> None:

@@ -4,13 +4,13 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.panels import answers
-from workbench.panels.answers import Asked, View
+from workbench.panels import tabs
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import trouble
 from workbench.panels.state import trouble_of
 from workbench.panels.style import SHEET, Watcher
+from workbench.panels.tabs import RequestState, View
 
 QUESTION = "What do you want to know?"
 HINT = "The panel needs a running kernel. The cells below answer without it."
@@ -19,12 +19,12 @@ HINT = "The panel needs a running kernel. The cells below answer without it."
 class Start:
     """Buttons, and the view of the one that is pressed, made when it is pressed first. Nothing runs until `watch`."""
 
-    def __init__(self, asked: Asked, answer: str = "advise") -> None:
-        answers.get(answer)
+    def __init__(self, asked: RequestState, answer: str = "advise") -> None:
+        tabs.get(answer)
         self.asked, self.views = asked, dict[str, View]()
         self.guard = Guard(self._tell, self._forget)
-        options = [(answers.get(name).label, name) for name in answers.names()]
-        meanings = [answers.get(name).meaning for name in answers.names()]
+        options = [(tabs.get(name).label, name) for name in tabs.names()]
+        meanings = [tabs.get(name).meaning for name in tabs.names()]
         self.buttons = widgets.ToggleButtons(
             options=options, value=answer, tooltips=meanings, description=QUESTION, tooltip=QUESTION, style=LABELLED
         )
@@ -33,7 +33,7 @@ class Start:
         self.root.add_class("workbench-lab")
         self.content.add_class("wb-answer")
         self.buttons.observe(self.guard("Opening the answer", self.open), names=["value"])
-        self.watcher = Watcher(self.guard.looking("Showing the answer", self.paint))
+        self.watcher = Watcher(self.guard.passive_callback("Showing the answer", self.paint))
         self.guard("Opening the answer", self.open)()
 
     @property
@@ -44,9 +44,9 @@ class Start:
     def open(self) -> None:
         """Show the answer whose button is pressed."""
         name = self.buttons.value
-        self.meaning.value, self.content.children = answers.get(name).meaning, ()
+        self.meaning.value, self.content.children = tabs.get(name).meaning, ()
         if name not in self.views:
-            self.views[name] = answers.get(name).view(self.asked, self.guard)
+            self.views[name] = tabs.get(name).view(self.asked, self.guard)
         self.content.children = (self.views[name].box,)
 
     def paint(self) -> None:

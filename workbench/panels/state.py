@@ -16,7 +16,7 @@ import pandas as pd
 import traitlets
 
 from workbench import store
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.analysis.pairs import CompareError
 from workbench.data.errors import DataError
 from workbench.formats import FormatError
@@ -25,7 +25,7 @@ from workbench.models import ModelError
 from workbench.panels.planned import Planned, plan
 from workbench.store.table import RowError
 from workbench.study import files, suited
-from workbench.study.choices import BY_NAME, ChoiceError, complete
+from workbench.study.choices import BY_NAME, ChoiceError, complete_choices
 from workbench.study.command_text import COMMAND, command_text
 from workbench.study.specs import name_of, spec_of
 from workbench.sweeps import run_folder
@@ -49,11 +49,11 @@ def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> 
         of_run = run_folder.read_spec(folder)
     except run_folder.RunError:
         return ""
-    if spec is not None and run_folder.measured(of_run) == run_folder.measured(spec):
+    if spec is not None and run_folder.result_identity(of_run) == run_folder.result_identity(spec):
         return ""
     started = chosen_of(folder)
     changes = _changes(started.chosen if started else {}, choices)
-    return words.join(changes) if changes else "another spec"
+    return formatting.join_items(changes) if changes else "another spec"
 
 
 class Chosen(NamedTuple):
@@ -129,7 +129,7 @@ class LabState(traitlets.HasTraits):
     ) -> None:
         super().__init__()
         self._given_spec, self._own_name = spec, name
-        self.given = self.choices = suited.completed(given or {})
+        self.given = self.choices = suited.complete_with_suggestions(given or {})
         self._is_placed, self._found_for = bool(run_dir), self.name
         self.folder = self.target = Path(run_dir or run_folder.ROOT / self.name).resolve()
         self._read: tuple = ()
@@ -152,11 +152,11 @@ class LabState(traitlets.HasTraits):
 
         Another data set brings its own densities, widths and features in place of those that followed the one before.
         """
-        self.choices = suited.changed(self.choices, chosen)
+        self.choices = suited.apply_change(self.choices, chosen)
 
     def fill(self, profile: Mapping[str, Any]) -> None:
         """Fill in what follows from the profile of the file, where the user has not chosen otherwise."""
-        if found := suited.of_profile(self.choices, profile):
+        if found := suited.choices_of_profile(self.choices, profile):
             self.filled = found
             self.choose(**found)
 
@@ -164,7 +164,7 @@ class LabState(traitlets.HasTraits):
         if self.name != self._found_for and not self.alive:
             self._find()
             self._read_run()
-        self._files = files.stamps(self.choices)
+        self._files = files.file_stamps(self.choices)
         try:
             spec = self.spec()
             self.planned, self.problem = self._planned(spec), ""
@@ -174,13 +174,13 @@ class LabState(traitlets.HasTraits):
 
     def _planned(self, spec: Spec) -> Planned:
         """The plan of a sweep; another run of the name that holds it takes the place of the one that is shown."""
-        planned, self.target = plan(spec, run_folder.stored(self.folder)), self.folder
+        planned, self.target = plan(spec, run_folder.read_all_records(self.folder)), self.folder
         if not self._is_placed and not self.alive:
-            self.target = run_folder.of(spec, self.folder, planned.reused)
+            self.target = run_folder.resolve_run_folder(spec, self.folder, planned.reused)
         if self.target != self.folder and self.target.exists():
             self.folder = self.target
             self._read_run()
-            planned = plan(spec, run_folder.stored(self.folder))
+            planned = plan(spec, run_folder.read_all_records(self.folder))
         return planned
 
     def _compare(self, spec: Spec | None) -> None:
@@ -206,7 +206,7 @@ class LabState(traitlets.HasTraits):
     @property
     def following(self) -> str:
         """Choices that follow the data set or its profile, in words; "" where the sweep was given."""
-        return "" if self._given_spec else suited.following(self.choices, self.filled)
+        return "" if self._given_spec else suited.describe_following(self.choices, self.filled)
 
     @property
     def alive(self) -> bool:
@@ -223,7 +223,7 @@ class LabState(traitlets.HasTraits):
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
         if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == (0, 0)):
             return False
-        return run_folder.holds(self.folder, self.spec())
+        return run_folder.matches_spec(self.folder, self.spec())
 
     @property
     def is_resumable(self) -> bool:
@@ -258,7 +258,7 @@ class LabState(traitlets.HasTraits):
         self.poll()
         kept = chosen_of(self.folder) if self.progress is not None else None
         if kept is not None and kept.given == json.loads(json.dumps(self.given)):
-            self.choices = complete(kept.chosen)
+            self.choices = complete_choices(kept.chosen)
         self._plan()
 
     def _find(self) -> None:
@@ -266,7 +266,9 @@ class LabState(traitlets.HasTraits):
         self._found_for = self.name
         if not self._is_placed:
             mine = (
-                path for path in run_folder.named(self.name) if run_folder.read(path).alive or run_folder.rows(path)
+                path
+                for path in run_folder.find_runs(self.name)
+                if run_folder.read_progress(path).alive or run_folder.read_current_records(path)
             )
             self.folder = next(mine, run_folder.ROOT / self.name).resolve()
 
@@ -275,7 +277,7 @@ class LabState(traitlets.HasTraits):
 
         Once a second all is read: a supervisor that died has changed nothing.
         """
-        of_user = files.stamps(self.choices)
+        of_user = files.file_stamps(self.choices)
         stamp = self.folder, of_user, *(file_stamp(self.folder / name) for name in run_folder.TOLD)
         if stamp == self._looked_at and monotonic() < self._looked + SECONDS_UNSEEN:
             return
@@ -295,21 +297,21 @@ class LabState(traitlets.HasTraits):
         if not (self.folder / "progress.json").exists():
             self.progress, self.rows, self._read = None, (), ()
             return
-        self.progress = run_folder.read_any(self.folder)
+        self.progress = run_folder.read_progress_or_failure(self.folder)
         stamp = self.folder, *(file_stamp(self.folder / name) for name in ("plan.json", store.FILE))
         if self.progress.state == "starting":  # plan.json is still that of the run before
             self.rows, self._read = (), ()
         elif stamp != self._read and (monotonic() >= self._due or not self.alive):
             started = monotonic()
-            self.rows, self._read = tuple(run_folder.rows(self.folder)), stamp
+            self.rows, self._read = tuple(run_folder.read_current_records(self.folder)), stamp
             took = monotonic() - started
             self._due = monotonic() + SHARE * took if took > SECONDS_LITTLE else 0.0
 
     def start(self) -> None:
         """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while any is at work)."""
         spec = self.spec()
-        run_folder.refuse_beside(self.target)
-        run_folder.start(spec, self.target)
+        run_folder.require_no_active_sweep(self.target)
+        run_folder.start_run(spec, self.target)
         self.folder = self.target
         kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)
         run_folder.replace_file(self.folder / CHOSEN, kept)
@@ -320,7 +322,7 @@ class LabState(traitlets.HasTraits):
         """Ask the sweep to stop; the trial at work ends within a second, rows stay."""
         if self._is_gone():
             return
-        run_folder.stop(self.folder)
+        run_folder.stop_run(self.folder)
         self.stopping = self.alive
 
     def export(self) -> None:

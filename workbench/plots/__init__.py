@@ -6,7 +6,7 @@ Matplotlib is loaded when the first chart is asked for, and only its Figure: a c
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.analysis import bench, cells, fit, self_trial
+from workbench.analysis import bench, configurations, fit, self_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from workbench.plots.chart import Chart
 
 POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
-    "trials": cells.latest,
-    "sizes": cells.latest,
-    "bench": bench.latest,
-    "fit": fit.latest,
-    "self": self_trial.latest,
+    "trials": configurations.pool_rounds,
+    "sizes": configurations.pool_rounds,
+    "bench": bench.newest_records,
+    "fit": fit.newest_records,
+    "self": self_trial.newest_outcomes,
     "profile": lambda frame: frame,
     "curves": lambda frame: frame,
     "predictions": lambda frame: frame,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.analysis.intervals import interval_of
 from workbench.plots import density, style
 
@@ -25,31 +25,33 @@ def draw(figure: Figure, shown: density.Shown, label: str) -> Axes:
         _bar(axes, place, row, measure, longest)
     for place, row in enumerate(lost, len(rows)):
         axes.text(0.01 * longest, place, style.without(row), va="center", fontsize=style.SMALL)
-    _baseline(axes, [row for row in rows if cells.is_dense(row) and not style.is_beside(row, measure)], measure)
+    _baseline(
+        axes, [row for row in rows if configurations.is_dense(row) and not style.is_beside(row, measure)], measure
+    )
     drawn = [*rows, *lost]
     axes.set_yticks(range(len(drawn)), [style.name(row, drawn) for row in drawn])
     axes.set_ylim(max(len(drawn), 4) - 0.5, -0.6)
     axes.set_xlim(0, ROOM * longest)
     axes.set_xlabel(label, fontsize=style.NORMAL)
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.quantity(value, measure)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatting.format_quantity(value, measure)))
     style.count_lost(axes, shown.rows if measure.startswith("seconds") else [], [])
     return axes
 
 
 def finish(figure: Figure, axes: Axes, title: str, shown: density.Shown, note: str) -> None:
     """Title, subtitle and legend, with room for the names on the left."""
-    at = style.at(shown.rows, cells.density_label(shown.rows[0]))
+    at = style.at(shown.rows, configurations.density_label(shown.rows[0]))
     style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=0.75)
     axes.grid(visible=False, axis="y")
 
 
-def _end(row: cells.Row, measure: str) -> float:
+def _end(row: configurations.Record, measure: str) -> float:
     known = interval_of(row, measure)
     return min(known.high, 2 * known.value) if known else 0.0
 
 
-def _bar(axes: Axes, place: int, row: cells.Row, measure: str, longest: float) -> None:
+def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longest: float) -> None:
     known = interval_of(row, measure)
     if known is None:
         return
@@ -61,13 +63,13 @@ def _bar(axes: Axes, place: int, row: cells.Row, measure: str, longest: float) -
     axes.errorbar([known.value], [place], xerr=ends, fmt="none", ecolor="#888888", elinewidth=2, capsize=4)
     end = max(_end(row, measure), known.value)
     box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.0}
-    told = words.measured_quantity(row, measure)
+    told = formatting.format_measured_quantity(row, measure)
     axes.text(end + 0.02 * longest, place, told, va="center", fontsize=style.SMALL, bbox=box)
 
 
-def _baseline(axes: Axes, rows: Sequence[cells.Row], measure: str) -> None:
+def _baseline(axes: Axes, rows: Sequence[configurations.Record], measure: str) -> None:
     """A dashed line at the least of the dense bars: what sparse has to come below."""
     least = min(rows, key=lambda row: row[measure], default=None)
     if least is not None:
-        label = f"{words.short_line(least)}, the baseline"
+        label = f"{formatting.short_configuration_name(least)}, the baseline"
         axes.axvline(least[measure], color=style.DENSE, linewidth=1.2, linestyle=(0, (4, 2)), label=label)

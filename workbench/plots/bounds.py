@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 from workbench.plots.phases import PHASES, phases_of
@@ -52,7 +52,7 @@ class Reached(NamedTuple):
         return self.seconds_bound / self.seconds
 
 
-def reached(row: cells.Row) -> list[Reached]:
+def reached(row: configurations.Record) -> list[Reached]:
     """Every phase of an undisturbed row that has a time and a bound, in the order of the step."""
     if row["status"] != "ok":
         return []
@@ -102,28 +102,33 @@ def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{words.number(100 * share, 2)} %"
+    return f"{formatting.format_number(100 * share, 2)} %"
 
 
-def _mean(row: cells.Row) -> float:
+def _mean(row: configurations.Record) -> float:
     """The share of the bound of all phases together: their bounds over their times."""
     known = reached(row)
     return math.fsum(one.seconds_bound for one in known) / math.fsum(one.seconds for one in known)
 
 
-def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
+def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
     """The title, and the sentence: what the fastest of each side reaches, and what is furthest from its bound."""
-    sides = [[row for row in rows if cells.is_dense(row) == is_dense] for is_dense in (False, True)]
+    sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
     best = [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
-    said = [f"{words.line(row)} reaches {_percent(_mean(row))}" for row in best]
-    title = f"{words.short_line(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"
+    said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]
+    title = (
+        f"{formatting.short_configuration_name(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"
+    )
     least, row = min(((one, row) for row in best for one in reached(row)), key=lambda pair: pair[0].share)
-    far = f"furthest from its bound is the {least.phase} of {words.line(row)}, {_percent(least.share)} ({least.by})"
+    far = (
+        f"furthest from its bound is the {least.phase} of {formatting.name_configuration(row)}, "
+        f"{_percent(least.share)} ({least.by})"
+    )
     over = any(one.share > FASTER for row in rows for one in reached(row))
     note = " Over 100 % the machine was faster in the trial than where it was measured." if over else ""
     kinds = {one.by for row in rows for one in reached(row)}
     meant = "; ".join(f"{kind}, {meaning}" for kind, meaning in MEANINGS.items() if kind in kinds)
-    sentence = f"{style.where(density)} {words.join(said)} of the bound of its phases together; {far}."
+    sentence = f"{style.where(density)} {formatting.join_items(said)} of the bound of its phases together; {far}."
     return title, f"{sentence} What sets a bound: {meant}.{note}"
 
 
@@ -133,17 +138,28 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
     return pd.DataFrame([line for row in rows for line in _described(row)])
 
 
-def _described(row: cells.Row) -> list[dict[str, str]]:
-    configuration = {"configuration": words.line(row)}
+def _described(row: configurations.Record) -> list[dict[str, str]]:
+    configuration = {"configuration": formatting.name_configuration(row)}
     known = [configuration | dict(zip(COLUMNS, _told(one), strict=True)) for one in reached(row)]
     why = NONE if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     return known or [configuration | dict.fromkeys(COLUMNS, "") | {"kernel": why}]
 
 
-def _told(one: Reached) -> tuple[str, ...]:
-    times = (words.seconds(one.seconds, 2), words.seconds(one.seconds_bound, 2), _percent(one.share), one.by)
-    moved = f"{words.bytes_(one.bytes_moved / one.seconds, 2)}/s"
-    return (one.phase, one.kernel, *times, moved, f"{words.number(one.operations / one.seconds / 1e9, 2)} Gflop/s")
+def _told(reached: Reached) -> tuple[str, ...]:
+    times = (
+        formatting.format_seconds(reached.seconds, 2),
+        formatting.format_seconds(reached.seconds_bound, 2),
+        _percent(reached.share),
+        reached.by,
+    )
+    moved = f"{formatting.format_bytes(reached.bytes_moved / reached.seconds, 2)}/s"
+    return (
+        reached.phase,
+        reached.kernel,
+        *times,
+        moved,
+        f"{formatting.format_number(reached.operations / reached.seconds / 1e9, 2)} Gflop/s",
+    )
 
 
 register(

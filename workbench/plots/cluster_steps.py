@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from workbench.analysis.cells import Row
 from workbench.analysis.cluster import Steps, steps_of
+from workbench.analysis.configurations import Record
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -77,7 +77,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=("machines", "how", "a step"))
 
 
-def _points(rows: list[Row]) -> tuple[list[int], list[float]]:
+def _points(rows: list[Record]) -> tuple[list[int], list[float]]:
     return [row["machines"] for row in rows], [1e3 * row["seconds_step"] for row in rows]
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from workbench.analysis import profiles, words
-from workbench.analysis.cells import Row, records
+from workbench.analysis import formatting, profiles
+from workbench.analysis.configurations import Record, records
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -34,15 +34,17 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     style.framed(figure, axes, _title(row), _below(row))
     if ranks[-1] >= WIDE:
         axes.xaxis.set_major_locator(LogLocator(numticks=12))
-    return f"{_title(row)}; the first of them is stored in {words.density(columns['most_rows'])} of the rows."
+    return (
+        f"{_title(row)}; the first of them is stored in {formatting.format_density(columns['most_rows'])} of the rows."
+    )
 
 
-def _title(row: Row) -> str:
-    said = profiles.top(row)
+def _title(row: Record) -> str:
+    said = profiles.top_columns_sentence(row)
     return f"{said[0].upper()}{said[1:]}"
 
 
-def _below(row: Row) -> str:
+def _below(row: Record) -> str:
     columns = row["columns"]
     return f"{row['name']}, {row['source']}: {row['features']:,} columns, of which {columns['unused']:,} are never used"
 
@@ -50,7 +52,10 @@ def _below(row: Row) -> str:
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """The points in numbers."""
     row = records(frame)[0]
-    shown = [(f"{rank:,}", f"{count:,}", words.density(count / row["rows"])) for rank, count in row["columns"]["ranks"]]
+    shown = [
+        (f"{rank:,}", f"{count:,}", formatting.format_density(count / row["rows"]))
+        for rank, count in row["columns"]["ranks"]
+    ]
     return pd.DataFrame(shown, columns=("rank", "rows that store it", "share of the rows"))
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import bench, words
+from workbench.analysis import bench, formatting
 from workbench.plots import style
 from workbench.plots.chart import Control
 
@@ -50,9 +50,9 @@ def look(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"color": colour, "marker": marker, "markerfacecolor": colour if row["side"] == "ours" else "white"}
 
 
-def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Row]:
+def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Record]:
     """Rows of cells that have a time, of one task or all."""
-    rows = (row for rows in bench.cells(frame, task) for row in rows)
+    rows = (row for rows in bench.group_by_configuration(frame, task) for row in rows)
     return [row for row in rows if row["status"] == "ok" and row["seconds"] and row["width"]]
 
 
@@ -71,7 +71,7 @@ def _first_task(frame: pd.DataFrame) -> str | None:
     return next(iter(tasks(frame)), None)
 
 
-def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], more: str) -> None:
+def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Record], more: str) -> None:
     """The finding as title, what is held fixed below it, the legend under the axes."""
     width = figure.get_figwidth()
     figure.suptitle(style.wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
@@ -80,7 +80,10 @@ def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], mo
     count = " or ".join(map(str, sorted(threads))) or "?"
     devices = sorted({row["device"] for row in rows} - {"cpu"})
     caches = {row["cache"] for row in rows if row["cache"]}
-    at = [f"on {words.join(devices)}" if devices else f"{count} threads", *(f"cache {one}" for one in sorted(caches))]
+    at = [
+        f"on {formatting.join_items(devices)}" if devices else f"{count} threads",
+        *(f"cache {cache}" for cache in sorted(caches)),
+    ]
     fixed = "; ".join([more, "float32", *at, on])
     fixed = style.wrapped(fixed, int(13 * width))
     axes.set_title(fixed, loc="left", fontsize=style.SMALL, color=style.GREY)

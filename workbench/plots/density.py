@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import cells, words
-from workbench.analysis.breakeven import BreakEven, of_group
-from workbench.analysis.compare import LEVEL, contests
+from workbench.analysis import configurations, formatting
+from workbench.analysis.breakeven import BreakEven, breakevens_of_group
+from workbench.analysis.compare import EQUIVALENCE_MARGIN, contests
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
 from workbench.plots.chart import Control
@@ -33,53 +33,57 @@ class Shown:
     """
 
     measure: str
-    group: cells.Group
-    lines: list[list[cells.Row]]
+    group: configurations.Group
+    lines: list[list[configurations.Record]]
     evens: list[BreakEven]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
         """Selection by the chosen values of the controls."""
         picked = style.pick(frame, group)
-        lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
-        return cls(measure, picked, [_standing(rows, measure) for rows in lines], of_group(picked, measure))
+        lines = [
+            rows for rows in configurations.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])
+        ]
+        return cls(measure, picked, [_standing(rows, measure) for rows in lines], breakevens_of_group(picked, measure))
 
     @property
-    def dense_lines(self) -> list[list[cells.Row]]:
+    def dense_lines(self) -> list[list[configurations.Record]]:
         """The rows of each dense candidate."""
-        return [_standing(rows, self.measure) for rows in cells.dense_lines(self.group.rows).values()]
+        return [_standing(rows, self.measure) for rows in configurations.dense_lines(self.group.rows).values()]
 
     @property
-    def baselines(self) -> list[list[cells.Row]]:
+    def baselines(self) -> list[list[configurations.Record]]:
         """The dense candidates that are drawn: all of a few; of more the best of those whose data are held alike."""
         lines = self.dense_lines
         if len(lines) <= MOST_BASELINES:
             return lines
-        held: dict[str, list[list[cells.Row]]] = {}
+        held: dict[str, list[list[configurations.Record]]] = {}
         for rows in lines:
-            held.setdefault(cells.held(rows[0]), []).append(rows)
+            held.setdefault(configurations.storage_of(rows[0]), []).append(rows)
         return [rows for alike in held.values() for rows in self._best_of(alike)]
 
-    def _best_of(self, lines: Sequence[list[cells.Row]]) -> list[list[cells.Row]]:
+    def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:
         """The line that is the least at most densities, and those that are less by more than 10 % at another one."""
         best = _standing([row for rows in lines for row in rows], self.measure)
         able = [row for row in style.drawable(best, self.measure) if not style.is_beside(row, self.measure)]
         least = {row["density"]: row[self.measure] for row in able}
-        near = 1.0 if self.measure.startswith("seconds") else LEVEL  # memory is alike, whatever computes
+        near = 1.0 if self.measure.startswith("seconds") else EQUIVALENCE_MARGIN  # memory is alike, whatever computes
         wins = [sum(row[self.measure] <= near * least.get(row["density"], 0.0)
                     for row in style.drawable(rows, self.measure)) for rows in lines]  # fmt: skip
         first = lines[wins.index(max(wins))]
         usual = {row["density"]: row[self.measure] for row in style.drawable(first, self.measure)}
-        far = [row for row in able if LEVEL * (row[self.measure] or 0.0) < usual.get(row["density"], math.inf)]
+        far = [
+            row for row in able if EQUIVALENCE_MARGIN * (row[self.measure] or 0.0) < usual.get(row["density"], math.inf)
+        ]
         return [rows for rows in lines if rows is first or any(row is one for row in rows for one in far)]
 
     @property
-    def dense(self) -> list[cells.Row]:
+    def dense(self) -> list[configurations.Record]:
         """The rows of all dense candidates."""
         return [row for rows in self.dense_lines for row in rows]
 
     @property
-    def rows(self) -> list[cells.Row]:
+    def rows(self) -> list[configurations.Record]:
         """All rows that are shown or counted."""
         return [*self.dense, *(row for rows in self.lines for row in rows)]
 
@@ -88,15 +92,15 @@ class Shown:
         """Whether one density is all there is: then bars are drawn."""
         return len({row["density"] for row in self.rows}) < 2
 
-    def even_of(self, row: cells.Row) -> BreakEven | None:
+    def even_of(self, row: configurations.Record) -> BreakEven | None:
         """The break-even of a row's configuration."""
-        return next((even for even in self.evens if even.line == cells.line_of(row)), None)
+        return next((even for even in self.evens if even.line == configurations.line_of(row)), None)
 
-    def label(self, row: cells.Row) -> str:
+    def label(self, row: configurations.Record) -> str:
         """The legend's text: configuration and break-even."""
         even = self.even_of(row)
         place = f", break-even {even.place.removesuffix(' density')}" if even and even.place else ""
-        return f"{words.short_line(row)}{place}"
+        return f"{formatting.short_configuration_name(row)}{place}"
 
     def best(self) -> list[BreakEven]:
         """The break-even of the configuration that the advice names; empty where that one has none."""
@@ -112,13 +116,13 @@ class Shown:
         )
 
 
-def _standing(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:
+def _standing(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
     """One row a density, that of the least measure; one without a result where none has it."""
-    best = [min(at, key=lambda row: _rank(row, measure)) for at in cells.by_density(rows).values()]
-    return sorted(best, key=lambda row: cells.density_of(row) or 0.0)
+    best = [min(at, key=lambda row: _rank(row, measure)) for at in configurations.by_density(rows).values()]
+    return sorted(best, key=lambda row: configurations.density_of(row) or 0.0)
 
 
-def _rank(row: cells.Row, measure: str) -> tuple[bool, bool, float]:
+def _rank(row: configurations.Record, measure: str) -> tuple[bool, bool, float]:
     return not style.drawable([row], measure), style.is_beside(row, measure), row[measure] or 0.0
 
 
@@ -144,9 +148,9 @@ def controls() -> tuple[Control, ...]:
     )
 
 
-def _densities(rows: Iterable[cells.Row]) -> list[float]:
+def _densities(rows: Iterable[configurations.Record]) -> list[float]:
     """The densities that rows are drawn at; rows without one are left out."""
-    return [density for density in map(cells.density_of, rows) if density]
+    return [density for density in map(configurations.density_of, rows) if density]
 
 
 def nothing(shown: Shown) -> str:
@@ -155,7 +159,7 @@ def nothing(shown: Shown) -> str:
         return ""
     why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
     counts = Counter(row["status"] for row in shown.rows).most_common()
-    each = words.join(f"{count} {status}" for status, count in counts) if counts else "no cells"
+    each = formatting.join_items(f"{count} {status}" for status, count in counts) if counts else "no cells"
     return f"{why.rstrip('.')}: {each}."
 
 
@@ -163,7 +167,7 @@ def intervals(shown: Shown) -> str:
     """Subtitle about the intervals drawn: of what they are, and which have none."""
     drawn = style.drawable(shown.rows, shown.measure)
     busy = sum(row["status"] == "disturbed" for row in drawn) if shown.measure.startswith("seconds") else 0
-    less = f"; {busy} of {words.plural(len(drawn), 'cell')} only beside other programs" if busy else ""
+    less = f"; {busy} of {formatting.format_count(len(drawn), 'cell')} only beside other programs" if busy else ""
     paired = ", verdicts compare within rounds" if shown.measure.startswith("seconds") else ""
     return f"{'' if shown.single else 'bands and '}whiskers: intervals of the rounds{paired}{less}"
 
@@ -175,8 +179,8 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
     axes.set_xlim(min(densities) / 1.3, max(densities) * 1.3)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    unit = words.seconds if shown.measure.startswith("seconds") else words.bytes_
-    style.log_axis(axes.xaxis, words.density, "density (stored entries / size)")
+    unit = formatting.format_seconds if shown.measure.startswith("seconds") else formatting.format_bytes
+    style.log_axis(axes.xaxis, formatting.format_density, "density (stored entries / size)")
     style.log_axis(axes.yaxis, unit, label)
     return axes
 
@@ -207,29 +211,36 @@ def baseline(axes: Axes, shown: Shown) -> None:
         axes.fill_between(x, [k.low for k in known], [k.high for k in known], **band)
         axes.plot(x, [k.value for k in known], **line)
     if left := len(shown.dense_lines) - len(baselines):
-        what = words.plural(left, "dense candidate")
+        what = formatting.format_count(left, "dense candidate")
         axes.plot([], [], linestyle="none", label=f"left out: {what} nowhere the best, in the table")
 
 
-def _beside(axes: Axes, rows: Sequence[cells.Row], measure: str, shift: float = 0.0) -> None:
+def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: float = 0.0) -> None:
     """Grey hollow markers of the cells that were measured only beside other programs."""
     densities, known = _points(rows, measure, beside=True)
     if known:
         look = style.beside(style.look(rows[0])) | {"linestyle": "none"}
         x = [density * (1 + shift) for density in densities]
-        axes.plot(x, [k.value for k in known], label=f"_{words.short_line(rows[0])}, {style.BESIDE}", **look)
+        axes.plot(
+            x,
+            [k.value for k in known],
+            label=f"_{formatting.short_configuration_name(rows[0])}, {style.BESIDE}",
+            **look,
+        )
 
 
-def _points(rows: Sequence[cells.Row], measure: str, beside: bool = False) -> tuple[list[float], list[Interval]]:
+def _points(
+    rows: Sequence[configurations.Record], measure: str, beside: bool = False
+) -> tuple[list[float], list[Interval]]:
     """Densities, rising, and intervals of the rows that can be drawn: those `beside` others, or the rest."""
     drawn = [row for row in style.drawable(rows, measure) if style.is_beside(row, measure) == beside]
-    pairs = [(cells.density_of(row), interval_of(row, measure)) for row in drawn]
+    pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in drawn]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
     return [density for density, _ in known], [interval for _, interval in known]
 
 
 def whiskers(
-    axes: Axes, rows: Sequence[cells.Row], measure: str, label: str, shift: float = 0.0, **change: Any
+    axes: Axes, rows: Sequence[configurations.Record], measure: str, label: str, shift: float = 0.0, **change: Any
 ) -> None:
     """One configuration: a line through its densities with the interval of each, moved right by a share `shift`.
 
@@ -251,21 +262,21 @@ def marks(axes: Axes, shown: Shown, crossings: str) -> None:
     for even in marked:
         _crossing(axes, even, labelled=even is marked[0])
     _natural(axes, shown.rows)
-    lost = [row for row in style.lost(shown.rows, shown.measure) if not cells.is_dense(row)]
+    lost = [row for row in style.lost(shown.rows, shown.measure) if not configurations.is_dense(row)]
     _without_result(axes, lost, needs=shown.measure.startswith("bytes"))
     style.count_lost(axes, shown.rows if shown.measure.startswith("seconds") else [], lost)
     if shown.measure.startswith("seconds"):
         _dense_unfit(axes, shown.dense)
 
 
-def _natural(axes: Axes, rows: Sequence[cells.Row]) -> None:
+def _natural(axes: Axes, rows: Sequence[configurations.Record]) -> None:
     """A dotted line where the density is the data's own, named at the top."""
     own = next(iter(_densities(row for row in rows if row["density"] is None)), None)
     if own is None:
         return
     axes.axvline(own, color=style.GREY, linewidth=1.2, linestyle=":", zorder=0.5)
     box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5}
-    note = f"{cells.NATURAL}, {words.density(own)}"
+    note = f"{configurations.NATURAL}, {formatting.format_density(own)}"
     axes.annotate(note, (own, 0.985), xycoords=axes.get_xaxis_transform(), xytext=(4, 0), textcoords="offset points",
                   va="top", fontsize=style.SMALL, color=style.GREY, bbox=box)  # fmt: skip
 
@@ -294,25 +305,25 @@ def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
                   fontsize=style.SMALL, bbox=box, **place)  # fmt: skip
 
 
-def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
+def _dense_unfit(axes: Axes, rows: Sequence[configurations.Record]) -> None:
     """Dense cells that did not fit: triangles at the top with the bytes they need."""
-    unfit = [row for row in rows if row["status"] == "memory" and cells.density_of(row)]
+    unfit = [row for row in rows if row["status"] == "memory" and configurations.density_of(row)]
     if not unfit:
         return
     top = axes.get_xaxis_transform()
     x = sorted(_densities(unfit))
-    names = words.join(dict.fromkeys(words.short_line(row) for row in unfit))
+    names = formatting.join_items(dict.fromkeys(formatting.short_configuration_name(row) for row in unfit))
     who = names if len(unfit) < len(rows) else "dense"
     axes.plot(x, [0.97] * len(x), "^", color=style.DENSE, transform=top, label="dense did not fit")
     need, limit = (
         max((row[name] for row in unfit if row[name]), default=None) for name in ("bytes_needed", "bytes_limit")
     )
-    note = f"{who} needs {words.bytes_(need)}" if need else f"{who} did not fit"
-    note += f", the limit is {words.bytes_(limit)}" if need and limit else ""
+    note = f"{who} needs {formatting.format_bytes(need)}" if need else f"{who} did not fit"
+    note += f", the limit is {formatting.format_bytes(limit)}" if need and limit else ""
     axes.text(x[0], 0.92, style.wrapped(note, 60), transform=top, fontsize=style.SMALL, va="top", ha="left")
 
 
-def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:
+def _without_result(axes: Axes, rows: Sequence[configurations.Record], needs: bool) -> None:
     """Crosses on the lower edge; `needs`: those with bytes needed are drawn there."""
     for row in rows:
         if not (needs and row["bytes_needed"]):
@@ -321,22 +332,29 @@ def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:
                 axes.plot([density], [0.03], "x", markersize=9, markeredgewidth=2, **where)
 
 
-def table(rows: Sequence[cells.Row], measures: Sequence[str]) -> pd.DataFrame:
+def table(rows: Sequence[configurations.Record], measures: Sequence[str]) -> pd.DataFrame:
     """One row a cell: configuration, density, each measure as exactly as it is known, rounds of its time, status."""
-    ordered = sorted(rows, key=lambda row: (not cells.is_dense(row), words.line(row), cells.density_of(row) or 0.0))
+    ordered = sorted(
+        rows,
+        key=lambda row: (
+            not configurations.is_dense(row),
+            formatting.name_configuration(row),
+            configurations.density_of(row) or 0.0,
+        ),
+    )
     return pd.DataFrame([_described(row, measures) for row in ordered])
 
 
-def _described(row: cells.Row, measures: Sequence[str]) -> dict[str, str]:
-    known = {"configuration": words.line(row), "density": cells.density_label(row)}
+def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str, str]:
+    known = {"configuration": formatting.name_configuration(row), "density": configurations.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
-    rests = words.plural(row["rounds"], "round") if row["status"] in cells.NUMBERED else ""
+    rests = formatting.format_count(row["rounds"], "round") if row["status"] in configurations.NUMBERED else ""
     result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     return known | {"from": rests, "result": result}
 
 
-def _quantity(row: cells.Row, measure: str) -> str:
+def _quantity(row: configurations.Record, measure: str) -> str:
     """A number of a row: as exactly as it is known where it was measured, in full where it was counted."""
     if measure in MEASURED:
-        return words.measured_quantity(row, measure)
-    return words.quantity(row[measure], measure) if row[measure] is not None else ""
+        return formatting.format_measured_quantity(row, measure)
+    return formatting.format_quantity(row[measure], measure) if row[measure] is not None else ""

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import words
-from workbench.analysis.fit import OLD, Entry, Found, by_tolerance, kind_of, share, times
+from workbench.analysis import formatting
+from workbench.analysis.fit import OLD, CaseResult, Entry, by_tolerance, format_ratio, format_tolerance, kind_of
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -41,7 +41,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     if found.target is not None:
         axes.axhline(found.target, color=style.GREY, linestyle=":", label=f"target: {found.quality}")
     axes.set_xscale("log")
-    style.log_axis(axes.xaxis, words.seconds, "seconds of training")
+    style.log_axis(axes.xaxis, formatting.format_seconds, "seconds of training")
     axes.set_ylabel(f"{found.row['measure']} on rows held out", fontsize=style.NORMAL)
     _limit(axes, found, [curve for _, curve in drawn])
     title, sentence = _finding(found)
@@ -50,7 +50,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     return sentence + _elsewhere(every)
 
 
-def soonest_of(found: Found) -> list[Entry]:
+def soonest_of(found: CaseResult) -> list[Entry]:
     """The contenders that are drawn: all of ours, and of rivals as many as there are looks, the soonest first."""
     sign = -1.0 if found.row["larger_is_better"] is True else 1.0
 
@@ -58,14 +58,18 @@ def soonest_of(found: Found) -> list[Entry]:
         first = entry.seconds[0] if entry.seconds else entry.seconds_once
         return (np.inf if first is None else first, np.inf if entry.value_best is None else sign * entry.value_best)
 
-    rivals = sorted((entry for entry in found.entries if not entry.is_ours), key=place)[: len(RIVALS)]
-    return [entry for entry in found.entries if entry.is_ours or entry in rivals]
+    competitors = sorted((entry for entry in found.entries if not entry.is_ours), key=place)[: len(RIVALS)]
+    return [entry for entry in found.entries if entry.is_ours or entry in competitors]
 
 
-def _elsewhere(every: Mapping[float, Found]) -> str:
+def _elsewhere(every: Mapping[float, CaseResult]) -> str:
     """Sentence with the ratios at the other tolerances, "" if there are none."""
-    shown = [f"{times(found.ratio)} at {share(tolerance)}" for tolerance, found in every.items() if found.ratio]
-    return f" Fastest rival / sparse: {words.join(shown)}." if len(every) > 1 and shown else ""
+    shown = [
+        f"{format_ratio(found.ratio)} at {format_tolerance(tolerance)}"
+        for tolerance, found in every.items()
+        if found.ratio
+    ]
+    return f" Fastest rival / sparse: {formatting.join_items(shown)}." if len(every) > 1 and shown else ""
 
 
 def curve_of(entry: Entry) -> np.ndarray:
@@ -84,11 +88,11 @@ def told(entry: Entry) -> str:
     """Seconds to the target with the range of the rounds, or why there are none."""
     if entry.seconds is None:
         return entry.state
-    median, least, most = (words.seconds(one, 2) for one in entry.seconds)
+    median, least, most = (formatting.format_seconds(second, 2) for second in entry.seconds)
     return f"{median} ({least} to {most})"
 
 
-def _limit(axes: Axes, found: Found, curves: list[np.ndarray]) -> None:
+def _limit(axes: Axes, found: CaseResult, curves: list[np.ndarray]) -> None:
     """Keep what starts far off from squeezing the rest."""
     values = np.concatenate([curve[:, 1] for curve in curves])
     start = float(np.median([curve[0, 1] for curve in curves]))
@@ -99,25 +103,28 @@ def _limit(axes: Axes, found: Found, curves: list[np.ndarray]) -> None:
     axes.set_ylim(low - 0.05 * (start - low), low + ROOM * max(start - low, 1e-9))
 
 
-def _finding(found: Found) -> tuple[str, str]:
+def _finding(found: CaseResult) -> tuple[str, str]:
     """The title, and the sentence."""
-    sparse, rival, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
-    if sparse is None or rival is None:
+    sparse, competitor, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
+    if sparse is None or competitor is None:
         missing = "a rival" if sparse else "a sparse training of ours"
         text = f"{found.name}: the target is not reached by {missing}"
         return text, f"{text}."
     if found.left_too_soon:
-        names = words.join(entry.name for entry in found.left_too_soon)
+        names = formatting.join_items(entry.name for entry in found.left_too_soon)
         text = f"{found.name}: undecided, {names} had less time than the fastest needed"
         return text, f"{text}."
     if ratio is None:
-        text = f"{found.name}: {sparse.name} and {rival.name} were measured in different runs"
+        text = f"{found.name}: {sparse.name} and {competitor.name} were measured in different runs"
         return text, f"{text}."
     what = f"{found.name}: {sparse.name} reaches {found.quality}"
-    sentence = f"{what} in {told(sparse)}, {rival.name} in {told(rival)}."
+    sentence = f"{what} in {told(sparse)}, {competitor.name} in {told(competitor)}."
     if ratio.low <= 1 <= ratio.high:
-        return f"{found.name}: undecided between {sparse.name} and {rival.name}", sentence
-    return f"{what} {words.gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {rival.name}", sentence
+        return f"{found.name}: undecided between {sparse.name} and {competitor.name}", sentence
+    return (
+        f"{what} {formatting.format_gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {competitor.name}",
+        sentence,
+    )
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
@@ -126,7 +133,7 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
     The last column says whether that setting has the least or largest number tried.
     """
     every = _of(frame, case)
-    seconds = [f"seconds to {share(tolerance)}" for tolerance in every]
+    seconds = [f"seconds to {format_tolerance(tolerance)}" for tolerance in every]
     columns = ("contender", *seconds, f"best {_usual(every).row['measure']}", "setting", "at an end")
     usual = list(every).index(_usual(every).tolerance)
     entries = zip(*(found.entries for found in every.values()), strict=True)
@@ -142,7 +149,7 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
     return (
         usual.name,
         *seconds,
-        words.number(best["value_best"], 4),
+        formatting.format_number(best["value_best"], 4),
         f"{setting}, of {best['tried']}",
         "yes" if best["is_at_end"] else "",
     )
@@ -150,10 +157,10 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
 
 def _word(value: Any) -> str:
     """A number with its digits, a choice as it is."""
-    return str(value) if isinstance(value, str | bool) else words.number(value)
+    return str(value) if isinstance(value, str | bool) else formatting.format_number(value)
 
 
-def _of(frame: pd.DataFrame, case: str | None) -> dict[float, Found]:
+def _of(frame: pd.DataFrame, case: str | None) -> dict[float, CaseResult]:
     """A case at each tolerance, tightest first."""
     found = by_tolerance(frame)
     names = [one.name for one in next(iter(found.values()))]
@@ -161,7 +168,7 @@ def _of(frame: pd.DataFrame, case: str | None) -> dict[float, Found]:
     return {tolerance: cases[index] for tolerance, cases in found.items()}
 
 
-def _usual(every: Mapping[float, Found]) -> Found:
+def _usual(every: Mapping[float, CaseResult]) -> CaseResult:
     """The case at 1 %, which the chart is drawn for; at the tightest tolerance if that has no rounds."""
     return every.get(OLD, next(iter(every.values())))
 

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench.analysis import cells, words
-from workbench.analysis.curves import Moved, Trained, frontier, moved, target, trained
+from workbench.analysis import configurations, formatting
+from workbench.analysis.curves import (
+    TrainedRecord,
+    UpdateDifference,
+    differences_from_dense_update,
+    pareto_front,
+    quality_target,
+    trained_records,
+)
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -15,11 +22,11 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     """Time logarithmic, quality linear; a line joins those that none other is both as fast and better than."""
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
-    found = trained(rows)
+    found = trained_records(rows)
     if not found:
         return message(figure, style.nothing(rows, f"trained epochs and has a quality at {density} density"))
     axes = figure.add_subplot()
-    best = frontier(found)
+    best = pareto_front(found)
     axes.plot(
         [one.seconds for one in best], [one.quality for one in best], color=style.GREY, linewidth=1.2,
         linestyle="--", drawstyle="steps-post", label="none other is as fast and better", zorder=1,
@@ -28,7 +35,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
         look = style.look(one.row) | {"linestyle": "none", "markersize": 9}
         axes.plot([one.seconds], [one.quality], label=style.name(one.row, rows), **look)
     axes.set_xscale("log")
-    style.log_axis(axes.xaxis, words.seconds, "training time")
+    style.log_axis(axes.xaxis, formatting.format_seconds, "training time")
     axes.set_ylabel(f"{_measure(found)} on held-out rows (more is better)", fontsize=style.NORMAL)
     axes.margins(x=0.15)
     title, sentence = _finding(found, best, rows, density)
@@ -36,43 +43,57 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     return sentence
 
 
-def _measure(found: Sequence[Trained]) -> str:
+def _measure(found: Sequence[TrainedRecord]) -> str:
     return found[0].row["quality_name"] or "quality"
 
 
 def _finding(
-    found: Sequence[Trained], best: Sequence[Trained], rows: Sequence[cells.Row], density: str | None
+    found: Sequence[TrainedRecord],
+    best: Sequence[TrainedRecord],
+    rows: Sequence[configurations.Record],
+    density: str | None,
 ) -> tuple[str, str]:
     """The title, and the sentence: the fastest, the best, and who reaches what dense comes to."""
     where, first, last = style.where(density), best[0], best[-1]
     name = _measure(found)
-    each = f"{words.line(first.row)} in {words.seconds(first.seconds, 2)} with {name} {words.number(first.quality)}"
+    each = (
+        f"{formatting.name_configuration(first.row)} in {formatting.format_seconds(first.seconds, 2)} with "
+        f"{name} {formatting.format_number(first.quality)}"
+    )
     if first is last:
-        title = f"{words.short_line(first.row)} is the fastest and the best"
+        title = f"{formatting.short_configuration_name(first.row)} is the fastest and the best"
         text = f"{where} {each} is the fastest, and none is better."
     else:
         title = "More quality takes more time"
-        other = f"{words.line(last.row)} in {words.seconds(last.seconds, 2)} with {words.number(last.quality)}"
+        other = (
+            f"{formatting.name_configuration(last.row)} in {formatting.format_seconds(last.seconds, 2)} "
+            f"with {formatting.format_number(last.quality)}"
+        )
         text = f"{where} the fastest is {each}; the best is {other}."
-    return title, " ".join(filter(None, (text, _reached(found, rows), *_drifts(moved(rows)))))
+    return title, " ".join(filter(None, (text, _reached(found, rows), *_drifts(differences_from_dense_update(rows)))))
 
 
-def _reached(found: Sequence[Trained], rows: Sequence[cells.Row]) -> str:
+def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Record]) -> str:
     """Name who is first at what dense comes to on held-out rows, and who never gets there."""
-    goal = target(rows)
+    goal = quality_target(rows)
     if goal is None:
         return ""
     there = sorted((one for one in found if one.reached is not None), key=lambda one: one.reached or 0.0)
-    never = [words.line(one.row) for one in found if one.reached is None]
-    text = f"A held-out {goal.measure} of {words.number(goal.value)}, what dense comes to less 1 %,"
+    never = [formatting.name_configuration(one.row) for one in found if one.reached is None]
+    text = f"A held-out {goal.measure} of {formatting.format_number(goal.value)}, what dense comes to less 1 %,"
     first = (
-        f" {words.line(there[0].row)} reaches first, in {words.seconds(there[0].reached or 0.0, 2)}" if there else ""
+        (
+            f" {formatting.name_configuration(there[0].row)} reaches first, in "
+            f"{formatting.format_seconds(there[0].reached or 0.0, 2)}"
+        )
+        if there
+        else ""
     )
-    lost = f"; never: {words.join(never)}" if never and there else " none reaches" if not there else ""
+    lost = f"; never: {formatting.join_items(never)}" if never and there else " none reaches" if not there else ""
     return f"{text}{first}{lost}."
 
 
-def _drifts(found: Sequence[Moved]) -> list[str]:
+def _drifts(found: Sequence[UpdateDifference]) -> list[str]:
     """The largest change of quality by an update that is not the standard one, of each kind of update."""
     said = []
     for update in ("lazy", "exact"):
@@ -81,7 +102,7 @@ def _drifts(found: Sequence[Moved]) -> list[str]:
             most = max(own, key=lambda one: abs(one.quality or 0.0))
             said.append(
                 f"Against the standard update {update} ones move the quality by {_signed(most.quality)} at most "
-                f"({words.line(most.row)})."
+                f"({formatting.name_configuration(most.row)})."
             )
     return said
 
@@ -89,18 +110,21 @@ def _drifts(found: Sequence[Moved]) -> list[str]:
 def _signed(value: float | None) -> str:
     if value is None:
         return ""
-    return f"{'-' if value < 0 else '+' if value > 0 else ''}{words.number(abs(value), 2)}"
+    return f"{'-' if value < 0 else '+' if value > 0 else ''}{formatting.format_number(abs(value), 2)}"
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
     """Time, quality, time to what dense comes to, and what the update moved, of each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
-    found = trained(rows)
-    best, changes = {id(one.row) for one in frontier(found)}, {id(one.row): one for one in moved(rows)}
-    by_row, has_target = {id(one.row): one for one in found}, target(rows) is not None
+    found = trained_records(rows)
+    best, changes = (
+        {id(one.row) for one in pareto_front(found)},
+        {id(one.row): one for one in differences_from_dense_update(rows)},
+    )
+    by_row, has_target = {id(one.row): one for one in found}, quality_target(rows) is not None
     return pd.DataFrame(
         [
-            {"configuration": words.line(row)}
+            {"configuration": formatting.name_configuration(row)}
             | _described(by_row.get(id(row)), has_target)
             | _change(changes.get(id(row)))
             | {"on the frontier": "" if id(row) not in by_row else "yes" if id(row) in best else "no"}
@@ -110,16 +134,16 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
     )
 
 
-def _described(one: Trained | None, has_target: bool) -> dict[str, str]:
+def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
     """Time, quality and time to the target of a row that trained; nothing of one that did not."""
     if one is None:
         return {"trained": "", "quality": "", "to dense's quality": ""}
-    reached = "" if not has_target else "never" if one.reached is None else words.seconds(one.reached, 2)
-    quality = f"{words.number(one.quality)} {one.row['quality_name'] or ''}".strip()
-    return {"trained": words.seconds(one.seconds, 2), "quality": quality, "to dense's quality": reached}
+    reached = "" if not has_target else "never" if one.reached is None else formatting.format_seconds(one.reached, 2)
+    quality = f"{formatting.format_number(one.quality)} {one.row['quality_name'] or ''}".strip()
+    return {"trained": formatting.format_seconds(one.seconds, 2), "quality": quality, "to dense's quality": reached}
 
 
-def _change(change: Moved | None) -> dict[str, str]:
+def _change(change: UpdateDifference | None) -> dict[str, str]:
     loss, quality = (change.loss, change.quality) if change else (None, None)
     return {"loss moved by": _signed(loss), "quality moved by": _signed(quality)}
 

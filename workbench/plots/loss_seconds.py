@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import cells, words
-from workbench.analysis.compare import HOLDS_ONE, Contest, contest
+from workbench.analysis import configurations, formatting
+from workbench.analysis.compare import HOLDS_ONE, Contest, compare_best
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -45,14 +45,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     style.count_lost(axes, rows, [row for row in rows if not curve_of(row).size])
     axes.set_xlabel("training time: steps x time a step", fontsize=style.NORMAL)
     axes.set_ylabel("training loss", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.seconds(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatting.format_seconds(value)))
     _scale_time(axes, trained)
     title, sentence = _finding(trained, density)
     style.finish(figure, axes, title, shown, style.at(rows, density))
     return sentence
 
 
-def curve_of(row: cells.Row) -> np.ndarray:
+def curve_of(row: configurations.Record) -> np.ndarray:
     """The curve as [points, 3]: seconds, loss, step; NaN where the loss was not finite; [0, 3] without curve or time.
 
     Seconds are steps times the time a step of the cell, as its rounds give it and as all charts show it.
@@ -64,30 +64,34 @@ def curve_of(row: cells.Row) -> np.ndarray:
     return curve
 
 
-def _label(row: cells.Row, rows: Sequence[cells.Row]) -> str:
-    quality = f", {row['quality_name']} {words.number(row['quality'])}" if row["quality"] is not None else ""
+def _label(row: configurations.Record, rows: Sequence[configurations.Record]) -> str:
+    quality = (
+        f", {row['quality_name']} {formatting.format_number(row['quality'])}" if row["quality"] is not None else ""
+    )
     beside = f", {style.BESIDE}" if style.is_beside(row, "seconds_step") else ""
     return f"{style.name(row, rows)}{quality}{beside}"
 
 
-def _scale_time(axes: Axes, rows: Sequence[cells.Row]) -> None:
+def _scale_time(axes: Axes, rows: Sequence[configurations.Record]) -> None:
     """Scale the time axis from 0, or logarithmically where a line would else be squeezed to the edge."""
     horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
     if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
         axes.set_xscale("log")
-        style.log_axis(axes.xaxis, words.seconds, "training time: steps x time a step")
+        style.log_axis(axes.xaxis, formatting.format_seconds, "training time: steps x time a step")
         axes.set_xlim(min(starts) / 1.1, horizon)
     else:
         axes.set_xlim(left=0, right=horizon)
 
 
-def _horizon(rows: Sequence[cells.Row]) -> float | None:
+def _horizon(rows: Sequence[configurations.Record]) -> float | None:
     """The right end of the axis: dense's end, since slower lines would squeeze the rest; the longest without dense."""
-    ends = [curve_of(row)[-1, 0] for row in rows if cells.is_dense(row)] or [curve_of(row)[-1, 0] for row in rows]
+    ends = [curve_of(row)[-1, 0] for row in rows if configurations.is_dense(row)] or [
+        curve_of(row)[-1, 0] for row in rows
+    ]
     return max(ends) * 1.05 or None
 
 
-def smooth(row: cells.Row) -> np.ndarray:
+def smooth(row: configurations.Record) -> np.ndarray:
     """The losses of a curve without the scatter of single batches: medians of each with those before, [points].
 
     NaN where less than half of the points of a median are there.
@@ -115,7 +119,7 @@ class Goal:
         return self.last + NEAR * self.drop
 
     @classmethod
-    def of(cls, dense: cells.Row) -> "Goal | None":
+    def of(cls, dense: configurations.Record) -> "Goal | None":
         """Drop of a dense row; None where its loss does not fall, or is not finite at either end."""
         losses = curve_of(dense)[:, 1]
         if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
@@ -123,11 +127,11 @@ class Goal:
         goal = cls(float(losses[0]), float(smooth(dense)[-1]))
         return goal if goal.drop > 0 else None
 
-    def starts_lower(self, row: cells.Row) -> bool:
+    def starts_lower(self, row: configurations.Record) -> bool:
         """Whether a curve starts below dense's by more than 1 % of the drop: then it has not as far to go."""
         return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
 
-    def steps(self, row: cells.Row) -> int | None:
+    def steps(self, row: configurations.Record) -> int | None:
         """Steps until the smoothed loss is that low; None where it never is, or rises again, or is lost at the end."""
         curve, losses = curve_of(row), smooth(row)
         at = np.flatnonzero(losses <= self.loss)
@@ -135,20 +139,20 @@ class Goal:
         return int(curve[at[0], 2]) if at.size and stays else None
 
 
-def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
+def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
     """The title, and the sentence."""
-    at, goals = style.where(density), [(row, Goal.of(row)) for row in cells.dense_rows(rows)]
+    at, goals = style.where(density), [(row, Goal.of(row)) for row in configurations.dense_rows(rows)]
     known = [(goal.steps(row), row, goal) for row, goal in goals if goal]
     timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
     if not timed:
         return "Loss against training time", f"{at} dense has no loss that falls, so there is none to reach."
     _, dense_steps, dense, goal = min(timed, key=lambda found: _rank(found[2], found[0]))
-    sparse = [row for row in rows if not cells.is_dense(row)]
-    lower = [words.line(row) for row in sparse if goal.starts_lower(row)]
+    sparse = [row for row in rows if not configurations.is_dense(row)]
+    lower = [formatting.name_configuration(row) for row in sparse if goal.starts_lower(row)]
     tried = [(goal.steps(row), row) for row in sparse if not goal.starts_lower(row)]
-    never = [words.line(row) for steps, row in tried if not steps]
-    rest = [f"It is not reached with {words.join(never)}."] if never else []
-    rest += [f"{words.join(lower)} cannot be compared: the loss starts lower there."] if lower else []
+    never = [formatting.name_configuration(row) for steps, row in tried if not steps]
+    rest = [f"It is not reached with {formatting.join_items(never)}."] if never else []
+    rest += [f"{formatting.join_items(lower)} cannot be compared: the loss starts lower there."] if lower else []
     got = [(steps * row["seconds_step"], steps, row) for steps, row in tried if steps]
     if not got:
         title = "No sparse configuration reaches the loss of dense" if tried else "Loss against training time"
@@ -158,15 +162,18 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
     return title, " ".join([f"{at} {sentence}", *rest])
 
 
-def _rank(row: cells.Row, seconds: float) -> tuple[bool, float]:
+def _rank(row: configurations.Record, seconds: float) -> tuple[bool, float]:
     return style.is_beside(row, "seconds_step"), seconds
 
 
-def _told(row: cells.Row, steps: int, dense: cells.Row, dense_steps: int) -> tuple[str, str]:
+def _told(row: configurations.Record, steps: int, dense: configurations.Record, dense_steps: int) -> tuple[str, str]:
     """Title and sentence where a sparse row reaches dense's loss: whether sooner, by the rounds of both."""
-    each = contest([row], [dense], "seconds_step")
+    each = compare_best([row], [dense], "seconds_step")
     mine, its = style.seconds(row, steps), style.seconds(dense, dense_steps)
-    after = f"after {words.plural(steps, 'step')} of {words.line(row)} and {dense_steps} of {words.line(dense)}"
+    after = (
+        f"after {formatting.format_count(steps, 'step')} of {formatting.name_configuration(row)} and "
+        f"{dense_steps} of {formatting.name_configuration(dense)}"
+    )
     verdict = _sooner(each, dense_steps / steps)
     if verdict == "sparse":
         took = f"in {mine} instead of {its}"
@@ -195,11 +202,11 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
     return pd.DataFrame([_described(row) for row in rows])
 
 
-def _described(row: cells.Row) -> dict[str, str]:
-    shown = lambda value: "" if value is None else words.number(value)  # noqa: E731
+def _described(row: configurations.Record) -> dict[str, str]:
+    shown = lambda value: "" if value is None else formatting.format_number(value)  # noqa: E731
     curve = curve_of(row)
     known = {
-        "configuration": words.line(row),
+        "configuration": formatting.name_configuration(row),
         "first loss": shown(row["loss_first"]),
         "last loss": shown(row["loss_last"]),
     }

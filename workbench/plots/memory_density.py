@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.analysis.advisor import headline
 from workbench.plots import bars, density, style
 from workbench.plots.chart import Chart, message, register
@@ -56,30 +56,36 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
     return axes
 
 
-def _predicted(axes: Axes, rows: list[cells.Row]) -> None:
+def _predicted(axes: Axes, rows: list[configurations.Record]) -> None:
     """A thin line through the prediction of every cell that has one, also of those that did not run."""
-    known = sorted((cells.density_of(row), row[PREDICTED]) for row in rows if row[PREDICTED] and cells.density_of(row))
+    known = sorted(
+        (configurations.density_of(row), row[PREDICTED])
+        for row in rows
+        if row[PREDICTED] and configurations.density_of(row)
+    )
     if known:
         look = style.look(rows[0])
         alone: dict[str, Any] = {"marker": "_", "markersize": 24} if len(known) == 1 else {}
         axes.plot(*zip(*known, strict=True), color=look["color"], linestyle=look["linestyle"], linewidth=1, **alone)
 
 
-def _attempted(axes: Axes, rows: list[cells.Row]) -> None:
+def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
     """Cells that did not fit, at the bytes they needed, and the limit they met."""
-    unfit = [row for row in rows if row["status"] == "memory" and row["bytes_needed"] and cells.density_of(row)]
+    unfit = [
+        row for row in rows if row["status"] == "memory" and row["bytes_needed"] and configurations.density_of(row)
+    ]
     for row in unfit:
         look: dict[str, Any] = {"color": style.look(row)["color"], "markersize": 9, "markeredgewidth": 2}
-        axes.plot([cells.density_of(row) or 0.0], [row["bytes_needed"]], "x", **look)
-    dense = [row for row in unfit if cells.is_dense(row)]
+        axes.plot([configurations.density_of(row) or 0.0], [row["bytes_needed"]], "x", **look)
+    dense = [row for row in unfit if configurations.is_dense(row)]
     if dense:
-        first = min(dense, key=lambda row: cells.density_of(row) or 0.0)
-        note = f"dense needs {words.bytes_(first['bytes_needed'])}"
-        axes.annotate(note, (cells.density_of(first) or 0.0, first["bytes_needed"]), xytext=(0, -8),
+        first = min(dense, key=lambda row: configurations.density_of(row) or 0.0)
+        note = f"dense needs {formatting.format_bytes(first['bytes_needed'])}"
+        axes.annotate(note, (configurations.density_of(first) or 0.0, first["bytes_needed"]), xytext=(0, -8),
                       textcoords="offset points", va="top", fontsize=style.SMALL)  # fmt: skip
     if limit := max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None):
         axes.axhline(limit, color=style.GREY, linewidth=1, linestyle=":")
-        note = f"limit {words.bytes_(limit)}, crosses did not fit"
+        note = f"limit {formatting.format_bytes(limit)}, crosses did not fit"
         axes.annotate(note, (0.01, limit), xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
                       textcoords="offset points", fontsize=style.SMALL, color=style.GREY)  # fmt: skip
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -56,7 +56,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     return f"{title}."
 
 
-def phases_of(row: cells.Row) -> dict[str, float]:
+def phases_of(row: configurations.Record) -> dict[str, float]:
     """Seconds a step of each phase: its share of the mean step times the time a step of the cell, which is their sum.
 
     Empty where the row has no result.
@@ -68,7 +68,7 @@ def phases_of(row: cells.Row) -> dict[str, float]:
     return {name: seconds * unit for name, seconds in means.items()}
 
 
-def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) -> None:
+def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longest: float) -> None:
     start = 0.0
     for name, seconds in phases_of(row).items():
         width = seconds / unit if unit else 0.0
@@ -83,27 +83,29 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
     axes.text(start + 0.01 * longest, place, _note(row), va="center", fontsize=style.SMALL)
 
 
-def _note(row: cells.Row) -> str:
+def _note(row: configurations.Record) -> str:
     """Text at the end of a bar: its total and what it leaves out, or why there is no bar."""
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
     note = f", {style.BESIDE}" if style.is_beside(row, "seconds_step") else ""
     if not any(phases.values()):
-        return f"{words.measured_quantity(row, 'seconds_step')}{note}, phases not timed"
+        return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
     apart = (row["seconds_prepare"] or 0.0) > 2 * inside
-    once = f"\n+ {words.measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
-    return f"{words.measured_quantity(row, 'seconds_step')}{note}{once}"
+    once = f"\n+ {formatting.format_measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
+    return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}{once}"
 
 
-def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> None:
+def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, scale: str) -> None:
     axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.6)
     axes.set_xlim(0, 1.2 * longest)
     share = scale == "share"
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else words.seconds(at)))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else formatting.format_seconds(at))
+    )
     if share:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     used = [name for name in PHASES if any(phases_of(row).get(name) for row in rows)]
@@ -111,11 +113,11 @@ def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> 
         axes.barh([0], [0], color=PHASES[name], label=name)
 
 
-def _rank(row: cells.Row) -> tuple[bool, bool, float]:
-    return style.is_beside(row, "seconds_step"), cells.is_dense(row), row["seconds_step"]
+def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
+    return style.is_beside(row, "seconds_step"), configurations.is_dense(row), row["seconds_step"]
 
 
-def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
+def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
     """Phase that takes most of the step that takes the least time, sparse where one has a result."""
     row = min(filter(style.is_timed, rows), key=_rank)
     phases, total = phases_of(row), row["seconds_step"]
@@ -123,7 +125,7 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
         return f"{style.where(density)} no phase was timed"
     most = max(phases, key=lambda name: phases[name])
     share = f"{100 * phases[most] / total:.0f} %"
-    return f"{style.where(density)} a step of {words.line(row)} spends {share} of its time in {most}"
+    return f"{style.where(density)} a step of {formatting.name_configuration(row)} spends {share} of its time in {most}"
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
@@ -132,18 +134,18 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
     return pd.DataFrame([_described(row) for row in rows])
 
 
-def _described(row: cells.Row) -> dict[str, str]:
-    known = {"configuration": words.line(row)} | {name: _phase(row, name) for name in PHASES}
-    known |= {name: words.measured_quantity(row, column) for name, column in TOTALS.items()}
+def _described(row: configurations.Record) -> dict[str, str]:
+    known = {"configuration": formatting.name_configuration(row)} | {name: _phase(row, name) for name in PHASES}
+    known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
 
 
-def _phase(row: cells.Row, name: str) -> str:
+def _phase(row: configurations.Record, name: str) -> str:
     """The time of a phase, as exactly as that of the step is known."""
     phases = phases_of(row)
     if not phases:
         return ""
-    return style.seconds(row, phases[name] / row["seconds_step"]) if phases[name] else words.seconds(0)
+    return style.seconds(row, phases[name] / row["seconds_step"]) if phases[name] else formatting.format_seconds(0)
 
 
 def _scale(frame: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import cells, pool, words
+from workbench.analysis import configurations, formatting, pool
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -29,7 +29,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     for alike in _lines(rows):
         look = style.look(alike[0]) | {"linestyle": "none"}
         x, y = ([row[name] for row in alike] for name in ("seconds_predicted", "seconds"))
-        axes.plot(x, y, label=words.short_line(alike[0]), alpha=0.85, **look)
+        axes.plot(x, y, label=formatting.short_configuration_name(alike[0]), alpha=0.85, **look)
     beyond = [row for row in rows if row["is_extrapolated"]]
     if beyond:
         places = [[row[name] for row in beyond] for name in ("seconds_predicted", "seconds")]
@@ -37,27 +37,29 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
         label = "extrapolated: sizes beyond those of the fit"
         axes.plot(*places, "o", linestyle="none", markeredgewidth=0.9, zorder=1.5, label=label, **ring)
     _diagonal(axes, rows)
-    style.log_axis(axes.xaxis, words.seconds, "predicted time a step")
-    style.log_axis(axes.yaxis, words.seconds, "measured time a step")
+    style.log_axis(axes.xaxis, formatting.format_seconds, "predicted time a step")
+    style.log_axis(axes.yaxis, formatting.format_seconds, "measured time a step")
     title, sentence = _finding(rows)
-    below = f"each row predicted from {LEFT_OUT[rows[0]['left_out']]}; band: within {words.number(BAND)} times"
+    below = (
+        f"each row predicted from {LEFT_OUT[rows[0]['left_out']]}; band: within {formatting.format_number(BAND)} times"
+    )
     style.framed(figure, axes, title, below)
     return sentence
 
 
-def _rows(frame: pd.DataFrame) -> list[cells.Row]:
+def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
     return [*pool.records(frame)] if len(frame) else []
 
 
-def _lines(rows: Sequence[cells.Row]) -> Iterable[list[cells.Row]]:
+def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configurations.Record]]:
     """Rows of each configuration."""
-    found: dict[tuple, list[cells.Row]] = {}
+    found: dict[tuple, list[configurations.Record]] = {}
     for row in rows:
-        found.setdefault((words.short_line(row),), []).append(row)
+        found.setdefault((formatting.short_configuration_name(row),), []).append(row)
     return found.values()
 
 
-def _diagonal(axes: Axes, rows: Sequence[cells.Row]) -> None:
+def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:
     known = [row[name] for row in rows for name in ("seconds_predicted", "seconds")]
     ends = np.array([min(known) / 1.5, max(known) * 1.5])
     axes.set_xscale("log")
@@ -68,27 +70,30 @@ def _diagonal(axes: Axes, rows: Sequence[cells.Row]) -> None:
     axes.set_ylim(*ends)
 
 
-def _finding(rows: Sequence[cells.Row]) -> tuple[str, str]:
+def _finding(rows: Sequence[configurations.Record]) -> tuple[str, str]:
     """The title, and the sentence: half of the predictions are nearer than so much, with those extrapolated apart."""
     near = [row for row in rows if not row["is_extrapolated"]]
     beyond = [row for row in rows if row["is_extrapolated"]]
     said = [_median(some, what) for some, what in ((near, "within the sizes fitted"), (beyond, "extrapolated")) if some]
-    title = f"Half of {words.plural(len(rows), 'prediction')} are within {_times(rows)} of what was measured"
+    title = f"Half of {formatting.format_count(len(rows), 'prediction')} are within {_times(rows)} of what was measured"
     worst = max(rows, key=_off)
-    far = f"the worst is {words.line(worst)} on {worst['data']}, {words.number(math.exp(_off(worst)), 2)} times off"
-    return title, f"Predicted from {LEFT_OUT[rows[0]['left_out']]}, {words.join(said)}; {far}."
+    far = (
+        f"the worst is {formatting.name_configuration(worst)} on {worst['data']}, "
+        f"{formatting.format_number(math.exp(_off(worst)), 2)} times off"
+    )
+    return title, f"Predicted from {LEFT_OUT[rows[0]['left_out']]}, {formatting.join_items(said)}; {far}."
 
 
-def _median(rows: Sequence[cells.Row], what: str) -> str:
+def _median(rows: Sequence[configurations.Record], what: str) -> str:
     return f"half of the {len(rows)} {what} are within {_times(rows)}"
 
 
-def _times(rows: Sequence[cells.Row]) -> str:
+def _times(rows: Sequence[configurations.Record]) -> str:
     """The factor that half of the rows are within, either way."""
-    return f"{words.number(math.exp(statistics.median(map(_off, rows))), 3)} times"
+    return f"{formatting.format_number(math.exp(statistics.median(map(_off, rows))), 3)} times"
 
 
-def _off(row: cells.Row) -> float:
+def _off(row: configurations.Record) -> float:
     return abs(math.log(row["seconds_predicted"] / row["seconds"]))
 
 
@@ -97,16 +102,16 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([_described(row) for row in sorted(_rows(frame), key=_off, reverse=True)])
 
 
-def _described(row: cells.Row) -> dict[str, str]:
+def _described(row: configurations.Record) -> dict[str, str]:
     return {
-        "configuration": words.line(row),
+        "configuration": formatting.name_configuration(row),
         "data": row["data"],
-        "density": words.density(row["density"], 2),
+        "density": formatting.format_density(row["density"], 2),
         "width": str(row["width"]),
         "rows a batch": f"{row['batch_rows']:,}",
-        "measured": words.seconds(row["seconds"]),
-        "predicted": words.seconds(row["seconds_predicted"]),
-        "predicted / measured": words.number(row["seconds_predicted"] / row["seconds"]),
+        "measured": formatting.format_seconds(row["seconds"]),
+        "predicted": formatting.format_seconds(row["seconds_predicted"]),
+        "predicted / measured": formatting.format_number(row["seconds_predicted"] / row["seconds"]),
         "": "extrapolated" if row["is_extrapolated"] else "",
     }
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import curves, words
+from workbench.analysis import curves, formatting
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -26,20 +26,20 @@ FAR = 6
 def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
     """Lines are means of the repeats, bands the range of them; levels are dotted."""
     of_measure = frame[frame["measure"] == measure]
-    found = curves.ends(of_measure, measure or "")
+    found = curves.final_values(of_measure, measure or "")
     if not found:
         return message(figure, f"No training has the measure {measure}.")
     axes = figure.add_subplot()
     looks = _looks({who: str(of_measure.loc[of_measure["who"] == who, "side"].iloc[0]) for who in found})
     for who in found:
         _training(axes, who, of_measure[of_measure["who"] == who], looks[who])
-    for number, (who, value) in enumerate(curves.levels(frame, measure or "").items()):
+    for number, (who, value) in enumerate(curves.reference_levels(frame, measure or "").items()):
         axes.axhline(value, color=style.GREY, linewidth=1.6, linestyle=LEVELS[number % len(LEVELS)], label=who)
     _scale(axes, [max(end.seconds for end in each.values()) for each in found.values()])
     less = "less" if measure in curves.SMALLER else "more"
     axes.set_ylabel(f"{measure} on held-out rows ({less} is better)", fontsize=style.NORMAL)
     repeats = max(map(len, found.values()))
-    below = f"{words.plural(repeats, 'split')} of the data; lines: means; bands: from the least to the most"
+    below = f"{formatting.format_count(repeats, 'split')} of the data; lines: means; bands: from the least to the most"
     title, sentence = curves.headline(frame, measure or "")
     style.framed(figure, axes, title, below)
     return sentence
@@ -71,22 +71,22 @@ def _scale(axes: Axes, seconds_end: Sequence[float]) -> None:
     axes.set_xlabel("training time", fontsize=style.NORMAL)
     if max(seconds_end) > FAR * min(seconds_end) > 0:
         axes.set_xscale("log")
-        style.log_axis(axes.xaxis, words.seconds, "training time")
+        style.log_axis(axes.xaxis, formatting.format_seconds, "training time")
         return
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.seconds(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatting.format_seconds(value)))
 
 
 def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
     """The last point of each training: who, repeat, seconds, and the measure."""
-    found = curves.ends(frame, measure or "")
+    found = curves.final_values(frame, measure or "")
     return pd.DataFrame(
         [
             {
                 "who": who,
                 "repeat": str(repeat),
-                "seconds": words.seconds(end.seconds),
-                str(measure): words.number(end.value, 4),
+                "seconds": formatting.format_seconds(end.seconds),
+                str(measure): formatting.format_number(end.value, 4),
             }
             for who, each in found.items()
             for repeat, end in each.items()
@@ -95,7 +95,7 @@ def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
 
 
 def _first(frame: pd.DataFrame) -> str | None:
-    return next(iter(curves.measures(frame)), None)
+    return next(iter(curves.list_measures(frame)), None)
 
 
 register(
@@ -104,7 +104,7 @@ register(
         "Quality against training time",
         draw,
         table,
-        (Control("measure", "which measure of quality to draw", curves.measures, _first),),
+        (Control("measure", "which measure of quality to draw", curves.list_measures, _first),),
         rows="curves",
     )
 )

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from workbench.analysis import bench, words
+from workbench.analysis import bench, formatting
 from workbench.plots import contenders, style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -50,12 +50,15 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
     _scales(axes, sorted({r.row["width"] for r in ratios}))
     behind = sum(r.value < 1 for r in ratios)
     against = "the fastest rival" if rival == BEST else contenders.NAMES.get(rival, rival)
-    faster = f"{words.number(mean)} times as fast as {against}"
+    faster = f"{formatting.format_number(mean)} times as fast as {against}"
     rows = [r.row for r in ratios]
     note = "whiskers: 95 % intervals" if batches == contenders.ALL else f"{batches} batches; whiskers: 95 % intervals"
     contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, note)
     where = f"behind in {behind} of them" if behind else "behind in none"
-    return f"Over {words.plural(len(ratios), 'cell')} of {task} ours is {faster}, by the geometric mean, and {where}."
+    return (
+        f"Over {formatting.format_count(len(ratios), 'cell')} of {task} ours is {faster}, by the geometric "
+        f"mean, and {where}."
+    )
 
 
 def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -74,9 +77,13 @@ def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) ->
 
 def _levels(axes: Axes, mean: float, goal: float | None) -> None:
     axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
-    axes.axhline(mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {words.number(mean)} x")
+    axes.axhline(
+        mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {formatting.format_number(mean)} x"
+    )
     if goal:
-        axes.axhline(goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"goal {words.number(goal)} x")
+        axes.axhline(
+            goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"goal {formatting.format_number(goal)} x"
+        )
 
 
 def _scales(axes: Axes, widths: Sequence[int]) -> None:
@@ -88,7 +95,9 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("width N of the dense operand", fontsize=style.NORMAL)
     style.log_axis(
-        axes.yaxis, lambda value: f"{words.number(value)} x", "rival's time / ours (above 1: ours is faster)"
+        axes.yaxis,
+        lambda value: f"{formatting.format_number(value)} x",
+        "rival's time / ours (above 1: ours is faster)",
     )
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 0.7), max(high, 1.5))
@@ -118,14 +127,14 @@ def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
 
 def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) -> pd.DataFrame:
     """Every cell with its fastest rival and the ratio; cells without one are missing here."""
-    tell = lambda value: f"{words.number(value)} x"  # noqa: E731
+    tell = lambda value: f"{formatting.format_number(value)} x"  # noqa: E731
     return pd.DataFrame(
         [
             {
-                "cell": bench.told(r.row),
+                "cell": bench.describe_configuration(r.row),
                 "rival": r.rival,
-                "rival's time": words.seconds(r.row["seconds"]),
-                "rival's time / ours": words.around(r.value, r.low, r.high, tell),
+                "rival's time": formatting.format_seconds(r.row["seconds"]),
+                "rival's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
             }
             for r in _ratios(frame, task, rival, batches)
         ]

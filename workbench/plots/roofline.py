@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import bench, words
+from workbench.analysis import bench, formatting
 from workbench.plots import contenders, style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -41,8 +41,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
     axes.set_xscale("log")
     axes.set_yscale("log")
     _roofs(axes, frame, rows)
-    style.log_axis(axes.xaxis, words.number, "operations for each byte that must move (flop/B)")
-    style.log_axis(axes.yaxis, lambda value: f"{words.number(value / 1e9)}", "speed (Gflop/s)")
+    style.log_axis(axes.xaxis, formatting.format_number, "operations for each byte that must move (flop/B)")
+    style.log_axis(axes.yaxis, lambda value: f"{formatting.format_number(value / 1e9)}", "speed (Gflop/s)")
     title, sentence = _finding(rows, task)
     shown = "all widths" if width == contenders.ALL else f"N {width}"
     measured = bool(_streams(frame) or _gathers(frame))
@@ -51,21 +51,21 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
     return sentence
 
 
-def _rows(frame: pd.DataFrame, task: str | None, width: str) -> list[bench.Row]:
+def _rows(frame: pd.DataFrame, task: str | None, width: str) -> list[bench.Record]:
     rows = contenders.measured(frame, task)
     wanted = [row for row in rows if width in (contenders.ALL, str(row["width"]))]
     return [row for row in wanted if row["flops"] and contenders.family(row) != "blas"]  # BLAS counts zeros as work
 
 
-def _intensity(row: bench.Row) -> float:
+def _intensity(row: bench.Record) -> float:
     return row["flops"] / row["bytes_compulsory"]
 
 
-def _speed(row: bench.Row) -> float:
+def _speed(row: bench.Record) -> float:
     return row["flops"] / row["seconds"]
 
 
-def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Row]) -> None:
+def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Record]) -> None:
     """Streams as slopes, gathers as levels: from memory (the largest size measured) and from the last cache."""
     x = np.array([min(map(_intensity, rows)) / 1.5, max(map(_intensity, rows)) * 1.5])
     for name, rate, dash in _streams(frame):
@@ -77,7 +77,7 @@ def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Row]) -> None:
 
 
 def _rate(rate: float) -> str:
-    return f"{words.bytes_(rate)}/s"
+    return f"{formatting.format_bytes(rate)}/s"
 
 
 DASHES = ("-", (0, (5, 2)), ":")
@@ -103,21 +103,27 @@ def _gathers(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
     return _levels({row["bytes_table"]: row["bytes_per_second"] for row in gathers})
 
 
-def _bandwidths(frame: pd.DataFrame) -> list[bench.Row]:
-    rows = bench.records(bench.latest(frame))
+def _bandwidths(frame: pd.DataFrame) -> list[bench.Record]:
+    rows = bench.records(bench.newest_records(frame))
     return [row for row in rows if row["task"] == "bandwidth" and row["bytes_per_second"]]
 
 
-def _finding(rows: Sequence[bench.Row], task: str | None) -> tuple[str, str]:
+def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
     """The title, and the sentence."""
     shares = [row["bound_share"] for row in rows if row["side"] == "ours" and row["bound_share"]]
     best = max(rows, key=_speed)
-    fastest = f"the fastest mark is {best['contender']} with {words.number(_speed(best) / 1e9)} Gflop/s"
+    fastest = f"the fastest mark is {best['contender']} with {formatting.format_number(_speed(best) / 1e9)} Gflop/s"
     if not shares:
-        return f"{task}: speed under the machine's roofs", f"In {task} {fastest}, at {bench.told(best)}."
+        return (
+            f"{task}: speed under the machine's roofs",
+            f"In {task} {fastest}, at {bench.describe_configuration(best)}.",
+        )
     mean = f"{100 * (bench.geometric_mean(shares) or 0.0):.0f} %"
     title = f"{task}: ours reaches {mean} of the bound (geometric mean)"
-    return title, f"In {task} ours reaches {mean} of the measured bound; {fastest}, at {bench.told(best)}."
+    return (
+        title,
+        f"In {task} ours reaches {mean} of the measured bound; {fastest}, at {bench.describe_configuration(best)}.",
+    )
 
 
 def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
@@ -125,14 +131,14 @@ def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
     return pd.DataFrame([_described(row) for row in _rows(frame, task, width)])
 
 
-def _described(row: bench.Row) -> dict[str, str]:
+def _described(row: bench.Record) -> dict[str, str]:
     share = row["bound_share"]
     return {
-        "cell": bench.told(row),
+        "cell": bench.describe_configuration(row),
         "contender": row["contender"],
-        "time": words.seconds(row["seconds"]),
-        "flop/B": words.number(_intensity(row)),
-        "Gflop/s": words.number(_speed(row) / 1e9),
+        "time": formatting.format_seconds(row["seconds"]),
+        "flop/B": formatting.format_number(_intensity(row)),
+        "Gflop/s": formatting.format_number(_speed(row) / 1e9),
         "bytes a second": _rate(row["bytes_per_second"]) if row["bytes_per_second"] else "",
         "share of the bound": f"{100 * share:.0f} % ({row['bound_by']})" if share else "",
     }

@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from workbench.analysis import words
-from workbench.analysis.cells import Row, records
+from workbench.analysis import formatting
+from workbench.analysis.configurations import Record, records
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -27,11 +27,11 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     shares = [100 * count / row["rows"] for *_, count in lengths["bins"]]
     axes.bar(starts, shares, widths, align="edge", color=BARS, edgecolor="white", linewidth=0.6)
     for name, noun, colour, line in MARKS:
-        label = f"{noun}: {words.number(lengths[name])}"
+        label = f"{noun}: {formatting.format_number(lengths[name])}"
         axes.axvline(max(lengths[name], starts[0]), color=colour, linestyle=line, linewidth=2.2, label=label)
     axes.set_xlim(starts[0] / 1.15, (starts[-1] + widths[-1]) * 1.15)
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "entries a row")
-    style.log_axis(axes.yaxis, lambda value: f"{words.number(value)} %", "share of the rows")
+    style.log_axis(axes.yaxis, lambda value: f"{formatting.format_number(value)} %", "share of the rows")
     style.framed(figure, axes, _title(row), _below(row))
     if widths[-1] + starts[-1] < NARROW * starts[0]:
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
@@ -39,18 +39,20 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     return f"{_title(row)}; the longest has {lengths['most']:,}."
 
 
-def _title(row: Row) -> str:
+def _title(row: Record) -> str:
     lengths = row["lengths"]
-    median, p99 = words.number(lengths["median"]), words.number(lengths["p99"])
+    median, p99 = formatting.format_number(lengths["median"]), formatting.format_number(lengths["p99"])
     if median == p99:
         return f"99 % of the rows have {p99} entries or fewer"
     return f"Half of the rows have {median} entries or fewer, 1 % have {p99} or more"
 
 
-def _below(row: Row) -> str:
+def _below(row: Record) -> str:
     lengths = row["lengths"]
     empty = f"; {lengths['empty']:,} empty rows are not drawn" if lengths["empty"] else ""
-    return f"{row['name']}, {row['source']}: {row['rows']:,} rows, mean {words.number(lengths['mean'])}{empty}"
+    return (
+        f"{row['name']}, {row['source']}: {row['rows']:,} rows, mean {formatting.format_number(lengths['mean'])}{empty}"
+    )
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -59,7 +61,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     spans = [
         (f"{least}" if least == most else f"{least} to {most}", count) for least, most, count in row["lengths"]["bins"]
     ]
-    shown = [(span, f"{count:,}", words.density(count / row["rows"])) for span, count in spans]
+    shown = [(span, f"{count:,}", formatting.format_density(count / row["rows"])) for span, count in spans]
     return pd.DataFrame(shown, columns=("entries a row", "rows", "share of the rows"))
 
 

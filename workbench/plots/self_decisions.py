@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from workbench.analysis.cells import Row, records
-from workbench.analysis.self_trial import measured
+from workbench.analysis.configurations import Record, records
+from workbench.analysis.self_trial import format_measured
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -48,27 +48,34 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     """The numbers behind it."""
     columns = ("part", "condition", "rivals", "true ratio", "measured", "rounds")
     cells = [
-        (row["part"], row["condition"], str(row["rivals"]), f"{row['truth']:g}", measured(row), f"{row['rounds']:.1f}")
+        (
+            row["part"],
+            row["condition"],
+            str(row["rivals"]),
+            f"{row['truth']:g}",
+            format_measured(row),
+            f"{row['rounds']:.1f}",
+        )
         for row in _rows(frame)
     ]
     return pd.DataFrame(cells, columns=columns)
 
 
-def _rows(frame: pd.DataFrame) -> list[Row]:
+def _rows(frame: pd.DataFrame) -> list[Record]:
     kept = [row for row in records(frame) if row["part"] in ("coverage", "power") and row["truth"] is not None]
     return [row for row in kept if row["status"] == "ok"]
 
 
-def _lines(rows: list[Row], part: str) -> dict[str, list[Row]]:
+def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
     """Lines of a half by their label; of coverage those of one rival."""
-    lines: dict[str, list[Row]] = {}
+    lines: dict[str, list[Record]] = {}
     for row in rows:
         if row["part"] == part and row["rivals"] == 1:
             lines.setdefault(row["condition"], []).append(row)
     return {name: sorted(line, key=lambda row: row["truth"]) for name, line in lines.items()}
 
 
-def _line(axes: Axes, line: list[Row], name: str, number: int) -> None:
+def _line(axes: Axes, line: list[Record], name: str, number: int) -> None:
     ends = [[100 * abs(row["share"] - row[end]) for row in line] for end in ("low", "high")]
     place, mark = number % len(COLOURS), number % len(MARKERS)
     x, y = [row["truth"] for row in line], [100 * row["share"] for row in line]

@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from workbench.analysis.cells import Row, records
-from workbench.analysis.self_trial import measured
+from workbench.analysis.configurations import Record, records
+from workbench.analysis.self_trial import format_measured
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -40,11 +40,11 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """The numbers behind it."""
-    cells = [(row["condition"], measured(row), f"{row['rounds']:.1f}") for row in _rows(frame)]
+    cells = [(row["condition"], format_measured(row), f"{row['rounds']:.1f}") for row in _rows(frame)]
     return pd.DataFrame(cells, columns=("beside", "with a winner", "rounds"))
 
 
-def _rows(frame: pd.DataFrame) -> list[Row]:
+def _rows(frame: pd.DataFrame) -> list[Record]:
     """Outcomes of the part same that are of winners, all together first."""
     kept = [row for row in records(frame) if row["part"] == "same" and row["truth"] is not None]
     kept = [row for row in kept if row["status"] == "ok"]

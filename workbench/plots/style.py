@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.analysis.intervals import interval_of
 from workbench.plots.chart import Control
 
@@ -61,13 +61,13 @@ SHORT, SHORTEST = 30, 4
 """A logarithmic axis whose ends are less far apart has more ticks, or one or two would be all."""
 
 
-def look(row: cells.Row) -> dict[str, Any]:
+def look(row: configurations.Record) -> dict[str, Any]:
     """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
     base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
-    if cells.is_dense(row):
-        base = HELD.get(cells.held(row), base)
+    if configurations.is_dense(row):
+        base = HELD.get(configurations.storage_of(row), base)
         marker = DENSE_MARKERS.get(str(row.get("launch")), marker)
-    pale = row["gradient"] == "dense" and not cells.is_dense(row)
+    pale = row["gradient"] == "dense" and not configurations.is_dense(row)
     red, green, blue = (0.75 * part + 0.25 for part in colors.to_rgb(base))
     colour = colors.to_hex((red, green, blue)) if pale else base
     several = (row.get("trainers") or 1) > 1
@@ -81,7 +81,7 @@ def look(row: cells.Row) -> dict[str, Any]:
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
 
-def is_beside(row: cells.Row, measure: str) -> bool:
+def is_beside(row: configurations.Record, measure: str) -> bool:
     """Whether a row's number in a measure is only from beside other programs, which do not change memory."""
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
@@ -92,12 +92,12 @@ def beside(look: dict[str, Any]) -> dict[str, Any]:
     return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
 
 
-def is_plain_dense(row: cells.Row) -> bool:
+def is_plain_dense(row: configurations.Record) -> bool:
     """Whether a row is of the plain dense training: a dense array, a step at a time, on all threads."""
-    return words.short_line(row) == f"dense{words.on_device(row)}"
+    return formatting.short_configuration_name(row) == f"dense{formatting.device_suffix(row)}"
 
 
-def _line(row: cells.Row) -> Any:
+def _line(row: configurations.Record) -> Any:
     """The line style: who computes, or how the step is launched, or that one thread or several processes do."""
     if row.get("serial"):
         return SERIAL
@@ -112,15 +112,15 @@ def mark(format: str) -> dict[str, str]:
     return {"color": colour, "marker": marker}
 
 
-def pick(frame: pd.DataFrame, label: str | None) -> cells.Group:
+def pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
     """The group of that label, the largest where it is None."""
-    groups = cells.groups(frame)
+    groups = configurations.groups(frame)
     return next((group for group in groups if group.label == label), groups[0])
 
 
 def group_control() -> Control:
     """Chooses one group of a frame; the largest at first."""
-    labels = lambda frame: tuple(group.label for group in cells.groups(frame))  # noqa: E731
+    labels = lambda frame: tuple(group.label for group in configurations.groups(frame))  # noqa: E731
     return Control("group", "cells alike but for density and configuration", labels, lambda frame: labels(frame)[0])
 
 
@@ -137,35 +137,37 @@ def where(label: str | None) -> str:
     return f"At {label} density"
 
 
-def at_density(group: cells.Group, label: str | None) -> list[cells.Row]:
+def at_density(group: configurations.Group, label: str | None) -> list[configurations.Record]:
     """Rows of a group at one density, dense first, then by time a step; of each, cells without a result last."""
-    rows = [row for row in group.rows if cells.density_label(row) == label]
+    rows = [row for row in group.rows if configurations.density_label(row) == label]
     return sorted(
-        rows, key=lambda row: (not cells.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
+        rows, key=lambda row: (not configurations.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
     )
 
 
 def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
-    rows = [row for group in cells.groups(frame) for row in group.rows]
-    return tuple(dict.fromkeys(cells.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0)))
+    rows = [row for group in configurations.groups(frame) for row in group.rows]
+    return tuple(
+        dict.fromkeys(configurations.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0))
+    )
 
 
 def _first_density(frame: pd.DataFrame) -> str:
-    rows = [row for row in cells.groups(frame)[0].rows if row["status"] == "ok"]
-    ok = {label: sum(cells.density_label(row) == label for row in rows) for label in _densities(frame)}
-    if ok.get(cells.NATURAL):
-        return cells.NATURAL
+    rows = [row for row in configurations.groups(frame)[0].rows if row["status"] == "ok"]
+    ok = {label: sum(configurations.density_label(row) == label for row in rows) for label in _densities(frame)}
+    if ok.get(configurations.NATURAL):
+        return configurations.NATURAL
     best = [label for label, count in ok.items() if count == max(ok.values())]
     return best[(len(best) - 1) // 2]
 
 
-def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str = "", **change: Any) -> None:
+def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "", **change: Any) -> None:
     """The finding as title, what is held fixed below it, the legend under the axes where it covers nothing.
 
     `columns` of the legend may be changed, and `room`, the share of the figure's width that the axes have.
     """
     left_out = ("shuffle", "ahead", "machine")
-    fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in left_out])
+    fixed = configurations.describe(group.settings, [name for name in configurations.GROUP if name not in left_out])
     framed(figure, axes, title, f"{fixed}; {more}" if more else fixed, **change)
 
 
@@ -219,66 +221,73 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def is_timed(row: cells.Row) -> bool:
+def is_timed(row: configurations.Record) -> bool:
     """Whether a row has a result, and in it the time of a step."""
-    return row["status"] in cells.NUMBERED and bool(row["seconds_step"])
+    return row["status"] in configurations.NUMBERED and bool(row["seconds_step"])
 
 
-def seconds(row: cells.Row, steps: float) -> str:
+def seconds(row: configurations.Record, steps: float) -> str:
     """The time of so many steps of a row, or of a share of one, as exactly as that of a step is known."""
     step = interval_of(row, "seconds_step")
     if step is None:
         return ""
-    return words.measured(steps * step.value, steps * step.low, steps * step.high, words.seconds)
+    return formatting.format_measured(
+        steps * step.value, steps * step.low, steps * step.high, formatting.format_seconds
+    )
 
 
-def name(row: cells.Row, among: Iterable[cells.Row]) -> str:
+def name(row: configurations.Record, among: Iterable[configurations.Record]) -> str:
     """The configuration of a row for a legend, with the settings that tell it from others of that configuration."""
-    alike = [other for other in among if cells.line_of(other) == cells.line_of(row)]
-    varied = [setting for setting in cells.BEST if len({other[setting] for other in alike}) > 1]
-    return " · ".join([words.short_line(row), *(f"{setting.replace('_', ' ')} {row[setting]:g}" for setting in varied)])
+    alike = [other for other in among if configurations.line_of(other) == configurations.line_of(row)]
+    varied = [setting for setting in configurations.BEST if len({other[setting] for other in alike}) > 1]
+    return " · ".join(
+        [
+            formatting.short_configuration_name(row),
+            *(f"{setting.replace('_', ' ')} {row[setting]:g}" for setting in varied),
+        ]
+    )
 
 
-def at(rows: Sequence[cells.Row], label: str | None) -> str:
+def at(rows: Sequence[configurations.Record], label: str | None) -> str:
     """Subtitle about one density: the label, and for the data's own what was measured."""
-    measured = next((density for density in map(cells.density_of, rows) if density), None)
-    own = f", {words.density(measured)}" if label == cells.NATURAL and measured else ""
+    measured = next((density for density in map(configurations.density_of, rows) if density), None)
+    own = f", {formatting.format_density(measured)}" if label == configurations.NATURAL and measured else ""
     return f"density {label}{own}"
 
 
-def nothing(rows: Sequence[cells.Row], what: str) -> str:
+def nothing(rows: Sequence[configurations.Record], what: str) -> str:
     """Reason why a chart has nothing to draw: no cell has what it needs."""
     return f"No cell of this group {what}."
 
 
-def without(row: cells.Row) -> str:
+def without(row: configurations.Record) -> str:
     """Reason why a row has no bar, with the bytes that it would have needed."""
-    need = f", needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else ""
+    need = f", needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else ""
     return f"no result: {row['status']}{need}"
 
 
-def count_lost(axes: Axes, rows: Sequence[cells.Row], lost: Sequence[cells.Row]) -> None:
+def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> None:
     """Entries of the legend that count cells without a result, of those lost, and disturbed trials of all rows.
 
     Their mark stands for the cells that have no other trials.
     """
-    failed = Counter(row["status"] for row in lost if row["status"] not in cells.NUMBERED).most_common()
+    failed = Counter(row["status"] for row in lost if row["status"] not in configurations.NUMBERED).most_common()
     if failed:
-        label = f"no result: {words.join(f'{count} {status}' for status, count in failed)}"
+        label = f"no result: {formatting.join_items(f'{count} {status}' for status, count in failed)}"
         axes.plot([], [], "x", color=GREY, markersize=8, markeredgewidth=2, label=label)
     if busy := sum(row["rounds_disturbed"] for row in rows):
         look = beside({"marker": "o" if any(is_beside(row, "seconds_step") for row in rows) else ""})
-        axes.plot([], [], linestyle="none", label=f"{BESIDE}: {words.plural(busy, 'trial')}", **look)
+        axes.plot([], [], linestyle="none", label=f"{BESIDE}: {formatting.format_count(busy, 'trial')}", **look)
 
 
-def drawable(rows: Iterable[cells.Row], measure: str) -> list[cells.Row]:
+def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:
     """Rows that can be drawn against density: with the measure, by rising density."""
-    numbered = [row for row in rows if row["status"] in cells.NUMBERED and row[measure] is not None]
-    good = [row for row in numbered if cells.density_of(row)]
-    return sorted(good, key=lambda row: cells.density_of(row) or 0.0)
+    numbered = [row for row in rows if row["status"] in configurations.NUMBERED and row[measure] is not None]
+    good = [row for row in numbered if configurations.density_of(row)]
+    return sorted(good, key=lambda row: configurations.density_of(row) or 0.0)
 
 
-def lost(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:
+def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
     """The rest: rows that a chart against density must mark or count."""
     drawn = {id(row) for row in drawable(rows, measure)}
     return [row for row in rows if id(row) not in drawn]

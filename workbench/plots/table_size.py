@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import cells, table_size, words
+from workbench.analysis import configurations, formatting, table_size
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
@@ -21,24 +21,24 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
     """Both axes logarithmic, whiskers are intervals of the rounds; configurations that take all rows are black."""
     shown = _pick(frame, group)
     column, label = MEASURES[measure]
-    drawn = [points for rows in table_size.lines(shown) if (points := _points(rows, column))]
+    drawn = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
     if not drawn:
         return message(figure, style.nothing(shown.rows, f"has a {measure}"))
     axes = figure.add_subplot()
     axes.set_xscale("log")
     axes.set_yscale("log")
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rows of each table (features of the data)")
-    style.log_axis(axes.yaxis, words.seconds if measure == "time" else words.bytes_, label)
+    style.log_axis(axes.yaxis, formatting.format_seconds if measure == "time" else formatting.format_bytes, label)
     for points in drawn:
         _line(axes, points, column)
-    lost = [row for row in shown.rows if row["status"] not in cells.NUMBERED]
+    lost = [row for row in shown.rows if row["status"] not in configurations.NUMBERED]
     style.count_lost(axes, shown.rows if measure == "time" else [], lost)
     title, sentence = table_size.headline(shown, column)
     style.finish(figure, axes, title, shown, "whiskers: intervals of the rounds")
     return sentence
 
 
-def _pick(frame: pd.DataFrame, label: str | None) -> cells.Group:
+def _pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
     found = table_size.groups(frame)
     return next((group for group in found if group.label == label), found[0])
 
@@ -47,16 +47,16 @@ def _labels(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(group.label for group in table_size.groups(frame))
 
 
-Point = tuple[cells.Row, Interval]
+Point = tuple[configurations.Record, Interval]
 
 
-def _points(rows: Sequence[cells.Row], column: str) -> list[Point]:
+def _points(rows: Sequence[configurations.Record], column: str) -> list[Point]:
     """Rows with a number and its interval, of a step's seconds those of an epoch."""
-    known = [(row, interval_of(row, column)) for row in rows if row["status"] in cells.NUMBERED]
+    known = [(row, interval_of(row, column)) for row in rows if row["status"] in configurations.NUMBERED]
     return [(row, _of_epoch(row, interval, column)) for row, interval in known if interval and interval.value > 0]
 
 
-def _of_epoch(row: cells.Row, known: Interval, column: str) -> Interval:
+def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Interval:
     steps = row["steps_epoch"] if column == "seconds_step" else 1
     return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
 
@@ -68,14 +68,18 @@ def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
     quiet = [point for point in points if not style.is_beside(point[0], column)]
     x, known = [row[table_size.ROWS] for row, _ in quiet], [interval for _, interval in quiet]
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
-    axes.errorbar(x, [k.value for k in known], yerr=ends, label=words.short_line(row), capsize=3, **_look(row))
+    axes.errorbar(
+        x, [k.value for k in known], yerr=ends, label=formatting.short_configuration_name(row), capsize=3, **_look(row)
+    )
     if beside:
         look = style.beside(_look(row)) | {"linestyle": "none"}
         x, known = [row[table_size.ROWS] for row, _ in beside], [interval for _, interval in beside]
-        axes.plot(x, [k.value for k in known], label=f"_{words.short_line(row)}, {style.BESIDE}", **look)
+        axes.plot(
+            x, [k.value for k in known], label=f"_{formatting.short_configuration_name(row)}, {style.BESIDE}", **look
+        )
 
 
-def _look(row: cells.Row) -> dict[str, Any]:
+def _look(row: configurations.Record) -> dict[str, Any]:
     """Look of the configuration; black where it takes all rows, as dense does everywhere."""
     look = style.look(row)
     if table_size.takes_all(row):
@@ -86,16 +90,16 @@ def _look(row: cells.Row) -> dict[str, Any]:
 def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFrame:
     """One row a cell: configuration, rows of its tables, the measure, status."""
     column = MEASURES[measure][0]
-    rows = [row for rows in table_size.lines(_pick(frame, group)) for row in rows]
+    rows = [row for rows in table_size.records_by_size(_pick(frame, group)) for row in rows]
     return pd.DataFrame([_described(row, column) for row in rows])
 
 
-def _described(row: cells.Row, column: str) -> dict[str, str]:
-    measured = words.measured_quantity(row, column) if row["status"] in cells.NUMBERED else ""
+def _described(row: configurations.Record, column: str) -> dict[str, str]:
+    measured = formatting.format_measured_quantity(row, column) if row["status"] in configurations.NUMBERED else ""
     result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     what = "time a step" if column == "seconds_step" else "peak memory"
     return {
-        "configuration": words.line(row),
+        "configuration": formatting.name_configuration(row),
         "table rows": f"{row[table_size.ROWS]:,}",
         what: measured,
         "result": result,

@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from workbench.analysis import words
-from workbench.analysis.cells import Row, records
+from workbench.analysis import formatting
+from workbench.analysis.configurations import Record, records
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -27,7 +27,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     touched = [batch["columns"] for batch in batches]
     axes.plot(sizes, touched, "o-", color=TOUCHED, linewidth=2.2, markersize=7, label="touched columns U")
     for batch in batches:
-        note = f"U/z {words.number(batch['columns'] / batch['entries'], 2)}"
+        note = f"U/z {formatting.format_number(batch['columns'] / batch['entries'], 2)}"
         place = (batch["batch_rows"], batch["columns"])
         axes.annotate(note, place, (0, -15), textcoords="offset points", ha="center", fontsize=style.SMALL)
     axes.margins(x=0.12)
@@ -41,9 +41,9 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     return f"{_title(row)}."
 
 
-def _title(row: Row) -> str:
+def _title(row: Record) -> str:
     batch = min(row["touched"], key=lambda batch: abs(batch["batch_rows"] - 256))
-    share = words.density(batch["columns"] / row["features"])
+    share = formatting.format_density(batch["columns"] / row["features"])
     rows = f"{batch['batch_rows']:,} {'row' if batch['batch_rows'] == 1 else 'rows'}"
     return f"A batch of {rows} touches {batch['columns']:,.0f} columns ({share})"
 
@@ -56,7 +56,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
             f"{batch['batch_rows']:,}",
             f"{batch['columns']:,.0f}",
             f"{batch['entries']:,.0f}",
-            words.number(batch["columns"] / batch["entries"]) if batch["entries"] else "",
+            formatting.format_number(batch["columns"] / batch["entries"]) if batch["entries"] else "",
         )
         for batch in row["touched"]
     ]

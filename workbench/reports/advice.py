@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workbench import store
-from workbench.analysis import advice, words
+from workbench.analysis import advice, formatting
 from workbench.reports import page
-from workbench.reports.texts import folder_to_type, written, written_frame
+from workbench.reports.captions import folder_to_type, written, written_frame
 
 FILE = "bench-advise.md"
 MET = {True: "met", False: "missed", None: ""}
@@ -16,12 +16,12 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
     """Write the page beside the rows of a folder; `predicted` says how well a cost model does. Returns its path."""
     folder = Path(folder)
     frame = written_frame(store.ADVICE.frame(store.ADVICE.read(folder)))
-    rows, found = advice.latest(frame), advice.scores(frame)
+    rows, found = advice.newest_good_records(frame), advice.score_rules(frame)
     own = {score.case: score for score in found if score.rule == advice.ADVICE}
     content = {
         "goals": page.table_of(
             ("goal", "wanted", "measured", ""),
-            ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in advice.goals(frame)),
+            ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in advice.list_targets(frame)),
         ),
         "cases": page.table_of(
             (
@@ -34,7 +34,9 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
             ("case", *advice.RULES),
             ([row["case"], *(_told(score) for score in found if score.case == row["case"])] for row in rows),
         ),
-        "failed": page.table_of(("case", "why"), ([row["case"], row["reason"]] for row in advice.failed(frame))),
+        "failed": page.table_of(
+            ("case", "why"), ([row["case"], row["reason"]] for row in advice.newest_failed_records(frame))
+        ),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
         "predicted": predicted,
         "command": command or f"workbench bench advise --results {folder_to_type(folder)}",
@@ -44,13 +46,20 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
     return path
 
 
-def _of_case(row: advice.Row, score: advice.Score) -> list[str]:
+def _of_case(row: advice.Record, score: advice.Score) -> list[str]:
     share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
     trials = f"{row['trials_advice']} of {row['trials_sweep']}"
-    ratio = advice.dense_by_sparse(row)
+    ratio = advice.dense_over_sparse_seconds(row)
     sides = f"{ratio:.2f}" if ratio is not None else "one side did not run"
-    numbers = [words.density(row["density"]), f"{row['features']:,}", sides, row["verdict"]]
-    return [row["case"], *numbers, words.line(row["recommended"]), _number(score.whole, 3), trials, share]
+    numbers = [formatting.format_density(row["density"]), f"{row['features']:,}", sides, row["verdict"]]
+    return [
+        row["case"],
+        *numbers,
+        formatting.name_configuration(row["recommended"]),
+        _number(score.whole, 3),
+        trials,
+        share,
+    ]
 
 
 def _told(score: advice.Score) -> str:
@@ -61,5 +70,5 @@ def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def _machine(rows: list[advice.Row]) -> dict:
+def _machine(rows: list[advice.Record]) -> dict:
     return {"machine": rows[-1]["machine"], "versions": rows[-1]["versions"]} if rows else {}

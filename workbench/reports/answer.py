@@ -3,18 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.analysis import cells, doubts
+from workbench.analysis import configurations, quality_warnings
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.outliers import usual_of
-from workbench.analysis.standings import MARKS, Headline, Place, Standings, headline_of, standings
-from workbench.analysis.told import MEASURES
+from workbench.analysis.outliers import usual_deviation_of_records
+from workbench.analysis.standings import MARKS, Headline, Standing, Standings, headline_of, make_standings
+from workbench.analysis.verdict_text import MEASURES
 from workbench.reports.page import Table, table_of
 
 Anchors = Mapping[int, str]
 """The place of a pooled row on the page, by its id."""
 
 
-def headlines(group: cells.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors) -> list[dict[str, Any]]:
+def headlines(
+    group: configurations.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors
+) -> list[dict[str, Any]]:
     """Headline of each measure for the template: name, number, where, finding, executions, links to rows."""
     return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
 
@@ -26,20 +28,20 @@ def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
     return {"name": name, "number": found.number, "links": links, **said}
 
 
-def tables(group: cells.Group, anchors: Anchors) -> list[dict[str, Any]]:
+def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
     """The table of each measure as the templates take it."""
-    return [_table(standings(group, measure), anchors) for measure in MEASURES]
+    return [_table(make_standings(group, measure), anchors) for measure in MEASURES]
 
 
 def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     timed = found.measure.startswith("seconds")
     measured = [place.row for line in found.lines for place in line.places if place.row is not None]
-    usual = usual_of(measured)
+    usual = usual_deviation_of_records(measured)
     lines: list[dict[str, Any]] = [
         {
             "density": line.density,
             "verdict": line.verdict,
-            "places": [_place(one, anchors, usual if timed else None) for one in line.places],
+            "places": [_place(place, anchors, usual if timed else None) for place in line.places],
         }
         for line in found.lines
     ]
@@ -51,19 +53,19 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
         legend.append("empty: not measured there")
     return {
         "caption": f"{what} by density and contender",
-        "columns": found.contenders,
+        "columns": found.candidates,
         "lines": lines,
         "legend": legend,
     }
 
 
-def _place(place: Place, anchors: Anchors, usual: float | None) -> dict[str, str]:
+def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, str]:
     """Entry of one place: sign and word of its mark, the quantity, doubts, and its row's place.
 
     Doubts are about times, which have a `usual` deviation.
     """
     row, (sign, meaning) = place.row, MARKS[place.mark]
-    doubt = "; ".join(doubts.of_row(row, usual)) if row is not None and usual is not None else ""
+    doubt = "; ".join(quality_warnings.warnings_of_record(row, usual)) if row is not None and usual is not None else ""
     anchor = anchors.get(id(row), "") if row is not None else ""
     return {"text": place.text, "mark": place.mark, "sign": sign, "meaning": meaning, "doubt": doubt, "anchor": anchor}
 

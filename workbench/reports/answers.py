@@ -4,15 +4,16 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import cells, words
+from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import contests
-from workbench.analysis.grades import facts
+from workbench.analysis.grades import comparison_facts
 
 MEASURES = {"time": "seconds_step", "memory": "bytes_peak"}
 
 
 def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record for each group, measure and density, with the fields of `grades.facts` and both configurations.
+    """One record for each group, measure and density, with the fields of `grades.comparison_facts` and both
+    configurations.
 
     `group` has the settings that its cells share; `sparse` and `dense` name the best configuration of each side, None
     if a side has none. Values are those of JSON. O(rows * rounds).
@@ -21,12 +22,12 @@ def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
         {
             "group": group.settings,
             "measure": name,
-            "density": one.density,
-            **facts(one),
-            "sparse": words.line(one.sparse) if one.sparse else None,
-            "dense": words.line(one.dense) if one.dense else None,
+            "density": contest.density,
+            **comparison_facts(contest),
+            "sparse": formatting.name_configuration(contest.sparse) if contest.sparse else None,
+            "dense": formatting.name_configuration(contest.dense) if contest.dense else None,
         }
-        for group in cells.groups(frame)
+        for group in configurations.groups(frame)
         for name, measure in MEASURES.items()
-        for one in contests(group.rows, measure)
+        for contest in contests(group.rows, measure)
     ]

@@ -12,10 +12,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import bench, goals
+from workbench.analysis import bench, performance_targets
 from workbench.plots import contenders
 from workbench.reports import page
-from workbench.reports.texts import written, written_frame
+from workbench.reports.captions import written, written_frame
 
 FIGURE_INCHES = (9.0, 6.5)
 MOST_ROWS = 400
@@ -47,10 +47,10 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
 
 
 def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
-    reached = goals.goals(frame)
+    reached = performance_targets.list_targets(frame)
     lost = Counter(
         (row["contender"], row["task"], row["reason"])
-        for row in bench.records(bench.latest(frame))
+        for row in bench.records(bench.newest_records(frame))
         if row["status"] != "ok"
     )
     outcome = {True: "met", False: "missed", None: "not measured"}
@@ -62,11 +62,12 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
         ),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(
-            ("kernel", "share of the bound", "bound by", "cells", "why it is below"), goals.lines(frame)
+            ("kernel", "share of the bound", "bound by", "cells", "why it is below"),
+            performance_targets.share_lines(frame),
         ),
         "lost": page.table_of(
             ("contender", "task", "cells", "why"),
-            ([contender, task, str(n), reason] for (contender, task, reason), n in lost.items()),
+            ([candidate, task, str(n), reason] for (candidate, task, reason), n in lost.items()),
         ),
         "machine": page.table_of(("what", "value"), page.flat(machine)),
         "command": command,

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench import settings
-from workbench.analysis import cells, doubts, words
+from workbench.analysis import configurations, formatting, quality_warnings
 from workbench.analysis.intervals import values_of
-from workbench.analysis.outliers import usual_of
+from workbench.analysis.outliers import usual_deviation_of_records
 
 MOST_SAMPLES = 60
 """Samples of a cell that are shown; all are in the file of rows."""
@@ -15,20 +15,20 @@ COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "
 NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy a step", "group")
 
 
-def anchors(groups: Sequence[cells.Group]) -> dict[int, str]:
+def anchors(groups: Sequence[configurations.Group]) -> dict[int, str]:
     """The place on the page of each row of these groups, by its id; the rows must be kept."""
     rows = [row for group in groups for row in group.rows]
     return {id(row): f"cell-{number}" for number, row in enumerate(rows, 1)}
 
 
-def table(groups: Sequence[cells.Group], places: Mapping[int, str]) -> dict[str, Any]:
+def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> dict[str, Any]:
     """All cells as the template takes them, without columns that no cell fills; O(rows * samples shown).
 
     Several groups have numbers, which are a column; `groups` says what they are.
     """
     labels = [group.label for group in groups] if len(groups) > 1 else []
     columns = [*COLUMNS, *(["group"] if labels else [])]
-    usual = usual_of(row for group in groups for row in group.rows)
+    usual = usual_deviation_of_records(row for group in groups for row in group.rows)
     lines = [
         _line(row, places[id(row)], number if labels else None, usual)
         for number, group in enumerate(groups, 1)
@@ -40,15 +40,15 @@ def table(groups: Sequence[cells.Group], places: Mapping[int, str]) -> dict[str,
     return {"columns": [(columns[k], columns[k] in NUMERIC) for k in filled], "lines": lines, "groups": labels}
 
 
-def _line(row: cells.Row, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
-    deviation = doubts.spread(row)
+def _line(row: configurations.Record, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
+    deviation = quality_warnings.log_spread(row)
     shown = [
-        (words.line(row), ""),
-        (cells.density_label(row), _order(cells.density_of(row))),
+        (formatting.name_configuration(row), ""),
+        (configurations.density_label(row), _order(configurations.density_of(row))),
         (row["status"], ""),
-        (words.measured_quantity(row, "seconds_step"), _order(row["seconds_step"])),
-        (words.measured_quantity(row, "bytes_peak"), _order(row["bytes_peak"])),
-        ("" if deviation is None else words.density(deviation, 2), _order(deviation)),
+        (formatting.format_measured_quantity(row, "seconds_step"), _order(row["seconds_step"])),
+        (formatting.format_measured_quantity(row, "bytes_peak"), _order(row["bytes_peak"])),
+        ("" if deviation is None else formatting.format_density(deviation, 2), _order(deviation)),
         (_quality(row), _order(row["quality"])),
         (_energy(row), _order(row.get("joules_step"))),
         *([(str(group), str(group))] if group is not None else []),
@@ -56,7 +56,7 @@ def _line(row: cells.Row, anchor: str, group: int | None, usual: float) -> dict[
     return {
         "anchor": anchor,
         "cells": shown,
-        "doubts": list(doubts.of_row(row, usual)),
+        "doubts": list(quality_warnings.warnings_of_record(row, usual)),
         "reason": row["reason"] or "",
         "rounds": list(_rounds(row)),
         "samples": samples_text(row),
@@ -69,25 +69,31 @@ def _order(value: Any) -> str:
     return "" if value is None else f"{value:.9g}"
 
 
-def _quality(row: cells.Row) -> str:
-    return "" if row["quality"] is None else f"{words.number(row['quality'])} {row['quality_name'] or ''}".strip()
+def _quality(row: configurations.Record) -> str:
+    return (
+        ""
+        if row["quality"] is None
+        else f"{formatting.format_number(row['quality'])} {row['quality_name'] or ''}".strip()
+    )
 
 
-def _energy(row: cells.Row) -> str:
+def _energy(row: configurations.Record) -> str:
     if row.get("joules_step") is None:
         return row.get("meter") or ""
-    return f"{words.number(row['joules_step'], 2)} J"
+    return f"{formatting.format_number(row['joules_step'], 2)} J"
 
 
-def _rounds(row: cells.Row) -> list[str]:
+def _rounds(row: configurations.Record) -> list[str]:
     """Each run's rounds: the number of each trial, in the order of the rounds."""
     runs: dict[str, list[tuple[int, float]]] = {}
     for (run, number), value in values_of(row, "seconds_step").items():
         runs.setdefault(run, []).append((number, value))
-    return [f"{run}: {', '.join(words.seconds(value) for _, value in sorted(own))}" for run, own in runs.items()]
+    return [
+        f"{run}: {', '.join(formatting.format_seconds(value) for _, value in sorted(own))}" for run, own in runs.items()
+    ]
 
 
-def samples_text(row: cells.Row) -> str:
+def samples_text(row: configurations.Record) -> str:
     """The samples of a trial, or of the run that is shown of a cell, evenly picked where there are many."""
     samples = [sample for sample in row["samples"] or () if sample is not None]
     every = -(-len(samples) // MOST_SAMPLES) or 1
@@ -96,7 +102,7 @@ def samples_text(row: cells.Row) -> str:
     return f"{shown} µs{left}" if shown else ""
 
 
-def command_of(row: cells.Row) -> str:
+def command_of(row: configurations.Record) -> str:
     """The command that trains one cell again, with every setting that is not as usual.
 
     >>> from collections import defaultdict

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from workbench import plots, store
 from workbench.analysis import cluster as analysis
-from workbench.analysis import words
-from workbench.analysis.cells import Row
+from workbench.analysis import formatting
+from workbench.analysis.configurations import Record
 from workbench.reports import page
-from workbench.reports.texts import folder_to_type, written, written_frame
+from workbench.reports.captions import folder_to_type, written, written_frame
 
 FILE = "bench-cluster.md"
 CHART = "cluster-steps.svg"
@@ -24,15 +24,15 @@ def write(folder: str | Path, command: str = "") -> Path:
     """Write the page and its chart beside the rows of a folder; returns its path."""
     folder = Path(folder)
     frame = written_frame(store.CLUSTER.frame(store.CLUSTER.read(folder)))
-    rows = analysis.latest(frame)
+    rows = analysis.newest_records(frame)
     content = {
         "goals": page.table_of(
             ("goal", "wanted", "measured", ""),
-            ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in analysis.goals(frame)),
+            ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in analysis.list_targets(frame)),
         ),
         "bytes": page.table_of(
             ("rows of the table", "touched a step", "bytes a step", "numbers and values", "ratio", "rows made"),
-            map(_of_bytes, analysis.latest(frame, "bytes")),
+            map(_of_bytes, analysis.newest_records(frame, "bytes")),
         ),
         "sentence": _charted(frame, folder),
         "chart": CHART,
@@ -42,7 +42,7 @@ def write(folder: str | Path, command: str = "") -> Path:
         ),
         "rows": page.table_of(
             ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", ""),
-            map(_of_rows, analysis.latest(frame, "rows")),
+            map(_of_rows, analysis.newest_records(frame, "rows")),
         ),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
         "command": command or f"workbench bench cluster --results {folder_to_type(folder)}",
@@ -62,7 +62,7 @@ def _charted(frame: Any, folder: Path) -> str:
     return sentence
 
 
-def _of_bytes(row: Row) -> list[str]:
+def _of_bytes(row: Record) -> list[str]:
     counts = [f"{row[name]:,.0f}" for name in ("features", "touched", "bytes_moved", "bytes_least")]
     return [*counts, f"{row['ratio']:.3f}", f"{row['rows_made']:,}"]
 
@@ -74,7 +74,7 @@ def _of_steps(steps: analysis.Steps) -> list[list[str]]:
         [
             str(row["machines"]),
             *(_seconds(row[name]) for name in ("seconds_step", "seconds_network", "seconds_waiting")),
-            words.bytes_(row["bytes_moved"]),
+            formatting.format_bytes(row["bytes_moved"]),
             *(_seconds(known.get(row["machines"])) for known in (measured, here)),
             _ratio(measured.get(row["machines"]), here.get(row["machines"])),
         ]
@@ -83,21 +83,21 @@ def _of_steps(steps: analysis.Steps) -> list[list[str]]:
 
 
 def _seconds(seconds: float | None) -> str:
-    return "" if seconds is None else words.seconds(seconds)
+    return "" if seconds is None else formatting.format_seconds(seconds)
 
 
 def _ratio(measured: float | None, predicted: float | None) -> str:
     return "" if measured is None or predicted is None else f"{measured / predicted:.2f}"
 
 
-def _of_rows(row: Row) -> list[str]:
+def _of_rows(row: Record) -> list[str]:
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
-    seconds = ", ".join(words.seconds(row[name]) for name in ("seconds_made", "seconds_all"))
+    seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
     told = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
     named = re.sub(r"\d{5,}", lambda count: f"{int(count[0]):,}", row["what"])
     return [named, *told, quality, seconds, row["reason"]]
 
 
-def _machine(rows: list[Row]) -> dict[str, Any]:
+def _machine(rows: list[Record]) -> dict[str, Any]:
     return {"machine": rows[-1]["machine"], "versions": rows[-1]["versions"]} if rows else {}

@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import structure
+from workbench.analysis import data_structure
 from workbench.reports import report
+from workbench.reports.captions import written_frame
 from workbench.reports.page import record
-from workbench.reports.texts import written_frame
 from workbench.sweeps import run_folder
 
 # A page printed as PDF by a headless Chromium, where the machine has one.
@@ -74,7 +74,7 @@ def frame_of(runs: Runs) -> pd.DataFrame:
     """The rows of run folders that answer their specs, and all rows of `.jsonl` files, as one frame."""
     rows: list[dict[str, Any]] = []
     for run in _paths(runs):
-        rows += run_folder.rows(run) if (run / run_folder.PLAN).exists() else store.read(run)
+        rows += run_folder.read_current_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
     return store.frame(rows)
 
 
@@ -132,7 +132,7 @@ def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = 
 def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
     """The rows of the sweep of several data sets, from the first folder that has them beside one of these paths."""
     for path in beside:
-        for place in (path.parent / structure.NAME, path.parent / f"{structure.NAME}.jsonl"):
+        for place in (path.parent / data_structure.NAME, path.parent / f"{data_structure.NAME}.jsonl"):
             if (place / store.FILE).exists() or place.is_file():
                 return frame_of(place)
     return None

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workbench import store
-from workbench.analysis import fair, words
+from workbench.analysis import fair, formatting
 from workbench.analysis.fair import Compared, Ratio, Record, Side
 from workbench.reports import page
-from workbench.reports.texts import folder_to_type, written
+from workbench.reports.captions import folder_to_type, written
 
 FILE = "bench-fair.md"
 COLUMNS = (
@@ -20,8 +20,8 @@ OUTCOME = {True: "met", False: "missed", None: "not measured"}
 def write(folder: str | Path, command: str = "") -> Path:
     """Write the page beside the records of a folder; returns its path."""
     folder = Path(folder)
-    found = fair.found_in([written(record) for record in store.FAIR.read(folder)])
-    wanted = fair.goals(found)
+    found = fair.compare_all([written(record) for record in store.FAIR.read(folder)])
+    wanted = fair.list_targets(found)
     met = [goal.met for goal in wanted if goal.met is not None]
     content = {
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
@@ -29,15 +29,15 @@ def write(folder: str | Path, command: str = "") -> Path:
             ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
         ),
         "configurations": page.table_of(COLUMNS, map(line, found)),
-        "apart": page.table_of(COLUMNS, map(line, fair.apart(found))),
+        "apart": page.table_of(COLUMNS, map(line, fair.separate_configurations(found))),
         "summary": fair.summary(found),
         "shifts": page.table_of(
             ("family", "break-even measured", "each side at its best", "by"),
-            ([fair.family_text(s.family), *_moved(s)] for s in fair.shifts(found)),
+            ([fair.family_text(s.family), *_moved(s)] for s in fair.breakeven_shifts(found)),
         ),
         "left": page.table_of(
             ("candidate", "status", "reason, of the first", "configurations"),
-            ([name, status, reason, str(count)] for name, status, reason, count in fair.not_timed(found)),
+            ([name, status, reason, str(count)] for name, status, reason, count in fair.list_untimed(found)),
         ),
         "notes": page.table_of(("candidate", "what differs"), sorted(notes(found).items())),
         "method": method(found),
@@ -51,23 +51,23 @@ def write(folder: str | Path, command: str = "") -> Path:
 
 def _moved(shift: fair.Shift) -> list[str]:
     how = "between densities measured" if shift.is_between else "slope of all configurations"
-    return [fair.place(shift.before), fair.place(shift.after), how]
+    return [fair.format_breakeven(shift.before), fair.format_breakeven(shift.after), how]
 
 
-def line(one: Compared) -> list[str]:
+def line(compared: Compared) -> list[str]:
     """A configuration in the table: of each kind the project's best, the best independent one, and their ratio."""
-    texts = [[_fastest(side.project), _fastest(side.independent), ratio_text(side.ratio)] for side in _sides(one)]
-    return [one.name, *texts[0], *texts[1]]
+    texts = [[_fastest(side.project), _fastest(side.independent), ratio_text(side.ratio)] for side in _sides(compared)]
+    return [compared.name, *texts[0], *texts[1]]
 
 
-def _sides(one: Compared) -> list[Side]:
-    return [one.sides[kind] for kind in fair.KINDS]
+def _sides(compared: Compared) -> list[Side]:
+    return [compared.sides[kind] for kind in fair.KINDS]
 
 
 def _fastest(record: Record | None) -> str:
     if record is None:
         return "not timed"
-    return f"{words.seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"
+    return f"{formatting.format_seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"
 
 
 def ratio_text(ratio: Ratio | None) -> str:
@@ -78,7 +78,10 @@ def ratio_text(ratio: Ratio | None) -> str:
     """
     if ratio is None:
         return ""
-    return f"{words.number(ratio.value, 2)} ({words.number(ratio.low, 2)} to {words.number(ratio.high, 2)})"
+    return (
+        f"{formatting.format_number(ratio.value, 2)} ({formatting.format_number(ratio.low, 2)} to "
+        f"{formatting.format_number(ratio.high, 2)})"
+    )
 
 
 def notes(found: Sequence[Compared]) -> dict[str, str]:
@@ -98,7 +101,8 @@ def method(found: Sequence[Compared]) -> str:
     busy = max(record["busy_others"] or 0.0 for record in records)
     error = max(record["error"] for record in records)
     return (
-        f"{len(found)} configurations; X has {words.bytes_(min(sizes))} to {words.bytes_(max(sizes))} dense. "
+        f"{len(found)} configurations; X has {formatting.format_bytes(min(sizes))} to "
+        f"{formatting.format_bytes(max(sizes))} dense. "
         f"{rounds} rounds on {', '.join(map(str, threads))} threads; a candidate far behind the fastest of its side "
         f"has fewer. The largest error of weights and losses is {error:.1e}. Other programs took up to "
         f"{100 * busy:.0f} % of the cores."

@@ -8,12 +8,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import fit, words
-from workbench.analysis.fit import Found, Row
-from workbench.analysis.intervals import known
+from workbench.analysis import fit, formatting
+from workbench.analysis.fit import CaseResult, Record
+from workbench.analysis.intervals import number_or_none
 from workbench.plots.fit_curves import told
 from workbench.reports import page
-from workbench.reports.texts import folder_to_type, written, written_frame
+from workbench.reports.captions import folder_to_type, written, written_frame
 
 FILE = "bench-fit.md"
 FIGURE_INCHES = (9.0, 6.0)
@@ -30,15 +30,15 @@ def write(folder: str | Path, command: str = "") -> Path:
     frame = written_frame(store.FIT.frame(store.FIT.read(folder)))
     by_tolerance = fit.by_tolerance(frame)
     found = next(iter(by_tolerance.values()))
-    wanted = fit.goals(by_tolerance)
+    wanted = fit.list_targets(by_tolerance)
     met = [goal.met for goal in wanted if goal.met is not None]
     content = {
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
-        "tolerances": words.join(map(fit.share, by_tolerance)),
+        "tolerances": formatting.join_items(map(fit.format_tolerance, by_tolerance)),
         "ratios": page.table_of(*fit.table(by_tolerance)),
-        "moved": fit.moved(by_tolerance),
+        "moved": fit.tolerance_sensitivity(by_tolerance),
         "cases": [
-            {"title": fit.share(tolerance), "table": page.table_of(COLUMNS, map(line, cases))}
+            {"title": fit.format_tolerance(tolerance), "table": page.table_of(COLUMNS, map(line, cases))}
             for tolerance, cases in by_tolerance.items()
         ],
         "goals": page.table_of(
@@ -54,28 +54,30 @@ def write(folder: str | Path, command: str = "") -> Path:
     return path
 
 
-def line(found: Found) -> list[str]:
+def line(found: CaseResult) -> list[str]:
     """A case in the table: sizes, target, seconds of sparse, of dense or the bytes it would need, the fastest rival."""
-    row, rival = found.row, found.fastest("rival")
+    row, competitor = found.row, found.fastest("rival")
     size = f"{row['rows']:,} x {row['features']:,}"
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
-    fastest = [rival.name, told(rival)] if rival else ["none reached it", ""]
+    fastest = [competitor.name, told(competitor)] if competitor else ["none reached it", ""]
     best = found.furthest
-    furthest = f"{words.number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
-    return [found.name, size, found.quality, sparse, dense, *fastest, fit.times(found.ratio), furthest]
+    furthest = (
+        f"{formatting.format_number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
+    )
+    return [found.name, size, found.quality, sparse, dense, *fastest, fit.format_ratio(found.ratio), furthest]
 
 
-def _ours(found: Found, kind: str) -> str:
+def _ours(found: CaseResult, kind: str) -> str:
     entries = [entry for entry in found.entries if fit.kind_of(entry) == kind]
     fastest = found.fastest(kind) or next(iter(entries), None)
     if fastest is None:
         return "not asked for"
     known = told(fastest)
     is_slow = kind == "dense" and known.startswith("not reached")
-    return f"{known}; X takes {words.bytes_(found.row['bytes_dense'])}" if is_slow else known
+    return f"{known}; X takes {formatting.format_bytes(found.row['bytes_dense'])}" if is_slow else known
 
 
-def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+def _part(case: CaseResult, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     figure = Figure(figsize=FIGURE_INCHES)
     frame = frame[frame["case"] == case.name]
     sentence = plots.draw("fit_curves", frame, figure, case=case.name)
@@ -90,27 +92,28 @@ def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     }
 
 
-def _halving(rows: list[Row]) -> str:
+def _halving(rows: list[Record]) -> str:
     """Sentence on how long settings were tried, where some had less time than others."""
-    short = sorted({row["seconds_rung"] for row in rows if known(row["seconds_rung"])})[:-1]
+    short = sorted({row["seconds_rung"] for row in rows if number_or_none(row["seconds_rung"])})[:-1]
     if not short:
         return ""
     return (
-        f"The same rule for all, ours and rivals: all settings train for {words.number(short[0])} s, the best of each "
+        f"The same rule for all, ours and rivals: all settings train for {formatting.format_number(short[0])} "
+        f"s, the best of each "
         "contender for longer. One ends early that gains nothing any more, or that at its pace is out of reach of "
         "the target; its line says so. "
     )
 
 
-def method(found: list[Found]) -> str:
+def method(found: list[CaseResult]) -> str:
     """Method that holds of all cases, in words."""
     rows = [row for case in found for entry in case.entries for row in entry.settings]
     limits = sorted({row["seconds_limit"] for row in rows})
     threads = sorted({row["threads"] for row in rows})
     tried = sorted({row["tried"] for row in rows})
-    each = ", ".join(f"{words.number(limit)} s" for limit in limits)
+    each = ", ".join(f"{formatting.format_number(limit)} s" for limit in limits)
     rounds = [row for case in found for entry in case.entries for row in entry.rounds]
-    busy = max((known(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
+    busy = max((number_or_none(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
     return (
         f"Each contender tries {', '.join(map(str, tried))} settings of at most {each}, on "
         f"{', '.join(map(str, threads))} threads, in processes of its own. {_halving(rows)}"

@@ -12,11 +12,11 @@ import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from workbench.analysis import changes, others
+from workbench.analysis import changes, external
 from workbench.analysis.changes import Changes
-from workbench.analysis.others import Held
+from workbench.analysis.external import ExternalComparison
 from workbench.json_text import parsed
-from workbench.reports import hover
+from workbench.reports import tooltips
 from workbench.store import RowError
 
 Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
@@ -114,7 +114,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{place}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
-    text = text[: text.rindex("</svg>")] + str(hover.marks(figure)) + "</svg>"
+    text = text[: text.rindex("</svg>")] + str(tooltips.marks(figure)) + "</svg>"
     start, rest = text.split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
@@ -136,10 +136,10 @@ def of_runs(found: Changes, before: str, after: str) -> str:
     return _page(f"{before} and {after}", changes.headline(found), list(changes.sentences(found)), tables)
 
 
-def of_others(held: Sequence[Held], theirs: str, run: str) -> str:
+def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
     """Rows of another tool beside a run."""
-    tables = [("Theirs and ours", others.COLUMNS, others.table(held))]
-    return _page(f"{theirs} beside {run}", "", others.sentences(held), tables)
+    tables = [("Theirs and ours", external.COLUMNS, external.table(held))]
+    return _page(f"{theirs} beside {run}", "", external.external_notes(held), tables)
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:

@@ -17,14 +17,14 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import cells, machines, structure, words
+from workbench.analysis import compare_machines, configurations, data_structure, formatting
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.compare import LEVEL
+from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.reports import answer, cell_rows
+from workbench.reports.captions import LONGEST, written, written_frame
 from workbench.reports.page import Table, flat, inline, is_drawn, table_of, templates
-from workbench.reports.texts import LONGEST, written, written_frame
 
 # Method of the numbers of a report, for readers who want to judge them.
 
@@ -41,7 +41,8 @@ ROUNDS = (
     "(moderated t). Its interval holds 95 % of the probability. Runs are combined by their ratios; seconds of "
     "different runs are never compared.",
     "A side is called better if that has a probability of 97.5 % or more, probably better from 80 % on. If the "
-    f"interval lies within a factor of {LEVEL:g} of 1 there is no difference that matters; else the answer is "
+    f"interval lies within a factor of {EQUIVALENCE_MARGIN:g} of 1 there is no difference that matters; else "
+    f"the answer is "
     "inconclusive.",
     "A trial beside which other programs took more than 10 % of the cores is disturbed. It counts, with more noise "
     "and with a bias that all disturbed rounds of a configuration share: it cannot decide a factor of 2, and it does "
@@ -55,7 +56,7 @@ ROUNDS = (
 """What holds for all reports."""
 
 
-def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
+def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
     """The method, and its figures in these rows."""
     yield from ROUNDS
     ok = [row for row in rows if row["status"] == "ok"]
@@ -64,9 +65,9 @@ def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
         rounds, samples = [row["rounds"] for row in ok], [len(row["samples"] or ()) for row in ok]
         yield f"There are {_span(rounds, 'round')} a cell, and {_span(samples, 'sample')}."
     if busy := sum(row["rounds_disturbed"] for row in rows):
-        yield f"Disturbed: {words.plural(busy, 'trial')}."
+        yield f"Disturbed: {formatting.format_count(busy, 'trial')}."
     if put_right := dict.fromkeys(f"{name} = {value}" for row in ok for name, value in (row["mended"] or {}).items()):
-        yield f"Kept from the trials, since it would have distorted them: {words.join(put_right)}."
+        yield f"Kept from the trials, since it would have distorted them: {formatting.join_items(put_right)}."
     checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
     if checked:
         worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
@@ -74,13 +75,15 @@ def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
         yield f"The largest relative error against the reference is {errors}."
 
 
-def _baseline(rows: Sequence[cells.Row]) -> Iterator[str]:
+def _baseline(rows: Sequence[configurations.Record]) -> Iterator[str]:
     """Candidates of dense, the best of which is what sparse is compared with."""
-    names = list(dict.fromkeys(words.line(line[0]) for line in cells.dense_lines(rows).values()))
+    names = list(
+        dict.fromkeys(formatting.name_configuration(line[0]) for line in configurations.dense_lines(rows).values())
+    )
     if not names:
         return
     known = f"{len(names)} candidates: {'; '.join(names)}" if len(names) > 1 else f"one candidate: {names[0]}"
-    devices = {row["device"] for row in rows if cells.is_dense(row)}
+    devices = {row["device"] for row in rows if configurations.is_dense(row)}
     blas = " and ".join(name for device, name in (("cpu", "BLAS"), ("cuda", "cuBLAS")) if device in devices)
     best = "The best of them at each density" if len(names) > 1 else "It"
     yield (
@@ -93,7 +96,7 @@ def _baseline(rows: Sequence[cells.Row]) -> Iterator[str]:
 def _span(counts: Sequence[int], noun: str) -> str:
     """Count of things, from the least to the most."""
     least, most = min(counts), max(counts)
-    return words.plural(most, noun) if least == most else f"{least} to {words.plural(most, noun)}"
+    return formatting.format_count(most, noun) if least == most else f"{least} to {formatting.format_count(most, noun)}"
 
 
 SECTIONS = {
@@ -179,8 +182,8 @@ def _content(
     frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any], structures: pd.DataFrame | None
 ) -> dict[str, Any]:
     """Content that both forms of the report have."""
-    pooled = cells.latest(frame)
-    groups = cells.groups(pooled)
+    pooled = configurations.pool_rounds(frame)
+    groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
     advice, places = advise(pooled), cell_rows.anchors(groups)
     evens = {name: breakeven(pooled, name) for name in MEASURES}
@@ -194,13 +197,15 @@ def _content(
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
-        "structure": structure.sentence(pooled, None if structures is None else written_frame(structures)),
+        "structure": data_structure.structure_sentence(
+            pooled, None if structures is None else written_frame(structures)
+        ),
         "advice": _sections(advice),
         "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
         "breakevens": _breakevens(groups, evens),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), _of_machine(written(machine))),
-        "machines": table_of(*machines.table(pooled)),
+        "machines": table_of(*compare_machines.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
@@ -209,19 +214,19 @@ def _content(
     }
 
 
-def _about(rows: Sequence[cells.Row], machine: Mapping[str, Any], count: int) -> str:
+def _about(rows: Sequence[configurations.Record], machine: Mapping[str, Any], count: int) -> str:
     """Return data set, model, machine and date of the records in one line."""
     names = [_named(rows, "dataset"), _named(rows, "model"), str(machine.get("cpu") or machine.get("id") or "")]
     dates = sorted({str(row["time"])[:10] for row in rows if row["time"]})
     names += [dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []
-    return " · ".join([*filter(None, names), words.plural(count, "record")])
+    return " · ".join([*filter(None, names), formatting.format_count(count, "record")])
 
 
-def _named(rows: Sequence[cells.Row], column: str) -> str:
+def _named(rows: Sequence[configurations.Record], column: str) -> str:
     """Return the values of a column, a path by the name of its file."""
     values = dict.fromkeys(str(row["path"] or row[column]) if column == "dataset" else row[column] for row in rows)
     names = [Path(str(value)).name if "/" in str(value) else str(value) for value in values if value]
-    return words.join(names) if names else ""
+    return formatting.join_items(names) if names else ""
 
 
 def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -250,7 +255,7 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
     return [(name, sentences) for name, sentences in named.items() if sentences]
 
 
-def _by_group(said: Sequence[str], groups: Sequence[cells.Group]) -> list[tuple[str, list[str]]]:
+def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> list[tuple[str, list[str]]]:
     """Sentences under the label of the group that they begin with, which is then said once; others under none."""
     labels = [_capital(group.label) for group in groups] if len(groups) > 1 else []
     found: dict[str, list[str]] = {}
@@ -265,15 +270,15 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
+def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
     """One row a configuration and measure; the group is named where there are several."""
     labels = {tuple(group.settings.items()): group.label for group in groups}
     several = len(groups) > 1
     rows = []
     for measure, of_measure in evens.items():
         for even in of_measure:
-            settings = tuple((name, even.group[name]) for name in cells.GROUP)
-            line = words.line(even.settings)
+            settings = tuple((name, even.group[name]) for name in configurations.GROUP)
+            line = formatting.name_configuration(even.settings)
             counted = even.by_bytes.text if even.by_bytes else ""
             row = [line, MEASURES[measure][0], even.place or "none", counted, *([labels[settings]] if several else [])]
             rows.append([*row, even.sentence.removeprefix(f"{line} ")])  # the first column says whose it is
@@ -281,11 +286,11 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
     return table_of(columns, rows)
 
 
-def _failures(groups: Sequence[cells.Group]) -> Table:
+def _failures(groups: Sequence[configurations.Group]) -> Table:
     rows = [
         [
-            words.line(row),
-            cells.density_label(row),
+            formatting.name_configuration(row),
+            configurations.density_label(row),
             group.label,
             row["status"],
             (row["reason"] or "")[:400],
@@ -293,13 +298,13 @@ def _failures(groups: Sequence[cells.Group]) -> Table:
         ]
         for group in groups
         for row in group.rows
-        if row["status"] not in cells.NUMBERED
+        if row["status"] not in configurations.NUMBERED
     ]
     return table_of(("configuration", "density", "cells", "status", "reason", "bytes needed"), rows)
 
 
-def _needed(row: cells.Row) -> str:
-    return words.bytes_(row["bytes_needed"]) if row["bytes_needed"] else ""
+def _needed(row: configurations.Record) -> str:
+    return formatting.format_bytes(row["bytes_needed"]) if row["bytes_needed"] else ""
 
 
 def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -309,11 +314,11 @@ def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
         if "versions: " not in name:
             is_bytes = "bytes_" in name and value.isdigit()
             named = name.replace("bytes_", "").replace("_", " ")
-            told.append((named, words.bytes_(int(value), 2) if is_bytes else value))
+            told.append((named, formatting.format_bytes(int(value), 2) if is_bytes else value))
     return told
 
 
-def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
+def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
     """Every version met; several of one library are all named, since their rows should not be compared."""
     versions: dict[str, set[str]] = {}
     for row in rows:
@@ -324,17 +329,17 @@ def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
     return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
 
 
-def _shown(groups: Sequence[cells.Group]) -> Sequence[cells.Group]:
+def _shown(groups: Sequence[configurations.Group]) -> Sequence[configurations.Group]:
     """The groups that are drawn: the largest of those with a result, or the largest where none has one."""
-    known = [group for group in groups if any(row["status"] in cells.NUMBERED for row in group.rows)]
+    known = [group for group in groups if any(row["status"] in configurations.NUMBERED for row in group.rows)]
     return (known or groups[:1])[:GROUPS_DRAWN]
 
 
 def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
     """(name, pooled frame, controls) of each picture: charts against density for several groups, the others for one."""
-    pooled = cells.latest(frame)
+    pooled = configurations.pool_rounds(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    labels: list[str | None] = [group.label for group in _shown(cells.groups(pooled))]
+    labels: list[str | None] = [group.label for group in _shown(configurations.groups(pooled))]
     labels = labels or [None]
     drawn = []
     for name in order:
@@ -348,7 +353,9 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
     table = plots.table(name, frame, **controls)
-    heading = plots.get(name).title + (f": {controls['group']}" if controls and len(cells.groups(frame)) > 1 else "")
+    heading = plots.get(name).title + (
+        f": {controls['group']}" if controls and len(configurations.groups(frame)) > 1 else ""
+    )
     data = table_of(table.columns, table.to_numpy().tolist())
     return figure, {"name": name, "heading": heading, "sentence": sentence, "data": data}
 

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots
-from workbench.analysis import cells
+from workbench.analysis import configurations
 from workbench.reports import export, page, report
 from workbench.reports.export import ExportError
 from workbench.sweeps import run_folder
@@ -56,7 +56,7 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
     name, machine = run_folder.read_spec(run).name, export.machine_of(run)
     _refuse_other_machine(folder, machine)
     files = [folder / f"{name}.jsonl", folder / run_folder.MACHINE]
-    run_folder.replace_file(files[0], "".join(json.dumps(row) + "\n" for row in run_folder.rows(run)))
+    run_folder.replace_file(files[0], "".join(json.dumps(row) + "\n" for row in run_folder.read_current_records(run)))
     run_folder.replace_file(files[1], json.dumps(machine, indent=1))
     files += [export.write_report(run, folder / f"{name}-report{kind}") for kind in (".html", ".md")]
     files += _charts(run, folder, name)
@@ -79,7 +79,7 @@ def _refuse_other_machine(folder: Path, machine: dict[str, Any]) -> None:
 
 def _charts(run: Path, folder: Path, name: str) -> list[Path]:
     files, rows = [], export.frame_of(run)
-    are_several = len(cells.groups(rows)) > 1
+    are_several = len(configurations.groups(rows)) > 1
     for chart, frame, controls in report.charts_of(rows):
         figure = Figure(figsize=report.FIGURE_INCHES, facecolor="white")
         plots.draw(chart, frame, figure, **controls)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from workbench import plots, store
 from workbench.analysis import self_trial
 from workbench.reports import page
-from workbench.reports.texts import folder_to_type, written, written_frame
+from workbench.reports.captions import folder_to_type, written, written_frame
 
 FILE = "self.md"
 FIGURE_INCHES = (9.0, 6.0)
@@ -28,7 +28,8 @@ def write(folder: str | Path, command: str = "") -> Path:
             ([c.part, c.what, c.condition, c.wanted, c.measured, MET[c.met]] for c in self_trial.criteria(frame)),
         ),
         "others": page.table_of(
-            (*COLUMNS, "measured"), ([c.part, c.what, c.condition, c.measured] for c in self_trial.others(frame))
+            (*COLUMNS, "measured"),
+            ([c.part, c.what, c.condition, c.measured] for c in self_trial.other_outcomes(frame)),
         ),
         "charts": [_chart(name, frame, folder) for name in plots.names("self")],
         "machine": page.table_of(("what", "value"), page.flat(known)),

@@ -2,11 +2,12 @@
 
 `TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FAIR` that of both sides beside the best
 independent ones, `FIT` that of trainings to a held-out quality, `SELF` that of the self-trial's outcomes, `ADVICE` that
-of advice and the sweeps that judge it, `CLUSTER` that of training on several machines; `others` reads rows of another
+of advice and the sweeps that judge it, `CLUSTER` that of training on several machines; `external` reads rows of another
 tool. What is named here without a table is of trials: `store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
-from workbench.store import others
+from workbench import aliases
+from workbench.store import external
 from workbench.store.bench import BENCH
 from workbench.store.cluster import CLUSTER
 from workbench.store.fair import FAIR
@@ -29,9 +30,14 @@ __all__ = [
     "RowError",
     "Table",
     "TornLineWarning",
-    "others",
+    "external",
 ]
 
 SCHEMA, FILE, COLUMNS = TRIALS.schema, TRIALS.file, TRIALS.columns
 SETTINGS = TRIALS.settings
 new_row, append, read, frame, done_keys = TRIALS.new_row, TRIALS.append, TRIALS.read, TRIALS.frame, TRIALS.done_keys
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

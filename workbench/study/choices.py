@@ -3,8 +3,9 @@
 How to add a choice: give its setting a `Control` in `workbench.settings`. Numbers are kept as the text that was typed,
 so that a slip is told in words and nothing is lost.
 
->>> made = make_spec(complete({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1", "widths": 4}), "try")
->>> made.axes["density"], made.axes["width"], sorted({contender["format"] for contender in made.contenders})
+>>> made = make_spec(complete_choices({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1",
+... "widths": 4}), "try")
+>>> made.axes["density"], made.axes["width"], sorted({contender["format"] for contender in made.candidates})
 ((0.01, 0.1), (4,), ['csr', 'dense'])
 """
 
@@ -18,7 +19,16 @@ from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import MEASURE, SETTINGS, Control, Setting
 from workbench.sweeps import grid
-from workbench.sweeps.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
+from workbench.sweeps.spec import (
+    FILES,
+    MEANINGS,
+    Cell,
+    Spec,
+    SpecError,
+    allowed_values,
+    unknown_name_message,
+    validate_spec,
+)
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """Dense training step by step; it is always part of the sweep, as are epochs in one call if the model has them. What
@@ -54,7 +64,7 @@ class Choice:
     """What words stand for; others stand for themselves."""
 
 
-def contenders(
+def sparse_configurations(
     formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], launches: Sequence[str] = ("kernels",)
 ) -> Iterator[dict[str, str]]:
     """Every sparse configuration of these that there is."""
@@ -62,10 +72,10 @@ def contenders(
         shared = {"format": format, "engine": engine, "update": update}
         shared |= {"launch": launch} if launch != "kernels" else {}
         ways = [{**shared, "gradient": gradient} for gradient in UPDATES[update]]
-        yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
+        yield from [way for way in ways if not grid.why_dropped(Cell(**way))][:1]
 
 
-def dense_ways(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
+def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
     """The dense configurations: the baseline, epochs in one call, and both with the data held in each other way.
 
     Steps in one graph are among them if the `launches` name them.
@@ -76,7 +86,7 @@ def dense_ways(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[
     return [{**BASELINE, **hold, **launch} for hold, launch in product(kept, launched)] + graph
 
 
-def _able(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
+def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
     """The configurations without those that no model and device of the axes has, though it has others like them.
 
     These are epochs in one call beside the same step by step, and other ways to hold dense data.
@@ -102,7 +112,11 @@ def _able(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[
 def sparse_formats() -> tuple[str, ...]:
     """Formats that there is a sparse configuration of."""
     formats = [name for name in format_names() if name != BASELINE["format"]]
-    return tuple(dict.fromkeys(one["format"] for one in contenders(formats, sparse_engines(), list(UPDATES))))
+    return tuple(
+        dict.fromkeys(
+            contender["format"] for contender in sparse_configurations(formats, sparse_engines(), list(UPDATES))
+        )
+    )
 
 
 def sparse_engines() -> tuple[str, ...]:
@@ -118,11 +132,11 @@ FLAG = {"no": False, "yes": True}
 """How a setting that is on or off is chosen."""
 
 
-def _offered(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
+def _list_options(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
     if setting.type is bool:
         return lambda: tuple(FLAG)
     words = (control.natural,) if control.natural else ()
-    return SPARSE.get(control.name, lambda: (*words, *allowed(setting)))
+    return SPARSE.get(control.name, lambda: (*words, *allowed_values(setting)))
 
 
 def _help(setting: Setting) -> str:
@@ -141,7 +155,7 @@ def _choice(setting: Setting, control: Control) -> Choice:
         control.kind,
         control.default,
         axis=setting.name if setting.role != "line" else "",
-        options=_offered(setting, control),
+        options=_list_options(setting, control),
         whole=setting.type is int,
         main=control.main,
         values=FLAG if setting.type is bool else {control.natural: None},
@@ -160,15 +174,15 @@ CHOICES = (
 BY_NAME = {choice.name: choice for choice in CHOICES}
 
 
-def complete(given: Mapping[str, Any]) -> dict[str, Any]:
+def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
     """A value for every choice, in the form that is kept; unknown names are refused (`ChoiceError`)."""
     for name in given:
         if name not in BY_NAME:
-            raise ChoiceError(unknown("choice", name, list(BY_NAME)))
-    return {choice.name: keep(choice, given.get(choice.name, choice.default)) for choice in CHOICES}
+            raise ChoiceError(unknown_name_message("choice", name, list(BY_NAME)))
+    return {choice.name: normalize_value(choice, given.get(choice.name, choice.default)) for choice in CHOICES}
 
 
-def keep(choice: Choice, value: Any) -> tuple[str, ...] | str:
+def normalize_value(choice: Choice, value: Any) -> tuple[str, ...] | str:
     """The value in the form that is kept: a tuple of names, or text."""
     if choice.kind == "many":
         return tuple(_parts(value))
@@ -183,7 +197,7 @@ def _parts(value: Any) -> list[str]:
     return ["natural" if item is None else text for item in items if (text := str(item).strip(" '\""))]
 
 
-def numbers(choice: Choice, text: str) -> list[float | int | None]:
+def parse_numbers(choice: Choice, text: str) -> list[float | int | None]:
     """The numbers in a text; None where it is empty or says natural. `ChoiceError` says which is none."""
     return [_number(choice, part) for part in _parts(text)] or [None]
 
@@ -203,20 +217,20 @@ def _number(choice: Choice, part: str) -> float | int | None:
     return int(value)
 
 
-def smaller(values: Mapping[str, Any]) -> dict[str, Any]:
+def reduce_choices(values: Mapping[str, Any]) -> dict[str, Any]:
     """The choices, so reduced that the sweep is done in seconds: few values, few rows and features, one short round."""
     few = {name: _parts(values[name]) or [""] for name in ("densities", "widths", "batch_rows", "threads")}
     two = dict.fromkeys((few["densities"][0], few["densities"][len(few["densities"]) // 2]))
     firsts = {name: few[name][0] for name in ("widths", "batch_rows", "threads")}
-    most = {name: _at_most(BY_NAME[name], values[name], limit) for name, limit in SMALL.items()}
+    most = {name: _cap_value(BY_NAME[name], values[name], limit) for name, limit in SMALL.items()}
     return {**values, **firsts, **most, "densities": ", ".join(two), "epochs": "0", "seconds": "0.05", "rounds": "1"}
 
 
 SMALL = {"rows": 2000, "features": 512}
 
 
-def _at_most(choice: Choice, text: str, limit: int) -> str:
-    return str(min(value or limit for value in (*numbers(choice, text), limit)))
+def _cap_value(choice: Choice, text: str, limit: int) -> str:
+    return str(min(value or limit for value in (*parse_numbers(choice, text), limit)))
 
 
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
@@ -224,49 +238,49 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
     wrong, read = [], {}
     for choice in CHOICES:
         try:
-            read[choice.name] = _read(choice, values[choice.name])
+            read[choice.name] = _parse_values(choice, values[choice.name])
         except ChoiceError as error:
             wrong.append(str(error))
     if wrong:
         raise ChoiceError("\n".join(wrong))
-    sparse = contenders(read["formats"], read["engines"], read["updates"], read["launches"])
+    sparse = sparse_configurations(read["formats"], read["engines"], read["updates"], read["launches"])
     axes = {choice.axis: read[choice.name] for choice in CHOICES if choice.axis and read[choice.name] != [None]}
     settings = {
         "name": name,
         "description": description,
         "axes": axes,
-        "contenders": _able([*sparse, *dense_ways(read["holds"], read["launches"])], axes),
+        "candidates": _without_unsupported([*sparse, *dense_configurations(read["holds"], read["launches"])], axes),
         "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
     }
     try:
-        spec = validate(settings)
+        spec = validate_spec(settings)
     except SpecError as error:
         raise ChoiceError(str(error)) from None
     _refuse_empty(spec, read["formats"])
     return spec
 
 
-def _read(choice: Choice, value: Any) -> list:
+def _parse_values(choice: Choice, value: Any) -> list:
     """The values of one choice, as the sweep takes them."""
     if choice.name in FILES:
         return [str(Path(value).expanduser().resolve()) if value else None]
     if choice.kind == "text":
         return [value or None]
     if choice.kind == "one":
-        return [choice.values.get(value, _known(choice, value))]
+        return [choice.values.get(value, _list_known(choice, value))]
     if choice.kind == "many":
         if not value:
             raise ChoiceError(f"{choice.label}: none is chosen; choose one or more of {', '.join(choice.options())}.")
-        return [_known(choice, item) for item in value]
-    values = numbers(choice, value)
+        return [_list_known(choice, item) for item in value]
+    values = parse_numbers(choice, value)
     if choice.kind == "number" and (len(values) != 1 or values[0] is None):
         raise ChoiceError(f"{choice.label}: {value!r} is not one number. {choice.help}")
     return values
 
 
-def _known(choice: Choice, value: str) -> str:
+def _list_known(choice: Choice, value: str) -> str:
     if value not in choice.options():
-        raise ChoiceError(f"{choice.label}: {unknown(choice.name, value, list(choice.options()))}.")
+        raise ChoiceError(f"{choice.label}: {unknown_name_message(choice.name, value, list(choice.options()))}.")
     return value
 
 
@@ -276,12 +290,12 @@ def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
     What trains on cpu alone may be chosen beside cuda: it is left out there, and the plan says so.
     """
     for format in formats:
-        if not any(one["format"] == format for one in spec.contenders):
+        if not any(contender["format"] == format for contender in spec.candidates):
             raise ChoiceError(
                 f"Sparse formats: there is no {format} with these kernels and updates; choose more of them."
             )
     devices = tuple(device for device in spec.axes["device"] if device == "cpu") or spec.axes["device"]
-    whole = grid.expand(spec.model_copy(update={"axes": spec.axes | {"device": devices}}))
+    whole = grid.expand_grid(spec.model_copy(update={"axes": spec.axes | {"device": devices}}))
     if whole.dropped:
         reason, count = whole.dropped.most_common(1)[0]
         part = f" for {count} of {count + len(whole.cells)} cells" if whole.cells else ""

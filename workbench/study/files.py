@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import data
-from workbench.analysis import words
+from workbench.analysis import formatting
 from workbench.data import reader_options
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.suited import files_of
@@ -16,21 +16,21 @@ from workbench.sweeps.spec import FILES
 MOST_NAMED = 5
 
 
-def problems(choices: Mapping[str, Any]) -> dict[str, str]:
+def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
     """Faults of the files that the data set reads, by choice; one that is not named is no fault here."""
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
-    faults = {name: fault(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
+    faults = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
     return {name: f"{BY_NAME[name].label}: {text}" for name, text in faults.items() if text}
 
 
-def guessed(path: str, reading: str = "") -> tuple[dict[str, str], str]:
+def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
     """(choices that read the file or folder: data set, parameters of its reader; why), told from how it begins.
 
     What `reading` says counts before what is guessed. `ChoiceError` where there is no such file, or nothing reads it.
     """
     try:
-        dataset, reading, why = reader_options.guessed(Path(path).expanduser(), reading)
+        dataset, reading, why = reader_options.guess_reader_options(Path(path).expanduser(), reading)
     except data.DataError as error:
         raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
     return {"dataset": dataset, "reading": reading}, why
@@ -45,12 +45,14 @@ def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
             )
 
 
-def stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:
+def file_stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:
     """Size and time of the files that the data set reads, None for one that is not there."""
-    return tuple(_stamp(Path(choices[name]).expanduser()) for name in files_of(choices["dataset"]) if choices[name])
+    return tuple(
+        _file_stamp(Path(choices[name]).expanduser()) for name in files_of(choices["dataset"]) if choices[name]
+    )
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _file_stamp(path: Path) -> tuple[int, int] | None:
     try:
         known = path.stat()
     except (OSError, ValueError):
@@ -58,21 +60,21 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return known.st_size, known.st_mtime_ns
 
 
-def fault(path: Path, may_be_folder: bool = False) -> str:
+def file_error(path: Path, may_be_folder: bool = False) -> str:
     """Reason why this is not a file, or a folder, that can be read, and what to do; "" where it is one."""
     try:
-        return _fault(path, may_be_folder)
+        return _file_error(path, may_be_folder)
     except (OSError, ValueError) as error:  # a name that no file can have, a folder that must not be entered
         return f"{str(path)!r} cannot be looked at: {error}."
 
 
-def _fault(path: Path, may_be_folder: bool) -> str:
+def _file_error(path: Path, may_be_folder: bool) -> str:
     if path.is_dir() and may_be_folder:
         return "" if any(path.iterdir()) else f"{path} is an empty folder; name the one that holds the data."
     if path.is_dir():
-        return f"{path} is a folder; name a file in it{_names(os.listdir(path))}."
+        return f"{path} is a folder; name a file in it{_list_names(os.listdir(path))}."
     if not path.exists():
-        return _missing(path)
+        return _missing_file_message(path)
     if not path.is_file():
         return f"{path} is a device or a pipe; name a regular file."
     if not os.access(path, os.R_OK):
@@ -80,18 +82,18 @@ def _fault(path: Path, may_be_folder: bool) -> str:
     return "" if path.stat().st_size else f"{path} is empty; name the file that holds the data."
 
 
-def _missing(path: Path) -> str:
+def _missing_file_message(path: Path) -> str:
     folder = path.absolute().parent
     if not folder.is_dir():
         return f"there is no {path.absolute()}, and no folder {folder} either."
     known = os.listdir(folder)
     if close := difflib.get_close_matches(path.name, known, n=1):
         return f"there is no {path.name!r} in {folder}. Did you mean {close[0]!r}?"
-    return f"there is no {path.name!r} in {folder}{_names(known)}."
+    return f"there is no {path.name!r} in {folder}{_list_names(known)}."
 
 
-def _names(known: list[str]) -> str:
+def _list_names(known: list[str]) -> str:
     """Some names that do not begin with a dot, for the end of a sentence."""
     names = sorted(name for name in known if not name.startswith("."))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    return f"; it holds {words.join([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"
+    return f"; it holds {formatting.join_items([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"

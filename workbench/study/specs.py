@@ -15,8 +15,10 @@ UNREAD = "unread"
 
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
     """The sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
-    faults = files.problems(choices)
-    sound = suited.relevant(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told beside them
+    faults = files.find_file_errors(choices)
+    sound = suited.drop_unread_files(choices) | dict.fromkeys(
+        faults, UNREAD
+    )  # so that the other slips are told beside them
     try:
         spec = make_spec(sound, name, QUESTION)
     except ChoiceError as error:
@@ -32,5 +34,5 @@ def name_of(choices: Mapping[str, Any]) -> str:
     >>> name_of({"dataset": "svmlight", "path": "~/my news.svm.gz"}), name_of({"dataset": "stdlib", "path": ""})
     ('my_news', 'stdlib')
     """
-    stem = Path(suited.relevant(choices)["path"]).name.partition(".")[0]
+    stem = Path(suited.drop_unread_files(choices)["path"]).name.partition(".")[0]
     return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-") or choices["dataset"]

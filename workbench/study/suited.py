@@ -3,7 +3,8 @@
 A set that is drawn has any size that is asked for. One that is read has its own: a width that was meant for another
 set would merge its classes, a number of features would cut columns off.
 
->>> completed({"dataset": "svmlight", "widths": 4})["densities"], following({"dataset": "svmlight", "widths": 4})
+>>> complete_with_suggestions({"dataset": "svmlight",
+... "widths": 4})["densities"], describe_following({"dataset": "svmlight", "widths": 4})
 ('natural', 'Densities natural and Features all follow the data set. Widths 4 instead of natural: as you asked.')
 """
 
@@ -11,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench import data, models
-from workbench.analysis import words
-from workbench.study.choices import BY_NAME, ChoiceError, complete, numbers, smaller
+from workbench.analysis import formatting
+from workbench.study.choices import BY_NAME, ChoiceError, complete_choices, parse_numbers, reduce_choices
 from workbench.sweeps.spec import FILES
 
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
@@ -30,40 +31,40 @@ def files_of(dataset: Any) -> tuple[str, ...]:
     return tuple(name for name in FILES if name in known)
 
 
-def suited(dataset: Any) -> dict[str, str]:
+def suggest_choices(dataset: Any) -> dict[str, str]:
     """The values of the choices that follow the data set."""
-    drawn = complete({})
-    return {name: drawn[name] for name in OF_FILES} | _own(dataset)
+    drawn = complete_choices({})
+    return {name: drawn[name] for name in OF_FILES} | _choices_of_data_set(dataset)
 
 
-def _own(dataset: Any) -> dict[str, str]:
+def _choices_of_data_set(dataset: Any) -> dict[str, str]:
     """Choices of a data set's own; none for one that is drawn, or unknown."""
     if dataset not in data.names() or "density" in data.get(dataset).parameters:
         return {}
     return OF_FILES if files_of(dataset) else OF_TEXT
 
 
-def completed(given: Mapping[str, Any]) -> dict[str, Any]:
+def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
     """A value for every choice: those given, those that follow the data set, defaults (`ChoiceError`)."""
-    return complete({**suited(given.get("dataset", BY_NAME["dataset"].default)), **given})
+    return complete_choices({**suggest_choices(given.get("dataset", BY_NAME["dataset"].default)), **given})
 
 
-def changed(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The choices after a change; those that followed the data set follow another one too."""
-    after = complete({**before, **chosen})
-    old, new = suited(before["dataset"]), suited(after["dataset"])
+    after = complete_choices({**before, **chosen})
+    old, new = suggest_choices(before["dataset"]), suggest_choices(after["dataset"])
     if old == new:
         return after
     return after | {name: new[name] for name in new if before[name] == after[name] == old[name]}
 
 
-def of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
+def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
     """The choices that follow from what is in a file, by its profile: model, densities. None that a person changed.
 
     A width that was typed stays, and with it a model that has it.
 
     >>> found = {"density": 0.0036, "labels": {"kind": "classes", "classes": 2}}
-    >>> of_profile(completed({"dataset": "svmlight"}), found)
+    >>> choices_of_profile(complete_with_suggestions({"dataset": "svmlight"}), found)
     {'model': 'logistic', 'densities': '0.001, natural, 0.01, 0.03, 0.1'}
     """
     asked: dict[str, str] = {}
@@ -73,23 +74,23 @@ def of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
         if _has_widths(plain, choices):
             asked["model"] = plain
     if choices["densities"] == OF_FILES["densities"] and profile["density"]:
-        asked["densities"] = around(profile["density"])
+        asked["densities"] = densities_around(profile["density"])
     return {name: value for name, value in asked.items() if choices[name] != value}
 
 
 def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
     """Whether the model has the widths that were chosen; the natural one it has."""
     try:
-        widths = numbers(BY_NAME["widths"], choices["widths"])
+        widths = parse_numbers(BY_NAME["widths"], choices["widths"])
     except ChoiceError:
         return False
     return all(width is None or models.get(model).allows(int(width)) for width in widths)
 
 
-def around(density: float) -> str:
+def densities_around(density: float) -> str:
     """The natural density and points around it, a third below and threefold and more above, to 0.3.
 
-    >>> around(0.11), around(0.5)
+    >>> densities_around(0.11), densities_around(0.5)
     ('0.03, natural, 0.3', '0.3, natural')
     """
     points = [10.0**power * first for power in range(-7, 0) for first in (1, 3)]
@@ -98,37 +99,52 @@ def around(density: float) -> str:
     return ", ".join([*below[-1:], "natural", *above[:MOST_ABOVE]])
 
 
-def reduced(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices made small (`choices.smaller`); a file of the user's, which may be small itself, is used whole."""
+def reduce_for_file(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices made small (`choices.reduce_choices`).
+
+    A file of the user's, which may be small itself, is used whole.
+    """
     whole = ("rows", "features") if files_of(values["dataset"]) else ()
-    return smaller(values) | {name: "" for name in whole if _is_natural(values[name])}
+    return reduce_choices(values) | {name: "" for name in whole if _is_natural(values[name])}
 
 
-def relevant(choices: Mapping[str, Any]) -> dict[str, Any]:
+def drop_unread_files(choices: Mapping[str, Any]) -> dict[str, Any]:
     """The choices without the files that the data set does not read."""
     files = files_of(choices["dataset"])
     return {name: "" if name in FILES and name not in files else value for name, value in choices.items()}
 
 
-def following(given: Mapping[str, Any], filled: Mapping[str, str] | None = None) -> str:
+def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | None = None) -> str:
     """Says which choices follow the data set, and which do not; "" for a set that is drawn as is asked for.
 
     `filled` are those that were filled in from the profile of its file.
     """
-    choices = completed(given)
-    own = _own(choices["dataset"])
+    choices = complete_with_suggestions(given)
+    own = _choices_of_data_set(choices["dataset"])
     of_file = [name for name, value in (filled or {}).items() if choices[name] == value]
     kept = [name for name in own if _is_natural(choices[name])]
     others = [name for name in own if name not in (*kept, *of_file)]
-    follow = f"{words.join(_told(name, own[name]) for name in kept)} {_verb(kept)} the data set." if kept else ""
+    follow = (
+        (
+            f"{formatting.join_items(_join_choices(name, own[name]) for name in kept)} {_follow_or_follows(kept)} "
+            f"the data set."
+        )
+        if kept
+        else ""
+    )
     found = ""
     if of_file:
-        found = f"{words.join(_told(name, choices[name]) for name in of_file)} {_verb(of_file)} the profile."
-    instead = [f"{_told(name, choices[name])} instead of {_shown(name, own[name])}" for name in others]
-    return " ".join(filter(None, [found, follow, f"{words.join(instead)}: as you asked." if instead else ""]))
+        found = (
+            f"{formatting.join_items(_join_choices(name, choices[name]) for name in of_file)} "
+            f"{_follow_or_follows(of_file)} the profile."
+        )
+    instead = [f"{_join_choices(name, choices[name])} instead of {_format_choice(name, own[name])}" for name in others]
+    return " ".join(
+        filter(None, [found, follow, f"{formatting.join_items(instead)}: as you asked." if instead else ""])
+    )
 
 
-def _verb(names: Sequence[str]) -> str:
+def _follow_or_follows(names: Sequence[str]) -> str:
     return "follow" if len(names) > 1 else "follows"
 
 
@@ -136,9 +152,9 @@ def _is_natural(value: str) -> bool:
     return value in ("", "natural")
 
 
-def _told(name: str, value: str) -> str:
-    return f"{BY_NAME[name].label} {_shown(name, value)}"
+def _join_choices(name: str, value: str) -> str:
+    return f"{BY_NAME[name].label} {_format_choice(name, value)}"
 
 
-def _shown(name: str, value: str) -> str:
+def _format_choice(name: str, value: str) -> str:
     return value if not _is_natural(value) else "all" if name == "features" else "natural"

@@ -9,7 +9,7 @@ from kernels.sessions import bytes_asked
 from workbench.measure import child
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.spec import Cell, Spec
-from workbench.training import why_impossible
+from workbench.training import impossible_reason
 
 # Ends of a trial before it has all that it needs: what its settings, its device and its memory do not allow.
 
@@ -28,7 +28,7 @@ class NoRoom(Exception):  # noqa: N818 - control flow, not an error
 
 def require_possible(cell: Cell) -> None:
     """End the trial where a setting asks for what its device does not have."""
-    if reason := why_impossible(setup_of(cell)):
+    if reason := impossible_reason(setup_of(cell)):
         raise TrialEnded("unsupported", reason)
 
 
@@ -98,7 +98,7 @@ class Budget:
             return self.seconds_cell
         return min(self.seconds_cell, max(self.most - self.spent, SECONDS_LEAST))
 
-    def lasted(self, key: str, seconds: float) -> None:
+    def record_duration(self, key: str, seconds: float) -> None:
         """A trial of that cell took so long."""
         self._lasted[key] = seconds
 

@@ -81,7 +81,7 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     columns = _sampled_columns(x, touched, generator)
     expected = expected_gradients(run, x, slope.astype(np.float64), columns, others)
     gradients = run.backward()
-    rows = {one.name: run.rows_of(one, columns) for one in run.parameters}
+    rows = {parameter.name: run.rows_of(parameter, columns) for parameter in run.parameters}
     for name, reference in expected.items():
         if (part := run.gradient_rows(gradients[name], rows[name], name)) is not None:
             expected[name] = part.astype(np.float64)
@@ -91,12 +91,12 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     if isinstance(run, Run) and run.setup.launch == "dual":
         ascended = dual_reference(run, x, touched, batch.y)
     run.update(gradients)
-    for one in run.parameters:
-        stepped = _stepped(run, one, before[one.name], expected[one.name])
-        if one.name in ascended:
-            at = np.searchsorted(touched, rows[one.name]) if one.touched else slice(None)
-            stepped = ascended[one.name][at]
-        errors[_stage("update", one.name)] = _error(run.read_rows(rows[one.name], one.name), stepped)
+    for parameter in run.parameters:
+        stepped = _stepped(run, parameter, before[parameter.name], expected[parameter.name])
+        if parameter.name in ascended:
+            at = np.searchsorted(touched, rows[parameter.name]) if parameter.touched else slice(None)
+            stepped = ascended[parameter.name][at]
+        errors[_stage("update", parameter.name)] = _error(run.read_rows(rows[parameter.name], parameter.name), stepped)
     run.reset()
     return Checked(errors, ALLOWED[run.setup.dtype])
 
@@ -107,11 +107,13 @@ def _stage(stage: str, parameter: str) -> str:
 
 def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
     """Give the parameters random numbers, of those that belong to features the touched rows."""
-    for one in run.parameters:
-        rows = run.rows_of(one, touched)
-        deviation = one.deviation if one.matrix else 0.1  # of few entries the sums stay large enough only so
-        values = deviation * generator.standard_normal((rows.size, *one.shape[1:]))
-        run.write_rows(rows, values.astype(run.dtype), one.name)
+    for parameter in run.parameters:
+        rows = run.rows_of(parameter, touched)
+        deviation = (
+            parameter.deviation if parameter.matrix else 0.1
+        )  # of few entries the sums stay large enough only so
+        values = deviation * generator.standard_normal((rows.size, *parameter.shape[1:]))
+        run.write_rows(rows, values.astype(run.dtype), parameter.name)
 
 
 def _error(actual: np.ndarray, expected: np.ndarray) -> float:
@@ -135,10 +137,10 @@ def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], 
     apart = run.model.rows_apart
     scores, _ = run.model.graph(run.given.on_columns(used), "dense" if apart else "vendor", run.setup.has_intercept)
     args = {"x": x.toarray() if apart else x, **others}
-    for one in run.parameters:
-        values = np.ascontiguousarray(run.read_rows(run.rows_of(one, used), one.name), np.float64)
-        args[one.name] = _pattern(run, one, used).matrix(values).toarray() if one.matrix else values
-    grad_req = {one.name: "write" for one in run.parameters} if gradients else "null"
+    for parameter in run.parameters:
+        values = np.ascontiguousarray(run.read_rows(run.rows_of(parameter, used), parameter.name), np.float64)
+        args[parameter.name] = _pattern(run, parameter, used).matrix(values).toarray() if parameter.matrix else values
+    grad_req = {parameter.name: "write" for parameter in run.parameters} if gradients else "null"
     kinds = {name: formats.format_of(args[name]) for name in args}
     grad_formats = dict.fromkeys(grad_req, "dense") if gradients else {}
     return executor.bind(scores, args, formats=kinds, grad_req=grad_req, grad_formats=grad_formats)
@@ -180,8 +182,11 @@ def expected_gradients(
     """
     if not run.model.rows_apart:
         return _gradients_at(run, x, slope, columns, others or {})
-    whole = [one for one in run.parameters if not one.touched]
-    totals = {one.name: np.zeros((run.rows_of(one, columns).size, *one.shape[1:])) for one in run.parameters}
+    whole = [parameter for parameter in run.parameters if not parameter.touched]
+    totals = {
+        parameter.name: np.zeros((run.rows_of(parameter, columns).size, *parameter.shape[1:]))
+        for parameter in run.parameters
+    }
     only_intercept = {one.name for one in whole} <= {"b"}
     rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
     for start in range(0, rows.size, ROWS_AT_ONCE):
@@ -202,8 +207,11 @@ def _gradients_at(
     bound.forward(training=True)
     gradients = bound.backward(heads=np.ascontiguousarray(slope))
     places = np.searchsorted(used, columns)
-    found = {one.name: gradients[one.name][places] if one.touched else gradients[one.name] for one in run.parameters}
-    patterns = {one.name: _pattern(run, one, columns) for one in run.parameters if one.matrix}
+    found = {
+        parameter.name: gradients[parameter.name][places] if parameter.touched else gradients[parameter.name]
+        for parameter in run.parameters
+    }
+    patterns = {parameter.name: _pattern(run, parameter, columns) for parameter in run.parameters if parameter.matrix}
     return found | {name: found[name][pattern.rows, pattern.indices] for name, pattern in patterns.items()}
 
 

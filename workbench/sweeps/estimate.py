@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench import data, models
 from workbench.measure.posterior import DEVIATION
-from workbench.measure.rounds import FIRST, visible
+from workbench.measure.rounds import FIRST, minimum_detectable_ratio
 from workbench.sweeps import grid
 from workbench.sweeps.problem import (
     SYNTHETIC_CLASSES,
@@ -23,7 +23,7 @@ from workbench.sweeps.problem import (
     is_synthetic,
     parameters_of_file,
 )
-from workbench.sweeps.progress import lasting
+from workbench.sweeps.progress import format_duration
 from workbench.sweeps.spec import Cell, Spec, SpecError
 
 FREE = (
@@ -70,41 +70,42 @@ class Size:
 
 def size_of(spec: Spec) -> Size:
     """Count the cells of a spec; `SpecError` where it has too many, or none."""
-    cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.contenders), 1)
-    free = _free(spec)
+    cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
+    free = _free_axes(spec)
     lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
     times = math.prod(lengths.values())
     if cells // times > MOST_KINDS:
-        raise SpecError(_too_many(cells, spec))
-    axes = {axis: (_largest(values),) if axis in free else values for axis, values in spec.axes.items()}
-    kinds = grid.expand(spec.model_copy(update={"axes": axes}))
+        raise SpecError(_too_many_message(cells, spec))
+    axes = {axis: (_largest_value(values),) if axis in free else values for axis, values in spec.axes.items()}
+    kinds = grid.expand_grid(spec.model_copy(update={"axes": axes}))
     dropped = Counter({reason: times * count for reason, count in kinds.dropped.items()})
     size = Size(times * len(kinds.cells), spec.measure.rounds, dropped, tuple(kinds.notes), tuple(kinds.cells))
     if size.cells > MOST_CELLS:
-        raise SpecError(_too_many(size.cells, spec))
+        raise SpecError(_too_many_message(size.cells, spec))
     if not size.cells:
         reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
         raise SpecError(f"No cell is left of the spec {spec.name!r}. {reasons}")
     return size
 
 
-def _free(spec: Spec) -> tuple[str, ...]:
+def _free_axes(spec: Spec) -> tuple[str, ...]:
     """The axes of `FREE`; trainers take equal parts of a batch, so beside them its rows decide."""
-    has_trainers = any("trainers" in part for part in (spec.axes, *spec.contenders))
+    has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
     return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
 
 
-def _largest(values: tuple) -> Any:
+def _largest_value(values: tuple) -> Any:
     """The value that asks for most: numbers by size, the data's own above all, as it may be the largest."""
     return None if None in values else max(values)
 
 
-def _too_many(cells: int, spec: Spec) -> str:
+def _too_many_message(cells: int, spec: Spec) -> str:
     lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
     axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
     seconds = cells * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)
     return (
-        f"The spec {spec.name!r} has {cells:,} combinations, which would take {lasting(seconds)}; a sweep has at most "
+        f"The spec {spec.name!r} has {cells:,} combinations, which would take {format_duration(seconds)}; a "
+        f"sweep has at most "
         f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as contenders."
     )
 
@@ -129,43 +130,46 @@ def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = (), several:
     return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
 
 
-def between(seconds: tuple[float, float]) -> str:
+def format_time_span(seconds: tuple[float, float]) -> str:
     """Span of seconds, least and most, for people.
 
-    >>> between((48, 200)), between((60, 200)), between((5400, 9000)), between((200, 201))
+    >>> format_time_span((48, 200)), format_time_span((60, 200)), format_time_span((5400,
+    ... 9000)), format_time_span((200, 201))
     ('50 s to 3 minutes', '1 to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
     """
-    least, most = map(lasting, seconds)
+    least, most = map(format_duration, seconds)
     (first, unit), (_, units) = (told.split(" ") for told in (least, most))
     if least == most:
         return least
     return f"{first if units.startswith(unit) else least} to {most}"
 
 
-def left(seconds: float | None, most: float | None) -> str:
+def format_time_left(seconds: float | None, most: float | None) -> str:
     """Time that it takes still, for after a comma; "" where that is not known.
 
-    >>> left(48, 200), left(48, 48), left(None, None)
+    >>> format_time_left(48, 200), format_time_left(48, 48), format_time_left(None, None)
     ('about 50 s left, at most 3 minutes', 'about 50 s left', '')
     """
     if not seconds:
         return ""
-    longest = lasting(most or seconds)
-    return f"about {lasting(seconds)} left" + (f", at most {longest}" if longest != lasting(seconds) else "")
+    longest = format_duration(most or seconds)
+    return f"about {format_duration(seconds)} left" + (
+        f", at most {longest}" if longest != format_duration(seconds) else ""
+    )
 
 
-def spent(seconds: float, budget: float | None) -> str:
+def format_budget_spent(seconds: float, budget: float | None) -> str:
     """Share of its budget that a sweep has taken; "" for one without.
 
-    >>> spent(87.4, 150.0), spent(87.4, None)
+    >>> format_budget_spent(87.4, 150.0), format_budget_spent(87.4, None)
     ('87 of 150 s spent', '')
     """
     return f"{seconds:.0f} of {budget:.0f} s spent" if budget else ""
 
 
-def sight(spec: Spec) -> str:
+def minimum_detectable_sentence(spec: Spec) -> str:
     """The smallest difference that a run of the spec can tell, as a sentence."""
-    factor = visible(spec.measure.rounds)
+    factor = minimum_detectable_ratio(spec.measure.rounds)
     return (
         f"Where ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
         f"{spec.measure.rounds} rounds tell differences from {factor:.2g} x on."
@@ -175,7 +179,7 @@ def sight(spec: Spec) -> str:
 def bytes_of(cell: Cell) -> int:
     """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
     rows, features, nnz, width, facts = _sizes(cell)
-    stored = _stored(cell)
+    stored = _stored_rows(cell)
     parts = grid.predicted_bytes(
         cell,
         rows=rows,
@@ -191,7 +195,7 @@ def bytes_of(cell: Cell) -> int:
     return sum(parts.values())
 
 
-def _stored(cell: Cell) -> data.StoredRows | None:
+def _stored_rows(cell: Cell) -> data.StoredRows | None:
     """The rows of a set that is never held whole; None for any other."""
     if data.get(cell.dataset).is_cached:
         return None

@@ -15,12 +15,12 @@ from typing import Any
 from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import memory, stack
-from workbench.sweeps.contents import Contents
-from workbench.sweeps.problem import OF_FILE, is_synthetic, parameters_of_file, why_not_of
-from workbench.sweeps.sources import source_hash
+from workbench.sweeps.code_sources import source_hash
+from workbench.sweeps.file_contents import Contents
+from workbench.sweeps.problem import OF_FILE, is_synthetic, missing_facts_reason, parameters_of_file
 from workbench.sweeps.spec import FILES, Cell, Spec
-from workbench.training import Setup, why_impossible
-from workbench.training.completion import complete
+from workbench.training import Setup, impossible_reason
+from workbench.training.completion import complete_settings
 
 SCHEMA = 2
 IN_CALLS = ("epoch", "dual")
@@ -43,7 +43,7 @@ def why_dropped(cell: Cell) -> str:
     needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
     if missing := [axis for axis in needed if getattr(cell, axis) is None]:
         return f"The data set {cell.dataset} needs the axis {missing[0]}, a file of yours."
-    if reason := why_not_of(models.get(cell.model), cell.dataset):
+    if reason := missing_facts_reason(models.get(cell.model), cell.dataset):
         return reason
     try:
         parameters_of_file(cell.model_dump())
@@ -59,7 +59,7 @@ def why_not_together(cell: Cell) -> str:
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
-    return why_impossible(setup)
+    return impossible_reason(setup)
 
 
 def _why_not_here(cell: Cell) -> str:
@@ -80,7 +80,7 @@ def setup_of(cell: Cell) -> Setup:
     return Setup(**fields, options={name: value for name, value in options.items() if value is not None})
 
 
-def unread(cell: Cell) -> list[str]:
+def list_unread_settings(cell: Cell) -> list[str]:
     """Settings about files that the cell's data set does not take, and options where its model has none."""
     parameters = data.get(cell.dataset).parameters
     read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
@@ -88,9 +88,9 @@ def unread(cell: Cell) -> list[str]:
     return [name for name in (*OF_FILE, "model_options") if getattr(cell, name) is not None and name not in read]
 
 
-def without_unread(cell: Cell) -> Cell:
+def drop_unread_settings(cell: Cell) -> Cell:
     """The cell without settings that are for other data sets and models of the same sweep."""
-    return cell.model_copy(update=dict.fromkeys(unread(cell)))
+    return cell.model_copy(update=dict.fromkeys(list_unread_settings(cell)))
 
 
 def predicted_bytes(
@@ -144,25 +144,25 @@ def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
     )
 
 
-def expand(spec: Spec) -> Grid:
+def expand_grid(spec: Spec) -> Grid:
     """All combinations of the axes' values and the contenders; those that mean nothing are counted, with the reason."""
     grid, seen = Grid(), set()
-    for *values, contender in itertools.product(*spec.axes.values(), spec.contenders or ({},)):
-        chosen, notes = complete(dict(zip(spec.axes, values, strict=True)) | contender)
+    for *values, candidate in itertools.product(*spec.axes.values(), spec.candidates or ({},)):
+        chosen, notes = complete_settings(dict(zip(spec.axes, values, strict=True)) | candidate)
         grid.notes += [note for note in notes if note not in grid.notes]
-        cell = without_unread(Cell(**chosen))
+        cell = drop_unread_settings(Cell(**chosen))
         if cell.launch == "epoch" and cell.gradient == "fused":  # computed alike: one configuration, measured once
             cell = cell.model_copy(update={"gradient": "row_sparse"})
         if reason := why_dropped(cell):
             grid.dropped[reason] += 1
             continue
-        fresh = [one for one in (cell, *twins(cell)) if one not in seen]
+        fresh = [one for one in (cell, *one_thread_variants(cell)) if one not in seen]
         grid.cells += fresh
         seen.update(fresh)
     return grid
 
 
-def twins(cell: Cell) -> list[Cell]:
+def one_thread_variants(cell: Cell) -> list[Cell]:
     """The dense steps on one thread beside those on several: BLAS threads that wait for each other may cost more.
 
     Epochs in one call choose their threads call by call.
@@ -178,16 +178,16 @@ def threads_of(cell: Cell) -> int:
     return cell.threads or cores or 1
 
 
-def key(cell: Cell, contents: Contents | None = None) -> str:
+def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
     """Hash of the cell's settings, of the content of its files, of the source of what computes it and of what that runs
     on: rows with this key answer this cell. `contents` are those of a sweep; without them the files are looked at."""
     content = (contents or Contents()).of(cell)
-    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.stack(), content]
+    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.describe_stack(), content]
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def describe(cell: Cell) -> str:
+def describe_configuration(cell: Cell) -> str:
     """The settings of a cell that tell it from the default, in one line."""
     described = [setting for setting in settings.SETTINGS if setting.is_shown]
     others = [setting for setting in settings.SETTINGS if not setting.is_shown]

@@ -19,7 +19,7 @@ from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
 from workbench.sweeps.spec import FILES, Cell
 from workbench.training import Setup
-from workbench.training.holding import held_as
+from workbench.training.data_storage import convert_storage
 from workbench.training.training import batches_of, feed_of
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
@@ -62,7 +62,7 @@ class Problem:
         """
         is_cut = not isinstance(self.x, data.StoredRows) and models.get(cell.model).rows_apart
         if cell.hold != "format":
-            return held_as(cell.hold, self.x)
+            return convert_storage(cell.hold, self.x)
         is_dense = cell.format == "dense" and is_cut
         return formats.to_format(self.x, "dense") if is_dense else self.x
 
@@ -98,7 +98,7 @@ def is_synthetic(dataset: str) -> bool:
     return "density" in data.get(dataset).parameters
 
 
-def why_not_of(model: Model, dataset: str) -> str:
+def missing_facts_reason(model: Model, dataset: str) -> str:
     """Reason why data of that name lacks what the model needs, as far as the name tells, or ""."""
     if missing := [name for name in model.needs if name not in data.get(dataset).gives]:
         having = ", ".join(name for name in data.names() if missing[0] in data.get(name).gives) or "none"
@@ -106,37 +106,37 @@ def why_not_of(model: Model, dataset: str) -> str:
     return ""
 
 
-def drawn_name(model: Model) -> str:
+def synthetic_name_for(model: Model) -> str:
     """Name of a drawn data set that has what the model needs: uniform where that is nothing but X and labels."""
     able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
     return next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
 
 
-def drawn_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
+def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
     """Data drawn for a model at that width: what it needs is there. `sizes` that its source lacks are left out."""
-    name = drawn_name(model)
-    parameters = {**sizes, **drawn_labels(model, width)}
+    name = synthetic_name_for(model)
+    parameters = {**sizes, **synthetic_label_kind(model, width)}
     known = data.get(name).parameters
     return data.load(name, cache=False, **{key: value for key, value in parameters.items() if key in known})
 
 
 def make_problem(cell: Cell) -> Problem:
     """Data and targets of a cell; `data.DataError` where they cannot be had. What was made is cached on disk."""
-    dataset, model, dtype = _cached(_parameters(cell)), models.get(cell.model), np.dtype(cell.dtype)
+    dataset, model, dtype = _load_cached(_parameters(cell)), models.get(cell.model), np.dtype(cell.dtype)
     if dataset.labels.are_missing:
         dataset = with_random_labels(dataset, model, cell.width, cell.seed)
     if cell.positive is not None:
         dataset = data.with_positive(dataset, cell.positive)
     if cell.merge and model.target == "classes" and cell.width:
-        dataset = data.merged(dataset, cell.width)
+        dataset = data.merge_rare_classes(dataset, cell.width)
     width = cell.width or model.width or data.natural_width(dataset, model.target)
-    train, rest = parts(dataset)
+    train, rest = split_held_out(dataset)
     if not train.x.nnz:
         raise data.DataError(_without_entries(train, cell))
-    x, y = _typed(train.x, dtype), targets(train, model, width, dtype)
+    x, y = _cast_targets(train.x, dtype), targets(train, model, width, dtype)
     if rest is None:
         return Problem(dataset, x, y, width, dataset.rows)
-    return Problem(dataset, x, y, width, dataset.rows, _typed(rest.x, dtype), targets(rest, model, width, dtype))
+    return Problem(dataset, x, y, width, dataset.rows, _cast_targets(rest.x, dtype), targets(rest, model, width, dtype))
 
 
 def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, seed: int) -> data.Dataset:
@@ -174,7 +174,7 @@ def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -
     return data.targets(dataset, model.target, model.outputs or width, dtype)
 
 
-def _typed(x, dtype: np.dtype):
+def _cast_targets(x, dtype: np.dtype):
     return x if x.dtype == dtype else x.astype(dtype)
 
 
@@ -189,7 +189,7 @@ def _parameters(cell: Cell) -> dict:
     return shared | {name: value if name in kept else None for name, value in values.items()}
 
 
-def _cached(parameters: dict) -> data.Dataset:
+def _load_cached(parameters: dict) -> data.Dataset:
     origin = data.get(parameters["dataset"])
     if not origin.is_cached:
         return _make(**parameters)
@@ -199,7 +199,7 @@ def _cached(parameters: dict) -> data.Dataset:
     fingerprint = origin.fingerprint(**of_file) + _code()  # of the folder of data the cache sees itself
     name, about = f"{origin.name}-derived", (origin.origin, origin.licence)
     derived = data.Source(name, _make, *about, lambda **_: files, lambda **_: fingerprint)
-    return cache.kept(derived, parameters)
+    return cache.load_or_make(derived, parameters)
 
 
 @functools.cache
@@ -222,7 +222,7 @@ def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
 def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
     """The data of a cell; those held out are the last `facts["rows_held_out"]` rows."""
     if is_synthetic(dataset):
-        whole = _drawn(dataset, rows, features, density, seed, models.get(model), width)
+        whole = _draw_data(dataset, rows, features, density, seed, models.get(model), width)
         density = None
     else:
         whole = data.load(dataset, **parameters_of_file({"dataset": dataset, **of_file}))
@@ -231,14 +231,15 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
         if features is not None:
             whole = data.keep_features(whole, features)
         if not isinstance(whole.x, data.StoredRows):  # which were shuffled when they were converted
-            whole = data.shuffled(whole, seed)
+            whole = data.shuffle_rows(whole, seed)
     if held_out is None:
         return whole if density is None else data.with_density(whole, density, seed)
-    return with_held_out(whole, held_out, seed, density)
+    return join_held_out(whole, held_out, seed, density)
 
 
-def with_held_out(whole: data.Dataset, share: float, seed: int, density: float | None = None) -> data.Dataset:
-    """The rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `parts` cuts them apart.
+def join_held_out(whole: data.Dataset, share: float, seed: int, density: float | None = None) -> data.Dataset:
+    """The rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `split_held_out` cuts them
+    apart.
 
     Nodes that are held out keep their edges to all others.
     """
@@ -248,11 +249,14 @@ def with_held_out(whole: data.Dataset, share: float, seed: int, density: float |
         train, rest = (data.with_density(part, density, seed) for part in (train, rest))
     if isinstance(whole.x, data.StoredRows):  # the parts are its first rows and its last
         return dataclasses.replace(whole, facts={**whole.facts, "rows_held_out": rest.rows})
-    return _together(train, rest, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
+    return _join_held_out(train, rest, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
 
 
-def _together(train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None) -> data.Dataset:
-    """Both parts as one data set, which is what the cache keeps and classes are merged in; `parts` is the inverse.
+def _join_held_out(
+    train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None
+) -> data.Dataset:
+    """Both parts as one data set, which is what the cache keeps and classes are merged in; `split_held_out` is the
+    inverse.
 
     `graph` has the edges among all rows, those from one part to the other, too.
     """
@@ -263,27 +267,27 @@ def _together(train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_a
     return dataclasses.replace(train, x=x, y=y, groups=groups, facts=facts, graph=graph)
 
 
-def parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
+def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
     """The rows that are trained on, and those held out, None where none are."""
     if not (held_out := dataset.facts.get("rows_held_out")):
         return dataset, None
     trained = dataset.rows - held_out
-    return data.between(dataset, 0, trained), data.between(dataset, trained, dataset.rows)
+    return data.rows_between(dataset, 0, trained), data.rows_between(dataset, trained, dataset.rows)
 
 
-def drawn_labels(model: Model, width: int | None) -> dict[str, int | None]:
+def synthetic_label_kind(model: Model, width: int | None) -> dict[str, int | None]:
     """The labels that a synthetic set is drawn with, for a model at that width."""
     if model.target == "numbers":
         return {"classes": None, "width": model.outputs or width or 1}
     return {"classes": 2 if model.target == "binary" else (width or SYNTHETIC_CLASSES)}
 
 
-def _drawn(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
+def _draw_data(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
     return data.load(
         dataset,
         rows=rows or SYNTHETIC_ROWS,
         features=features or SYNTHETIC_FEATURES,
         density=density or SYNTHETIC_DENSITY,
         seed=seed,
-        **drawn_labels(model, width),
+        **synthetic_label_kind(model, width),
     )

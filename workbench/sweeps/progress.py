@@ -75,7 +75,7 @@ class Progress:
         is_recent = time.time() - self.heartbeat < silent
         if not silent or not self.is_here:
             return is_recent
-        began = _began(self.pid)
+        began = _start_time(self.pid)
         return began is not None and (is_recent or began < self.heartbeat)
 
     @property
@@ -136,7 +136,7 @@ def parse(text: bytes) -> Progress:
         raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
 
 
-def _began(pid: int) -> float | None:
+def _start_time(pid: int) -> float | None:
     """Time when the process began, as `time.time` gives it; None where it has ended."""
     try:
         process = psutil.Process(pid)
@@ -145,10 +145,10 @@ def _began(pid: int) -> float | None:
         return None
 
 
-def lasting(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration for people, rounded as one would say it.
 
-    >>> lasting(3.2), lasting(48), lasting(200), lasting(5400), lasting(1e6)
+    >>> format_duration(3.2), format_duration(48), format_duration(200), format_duration(5400), format_duration(1e6)
     ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')
     """
     if seconds < 55:

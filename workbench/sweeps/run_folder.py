@@ -4,8 +4,9 @@ What reads the state of a run alone imports neither specs nor analysis: `workben
 
 Files: `spec.json`; `plan.json` (keys of the cells, what was dropped and why); `machine.json`; `trials.jsonl` (the rows,
 append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt` (what the
-supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody asked it to stop);
-`lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a `log-NAME.txt` each.
+supervisor printed); `run_identity` (what its rows name as their run); `stop_run` (present when somebody asked it to
+stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a `log-NAME.txt`
+each.
 """
 
 import contextlib
@@ -88,7 +89,7 @@ def replace_file(path: Path, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def write(folder: Path, progress: Progress) -> None:
+def write_progress(folder: Path, progress: Progress) -> None:
     """Replace the progress file, stamped with the time; in its own place where the disk has no room for another."""
     progress.heartbeat = time.time()
     path, text = folder / PROGRESS, json.dumps(asdict(progress))
@@ -104,22 +105,22 @@ def write(folder: Path, progress: Progress) -> None:
             os.close(handle)
 
 
-def why(error: OSError) -> str:
+def system_error_text(error: OSError) -> str:
     """Reason of a failure by the system, and of which file: "No space left on device: runs/x/trials.jsonl".
 
-    >>> why(OSError(28, "No space left on device", "runs/x/trials.jsonl"))
+    >>> system_error_text(OSError(28, "No space left on device", "runs/x/trials.jsonl"))
     'No space left on device: runs/x/trials.jsonl'
     """
     return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
 
 
-def read(folder: str | Path) -> Progress:
+def read_progress(folder: str | Path) -> Progress:
     """Progress of the run in `folder`; a supervisor that died without a word shows as failed. `RunError` if no run."""
     path = Path(folder) / PROGRESS
     try:
         progress = parse(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        known = ", ".join(str(run) for run in runs(Path(folder).parent)) or "none"
+        known = ", ".join(str(run) for run in list_runs(Path(folder).parent)) or "none"
         raise NoRunError(f"{folder} is not a run folder (no {PROGRESS}). Runs beside it: {known}.") from None
     except ValueError as error:
         raise RunError(f"{path} is damaged ({error}); start the sweep again, its rows are kept.") from None
@@ -130,10 +131,10 @@ def read(folder: str | Path) -> Progress:
     return progress
 
 
-def read_any(folder: Path) -> Progress:
+def read_progress_or_failure(folder: Path) -> Progress:
     """Progress of the run in `folder`; of one whose file is damaged a failed one, whose message says so."""
     try:
-        return read(folder)
+        return read_progress(folder)
     except NoRunError:
         raise
     except RunError as error:
@@ -141,7 +142,7 @@ def read_any(folder: Path) -> Progress:
 
 
 def seconds_since_start(folder: Path) -> float:
-    """Seconds since `start` was called, if no supervisor has written its progress yet; else 0."""
+    """Seconds since `start_run` was called, if no supervisor has written its progress yet; else 0."""
     try:
         begun = parse((folder / PROGRESS).read_bytes())
     except (OSError, ValueError):
@@ -158,7 +159,7 @@ def _last_line(log: Path) -> str:
     return f", and its log ends with {lines[-1].strip()!r}" if lines else ""
 
 
-def identity(folder: Path) -> str:
+def run_identity(folder: Path) -> str:
     """Identity by which rows name the run as theirs, made when first asked for: folder and time.
 
     The time is in it because folders are used again, and rounds of two runs must never be taken for one another.
@@ -171,22 +172,22 @@ def identity(folder: Path) -> str:
 
 def read_spec(folder: str | Path) -> "Spec":
     """The spec that the run in `folder` was started with (`RunError` if there is none)."""
-    from workbench.sweeps.spec import SpecError, validate
+    from workbench.sweeps.spec import SpecError, validate_spec
 
     path = Path(folder) / SPEC
     try:
-        return validate(parsed(path.read_text(encoding="utf-8")))
+        return validate_spec(parsed(path.read_text(encoding="utf-8")), is_stored=True)
     except (OSError, ValueError, SpecError) as error:
         raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
 
 
-def where(folder: str | Path) -> str:
+def read_agents_option(folder: str | Path) -> str:
     """Place of the agents of the run in `folder`, as it was started; "" where this machine alone measures."""
     path = Path(folder) / CLUSTER
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
-def rows(folder: str | Path) -> list[dict]:
+def read_current_records(folder: str | Path) -> list[dict]:
     """The rows of a run folder that answer its present spec and code; none before the first trial ended."""
     if not (Path(folder) / store.FILE).exists():
         return []
@@ -203,31 +204,31 @@ def rows(folder: str | Path) -> list[dict]:
     return list(last.values())
 
 
-def dropped(folder: str | Path) -> dict[str, int]:
+def read_dropped_counts(folder: str | Path) -> dict[str, int]:
     """Number of combinations that the run in `folder` left out, by reason; none before it was planned."""
     plan = read_plan(Path(folder))
     return plan["dropped"] if plan is not None else {}
 
 
-def runs(root: str | Path = ROOT) -> list[Path]:
+def list_runs(root: str | Path = ROOT) -> list[Path]:
     """The run folders under `root`, the newest first."""
     files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [path.parent for path in files]
 
 
 @contextlib.contextmanager
-def locked(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
+def lock_run_folder(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
     """Hold the run folder's lock; `RunError` when another supervisor has it. The system frees it with the process."""
     with open(folder / "lock", "w", encoding="utf-8") as file:
         end = time.monotonic() + seconds_wait
         while not _take_lock(file):
             if time.monotonic() >= end:
-                raise _in_use(folder)
+                raise _in_use_message(folder)
             time.sleep(0.02)
         yield
 
 
-def _in_use(folder: Path) -> RunError:
+def _in_use_message(folder: Path) -> RunError:
     return RunError(f"{folder} is in use by another sweep; wait for it, or stop it first: workbench stop {folder}")
 
 
@@ -239,39 +240,44 @@ def _take_lock(file: TextIO) -> bool:
     return True
 
 
-def start(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
+def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
     """Start the sweep in a process of its own that outlives this one; returns its run folder at once.
 
     A folder that holds rows is resumed: cells whose key has a row are not run again. `RunError` when it is in use.
     `cluster` says where agents measure (`workbench.cluster.places`), by default this machine alone does.
     """
     from workbench.measure import blas
-    from workbench.sweeps.places import refuse_unallocated
-    from workbench.sweeps.spec import dump
+    from workbench.sweeps.agent_commands import require_allocation
+    from workbench.sweeps.spec import dump_spec
 
     if cluster is not None:
-        refuse_unallocated(cluster)
+        require_allocation(cluster)
     folder = Path(folder) if folder is not None else ROOT / spec.name
     if folder.exists() and not folder.is_dir():
         raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
     folder.mkdir(parents=True, exist_ok=True)
-    environment = blas.own_environment() | {PREPARED: "1"}
+    environment = blas.measuring_environment() | {PREPARED: "1"}
     ended = (folder / PROGRESS).exists() and _is_over(folder)
-    with locked(folder, SECONDS_SILENT if ended else 0.0):  # one that has ended frees its lock when its process has
+    with lock_run_folder(
+        folder, SECONDS_SILENT if ended else 0.0
+    ):  # one that has ended frees its lock when its process has
         if _is_starting(folder):  # its supervisor loads libraries, and takes the lock after that
-            raise _in_use(folder)
+            raise _in_use_message(folder)
         (folder / STOP).unlink(missing_ok=True)
-        replace_file(folder / SPEC, dump(spec))
+        replace_file(folder / SPEC, dump_spec(spec))
         (folder / CLUSTER).unlink(missing_ok=True)
         if cluster is not None:
             replace_file(folder / CLUSTER, cluster)
-        write(folder, Progress(spec.name, pid=os.getpid()))  # until the supervisor has a process
+        write_progress(folder, Progress(spec.name, pid=os.getpid()))  # until the supervisor has a process
     try:
         supervisor = _supervisor(folder, SUPERVISORS[cluster is not None], environment)
     except OSError as error:  # else the folder would be in use as long as this process lives
-        write(folder, Progress(spec.name, "failed", message=f"Its process could not be started: {why(error)}."))
+        write_progress(
+            folder,
+            Progress(spec.name, "failed", message=f"Its process could not be started: {system_error_text(error)}."),
+        )
         raise
-    _hand_over(folder, supervisor.pid)
+    _write_supervisor_process(folder, supervisor.pid)
     threading.Thread(target=supervisor.wait, daemon=True).start()  # or a dead one stays a zombie of a long-lived kernel
     return folder
 
@@ -288,22 +294,22 @@ def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subpr
         )
 
 
-def _hand_over(folder: Path, pid: int) -> None:
+def _write_supervisor_process(folder: Path, pid: int) -> None:
     """Write the process of the supervisor into the progress, unless the supervisor has written its own."""
     with (
         contextlib.suppress(RunError),
-        locked(folder, SECONDS_HAND_OVER),
+        lock_run_folder(folder, SECONDS_HAND_OVER),
     ):  # held by the supervisor: its progress is its own
-        begun = read(folder)
+        begun = read_progress(folder)
         if begun.state == "starting":
             begun.pid = pid
-            write(folder, begun)
+            write_progress(folder, begun)
 
 
 def _is_starting(folder: Path) -> bool:
     """Whether a supervisor was started and has not taken the lock yet; a dead one is not starting."""
     try:
-        begun = read(folder)
+        begun = read_progress(folder)
     except RunError:
         return False
     return begun.state == "starting" and begun.alive
@@ -311,20 +317,20 @@ def _is_starting(folder: Path) -> bool:
 
 def _is_over(folder: Path) -> bool:
     try:
-        return read(folder).over
+        return read_progress(folder).over
     except RunError:  # a damaged file says nothing of whoever holds the lock
         return False
 
 
-def stop(folder: str | Path) -> None:
+def stop_run(folder: str | Path) -> None:
     """Ask the run to stop: the trial at work ends within a second, its row says stopped, finished rows stay."""
     (Path(folder) / STOP).touch()
 
 
-def watch(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
+def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
     """The progress of a run, again and again until it is over; the last one is the final state."""
     while True:
-        progress = read(folder)
+        progress = read_progress(folder)
         yield progress
         if progress.over:
             return
@@ -334,68 +340,70 @@ def watch(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress
 # Run folder of a sweep: one folder has one sweep at a time, and rows of others in it are not shown.
 
 
-def measured(spec: "Spec") -> dict[str, Any]:
+def result_identity(spec: "Spec") -> dict[str, Any]:
     """Parts of a spec that decide results: all but its name, what is said about it, and the order of measuring."""
     axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
-    contenders = frozenset(frozenset(contender.items()) for contender in spec.contenders)
-    return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "contenders": contenders}
+    candidates = frozenset(frozenset(candidate.items()) for candidate in spec.candidates)
+    return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "candidates": candidates}
 
 
-def holds(folder: Path, spec: "Spec") -> bool:
+def matches_spec(folder: Path, spec: "Spec") -> bool:
     """Whether the run in `folder` is of this sweep; not where its spec cannot be read."""
     try:
-        return measured(read_spec(folder)) == measured(spec)
+        return result_identity(read_spec(folder)) == result_identity(spec)
     except RunError:
         return False
 
 
-def stored(folder: Path) -> list[dict[str, Any]]:
+def read_all_records(folder: Path) -> list[dict[str, Any]]:
     """All rows in a run folder, also those that its present sweep does not show; none without a file of rows."""
     return store.read(folder) if (folder / store.FILE).exists() else []
 
 
-def named(name: str, root: Path = ROOT) -> list[Path]:
+def find_runs(name: str, root: Path = ROOT) -> list[Path]:
     """The runs of a name under `root`, the newest first; those that cannot be read are left out."""
-    return [folder for folder in runs(root) if _name_of(folder) == name]
+    return [folder for folder in list_runs(root) if _name_of(folder) == name]
 
 
 def _name_of(folder: Path) -> str:
     try:
-        return read(folder).name
+        return read_progress(folder).name
     except RunError:
         return ""
 
 
-def taken_over(folder: Path, spec: "Spec") -> str:
+def replaced_records_warning(folder: Path, spec: "Spec") -> str:
     """Sentence on the rows in `folder` that this sweep will not show when it is started there; "" if there are none.
 
     These are rows of another sweep, or of this one from before rows named the content of their files.
     """
-    from workbench.analysis import words
+    from workbench.analysis import formatting
     from workbench.sweeps.schedule import Schedule
 
-    rows = stored(folder)
-    if holds(folder, spec):
+    rows = read_all_records(folder)
+    if matches_spec(folder, spec):
         return _without_content(folder, rows)
     if not rows:
         return ""
     taken = Schedule.of(spec, rows).reused
-    answer = f"{words.plural(taken, 'trial')} of them answer" if taken else "none of them answers"
+    answer = f"{formatting.format_count(taken, 'trial')} of them answer" if taken else "none of them answers"
     return (
-        f"{folder} has {words.plural(len(rows), 'row')} of another sweep: {answer} this one; the others stay in "
+        f"{folder} has {formatting.format_count(len(rows), 'row')} of another sweep: {answer} this one; the "
+        f"others stay in "
         f"{store.FILE} and are shown no more. --run names another folder."
     )
 
 
 def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
-    from workbench.analysis import words
+    from workbench.analysis import formatting
 
     count = sum(row["path"] is not None and row["content"] is None for row in rows)
     if not count:
         return ""
     verbs = ("does", "its file was", "it stays", "is") if count == 1 else ("do", "their files was", "they stay", "are")
     return (
-        f"{folder} has {words.plural(count, 'row')} that {verbs[0]} not say which content of {verbs[1]} measured: "
+        f"{folder} has {formatting.format_count(count, 'row')} that {verbs[0]} not say which content of "
+        f"{verbs[1]} measured: "
         f"{verbs[2]} in {store.FILE} and {verbs[3]} measured anew."
     )
 
@@ -405,10 +413,10 @@ def _has_rows(folder: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def refuse_beside(folder: Path) -> None:
+def require_no_active_sweep(folder: Path) -> None:
     """`RunError` where another run beside this folder is at work: trials of two sweeps disturb each other."""
     folder = folder.resolve()
-    for other in runs(folder.parent):
+    for other in list_runs(folder.parent):
         if other.resolve() != folder and _is_alive(other):
             raise RunError(
                 f"{other.name} is at work, and two sweeps at once disturb each other. Wait for it, or stop it first: "
@@ -418,21 +426,21 @@ def refuse_beside(folder: Path) -> None:
 
 def _is_alive(folder: Path) -> bool:
     try:
-        return read(folder).alive
+        return read_progress(folder).alive
     except RunError:
         return False
 
 
-def of(spec: "Spec", folder: Path, reused: int) -> Path:
+def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
     """Folder to start a sweep in that would go into `folder`, of whose rows `reused` answer it.
 
     That is the folder itself where it holds this sweep, rows that answer it, or none at all. Else it stays as it is:
     another run of the same name that holds this sweep is resumed, or a folder NAME-2, NAME-3, ... is new.
     """
-    if reused or not _has_rows(folder) or holds(folder, spec):
+    if reused or not _has_rows(folder) or matches_spec(folder, spec):
         return folder
     root, number = folder.parent, 2
-    same = (run for run in named(spec.name, root) if holds(run, spec))
+    same = (run for run in find_runs(spec.name, root) if matches_spec(run, spec))
     while (root / f"{spec.name}-{number}").exists():
         number += 1
     return next(same, root / f"{spec.name}-{number}")

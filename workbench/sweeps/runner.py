@@ -22,18 +22,18 @@ from typing import Any, final
 import kernels
 from kernels import Sizes, devices
 from workbench import models, store
-from workbench.analysis import words
-from workbench.measure import child, ends, machine, memory, roofs
+from workbench.analysis import formatting
+from workbench.measure import child, exit_reasons, machine, memory, roofs
 from workbench.measure.roofs import Roofs
 from workbench.measure.rounds import ALONE
 from workbench.sweeps import grid, run_folder
+from workbench.sweeps.alternation import AlternatingRounds
 from workbench.sweeps.budget import Budget, TrialClock
-from workbench.sweeps.contents import Contents
+from workbench.sweeps.code_sources import work_of
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.grid import threads_of
-from workbench.sweeps.in_turns import InTurns
 from workbench.sweeps.progress import Progress
-from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, added, place_of
-from workbench.sweeps.sources import work_of
+from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, place_of, refinement_configurations
 from workbench.sweeps.spec import Cell, Measure, Spec
 from workbench.sweeps.trial import settings_of
 
@@ -129,7 +129,7 @@ def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Siz
 SECONDS_LOOK = 0.1
 """How long other programs are watched, to see whether they are still at work."""
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 @final
@@ -147,7 +147,7 @@ class Disturbance:
             return self.measure.busy_most
         return machine.disturbance_limit(1 if cell.serial else threads_of(cell))
 
-    def has_hit(self, cell: Cell, row: Row) -> bool:
+    def has_hit(self, cell: Cell, row: Record) -> bool:
         """Whether other programs were at work beside a trial that has numbers."""
         return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
 
@@ -157,7 +157,7 @@ class Disturbance:
             return row
         return row | {"status": "disturbed", "reason": "Other programs were at work."}
 
-    def may_pass(self, cells: Sequence[Cell], rows: Sequence[Row]) -> bool:
+    def may_pass(self, cells: Sequence[Cell], rows: Sequence[Record]) -> bool:
         """Whether trials of one comparison have numbers, were disturbed, and may be measured once more."""
         are_numbered = all(row["status"] == "ok" for row in rows)
         return are_numbered and any(map(self.has_hit, cells, rows)) and place_of(cells[0]) not in self.tried_again
@@ -194,8 +194,11 @@ class Supervisor:
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
-        self.budget, self.run_name = Budget(spec, run_folder.seconds_since_start(folder)), run_folder.identity(folder)
-        self.in_turns, self.disturbance = InTurns(self), Disturbance(spec.measure, self.may_wait)
+        self.budget, self.run_name = (
+            Budget(spec, run_folder.seconds_since_start(folder)),
+            run_folder.run_identity(folder),
+        )
+        self.in_turns, self.disturbance = AlternatingRounds(self), Disturbance(spec.measure, self.may_wait)
         self.contents = Contents()
         self.beaten, self.bounds = 0.0, Bounds(spec.measure, lambda: self.context, self.beat)
 
@@ -241,7 +244,7 @@ class Supervisor:
             each = self.state.seconds / fresh
             self.state.seconds_left = each * (self.state.total - self.state.done)
             self.state.seconds_left_most = each * (self.state.total_most - self.state.done)
-        run_folder.write(self.folder, self.state)
+        run_folder.write_progress(self.folder, self.state)
 
     @property
     def stopping(self) -> bool:
@@ -255,7 +258,7 @@ class Supervisor:
         with self.beating():
             schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [], self.contents)
         self.write_plan(schedule)
-        run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.record(), indent=1))
+        run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.describe_machine(), indent=1))
         self.state.reused = self.state.done = schedule.reused
         self.state.state = "running"
         is_cut = self.work_through(schedule, trials)
@@ -306,7 +309,7 @@ class Supervisor:
     def refine(self, schedule: Schedule, trials: Path) -> bool:
         """Add densities around the break-evens that are not known well enough; whether there were any."""
         stored, before = store.read(trials), schedule.reused
-        cells = added(schedule.cells, stored, self.spec.measure.until or 1.0)
+        cells = refinement_configurations(schedule.cells, stored, self.spec.measure.until or 1.0)
         schedule.extend(cells, self.spec, stored)
         self.state.reused, self.state.done = schedule.reused, self.state.done + schedule.reused - before
         self.write_plan(schedule)
@@ -393,8 +396,8 @@ class Supervisor:
 
     def tell_of(self, tasks: Sequence[Task]) -> None:
         """Say which trials are at work; of several in turns the key of the first stands for all."""
-        self.state.current, self.state.current_key = grid.describe(tasks[0].cell), tasks[0].key
-        self.state.contender = " / ".join(words.short_line(task.cell.model_dump()) for task in tasks)
+        self.state.current, self.state.current_key = grid.describe_configuration(tasks[0].cell), tasks[0].key
+        self.state.contender = " / ".join(formatting.short_configuration_name(task.cell.model_dump()) for task in tasks)
         self.enter("starting")
 
     def start(self, task: Task, clock: TrialClock, **more: Any) -> child.Child:
@@ -417,7 +420,7 @@ class Supervisor:
         compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
         lasted = clock.seconds - compiled
         if process == task.round:  # later rounds of the same process take less than the first of the next one will
-            self.budget.lasted(task.key, lasted)
+            self.budget.record_duration(task.key, lasted)
         self.state.seconds_compiled += compiled
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
         own |= {"content": self.contents.of(task.cell) or None}
@@ -434,7 +437,7 @@ class Supervisor:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
                     if not self.is_told(answer, clock):
                         return answer
-                return ends.row_of(0, trial.watch)
+                return exit_reasons.row_of(0, trial.watch)
         except child.Ended as ended:
             return ended.row
 

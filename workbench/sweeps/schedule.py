@@ -20,11 +20,11 @@ from itertools import islice
 from typing import Any
 
 from workbench import settings, store
-from workbench.analysis.refining import openings
+from workbench.analysis.refinement import densities_to_add
 from workbench.measure.posterior import ANYWHERE, FREEDOM, Posterior, Scatter, Trial, posterior, residuals
-from workbench.measure.rounds import MOST, Decision, decide, rounds_due, turned
+from workbench.measure.rounds import MOST, Decision, counterbalanced_order, decide_comparison, rounds_due
 from workbench.sweeps import grid
-from workbench.sweeps.contents import Contents
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.spec import Cell, Spec
 
 # Cells that a sweep adds by itself: at densities around each break-even, until it is known as well as asked.
@@ -34,33 +34,38 @@ MOST_ADDED = 12
 """Times that densities are added at most; each halves a gap, so a factor of ten comes below 1 % in nine."""
 
 
-def added(cells: Mapping[str, Cell], rows: Iterable[Mapping[str, Any]], until: float) -> list[Cell]:
+def refinement_configurations(cells: Mapping[str, Cell], rows: Iterable[Mapping[str, Any]], until: float) -> list[Cell]:
     """Cells that would narrow the break-evens which the rows of these cells, by key, leave wider than asked.
 
     Cells that an earlier start of the sweep added are among them: they have rows, and are known by their density.
     """
     rows = list(rows)
     frame = store.frame(row for row in rows if row["key"] in cells)
-    asked = [(cells[key], opening.density) for opening in openings(frame, until) for key in opening.keys]
+    asked = [(cells[key], opening.density) for opening in densities_to_add(frame, until) for key in opening.keys]
     known = set(cells.values())
-    asked += [(cell, row["density"]) for row in rows if row["key"] not in cells for cell in _alike(row, cells)]
+    asked += [
+        (cell, row["density"])
+        for row in rows
+        if row["key"] not in cells
+        for cell in _matching_configuration(row, cells)
+    ]
     wanted = [cell.model_copy(update={"density": density}) for cell, density in asked]
     return [cell for cell in dict.fromkeys(wanted) if cell not in known]
 
 
-def _alike(row: Mapping[str, Any], cells: Mapping[str, Cell]) -> Iterator[Cell]:
+def _matching_configuration(row: Mapping[str, Any], cells: Mapping[str, Cell]) -> Iterator[Cell]:
     """The first cell that differs from a row in nothing but the density, if there is one."""
     names = [name for name in Cell.model_fields if name in row and name != "density"]
-    yield from islice((cell for cell in cells.values() if all(_is(cell, row, name) for name in names)), 1)
+    yield from islice((cell for cell in cells.values() if all(_setting_matches(cell, row, name) for name in names)), 1)
 
 
-def _is(cell: Cell, row: Mapping[str, Any], name: str) -> bool:
+def _setting_matches(cell: Cell, row: Mapping[str, Any], name: str) -> bool:
     """Whether a setting of a cell is that of a row; a row has the values of settings that the cell leaves open."""
     value = getattr(cell, name)
     return value is None or value == row[name]
 
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 PATIENCE = 4
 """Rounds in a row that may be disturbed before a comparison waits for the next start of the sweep."""
@@ -109,23 +114,23 @@ def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list
     contents = contents or Contents()
     alike: dict[tuple, dict[str, Cell]] = {}
     for cell in cells:
-        alike.setdefault(place_of(cell), {})[grid.key(cell, contents)] = cell
+        alike.setdefault(place_of(cell), {})[grid.configuration_key(cell, contents)] = cell
     return [
         Comparison(
-            by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"), _unfaithful(by_key)
+            by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"), _inexact_lazy_keys(by_key)
         )
         for by_key in alike.values()
     ]
 
 
-def _unfaithful(cells: Mapping[str, Cell]) -> frozenset[str]:
+def _inexact_lazy_keys(cells: Mapping[str, Cell]) -> frozenset[str]:
     """Keys of lazy cells beside which there is an exact one: only where lazy is not exact is there any."""
     rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
     exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
     return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)
 
 
-class Course:
+class ComparisonState:
     """A comparison on its way: the numbers of its rounds, who is out, and how many rounds are due."""
 
     def __init__(self, comparison: Comparison, most: int = MOST, is_race: bool = False) -> None:
@@ -139,14 +144,14 @@ class Course:
         self._posterior: Posterior | None = None
         self._decision: Decision | None = None
 
-    def resume(self, rows: Iterable[Row]) -> int:
+    def resume(self, rows: Iterable[Record]) -> int:
         """Take stored rows, in the order written; gives how many of them answer."""
         rows = [row for row in rows if row["key"] in self.comparison.cells]
         newest = {row["key"]: row["status"] for row in rows if row["status"] != "stopped"}
         self.out = {key for key, status in newest.items() if status in HOPELESS}
         self.again = {key for key, status in newest.items() if status in LOST}
         self.next_round = max((row["round"] for row in rows), default=-1) + 1
-        kept: dict[int, list[Row]] = {}
+        kept: dict[int, list[Record]] = {}
         for row in rows:
             if row["status"] in FINAL:
                 kept.setdefault(row["round"], []).append(row)
@@ -168,7 +173,7 @@ class Course:
         self.usual = usual
         self._posterior = self._decision = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         """Take the row of a trial of the round at work; one without a number is out, or waits for the next start."""
         self.again.discard(row["key"])
         if row["status"] in (*HOPELESS, *LOST):
@@ -178,7 +183,7 @@ class Course:
             self.measured, self.is_stopped = self.measured - 1, True
         self._take(row)
 
-    def _take(self, row: Row) -> None:
+    def _take(self, row: Record) -> None:
         if row["status"] in TIMED and row["seconds_step"]:
             is_disturbed = row["status"] == "disturbed"
             place = row["run"], row["round"], is_disturbed, row.get("process")
@@ -190,14 +195,14 @@ class Course:
         self.disturbed, self.is_disturbed = self.disturbed + 1 if self.is_disturbed else 0, False
         number, keys = self.next_round, self.running()
         self.next_round, self.measured = number + 1, self.measured + 1
-        keys = self._by_pace(keys, number) if self.is_race and number else turned(keys, number)
+        keys = self._by_pace(keys, number) if self.is_race and number else counterbalanced_order(keys, number)
         return [Task(self.comparison.cells[key], key, number) for key in keys]
 
     def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
         """The two in front in turns, then those never timed, then the rest: what time cuts off decides least."""
         losses = self.posterior.losses(keys)
         timed = sorted(losses, key=lambda key: losses[key])
-        return [*turned(timed[:2], number), *(key for key in keys if key not in losses), *timed[2:]]
+        return [*counterbalanced_order(timed[:2], number), *(key for key in keys if key not in losses), *timed[2:]]
 
     @property
     def posterior(self) -> Posterior:
@@ -235,7 +240,7 @@ class Course:
         """The best sparse contender against the best baseline, as far as it is known."""
         if self._decision is None:
             able = [trial for trial in self.trials if trial.candidate not in self.comparison.unfaithful]
-            self._decision = decide(able, self.comparison.baselines, scatter=self.scatter)
+            self._decision = decide_comparison(able, self.comparison.baselines, scatter=self.scatter)
         return self._decision
 
     def due(self) -> int:
@@ -254,29 +259,29 @@ class Course:
 class Schedule:
     """Work of a run, how much of it was done before, and the settings that were left out, by reason."""
 
-    courses: list[Course] = field(default_factory=list)
+    courses: list[ComparisonState] = field(default_factory=list)
     reused: int = 0
     seed: int = 0
     dropped: Counter = field(default_factory=Counter)
     contents: Contents = field(default_factory=Contents)
-    working: Course | None = None
+    working: ComparisonState | None = None
 
     @classmethod
-    def of(cls, spec: Spec, stored: Iterable[Row], contents: Contents | None = None) -> "Schedule":
+    def of(cls, spec: Spec, stored: Iterable[Record], contents: Contents | None = None) -> "Schedule":
         """The schedule of a spec where these rows are stored; `contents` of its files, by default looked at now."""
-        cells = grid.expand(spec)
+        cells = grid.expand_grid(spec)
         schedule = cls(seed=spec.seed, dropped=cells.dropped, contents=contents or Contents())
         schedule.extend(cells.cells, spec, stored)
         return schedule
 
-    def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Row]) -> None:
+    def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Record]) -> None:
         """Add the comparisons of cells, as far as they are not in these rows."""
         courses = [
-            Course(comparison, spec.measure.rounds, spec.measure.race)
+            ComparisonState(comparison, spec.measure.rounds, spec.measure.race)
             for comparison in comparisons(cells, self.contents)
         ]
         by_key = {key: course for course in courses for key in course.comparison.cells}
-        rows: dict[int, list[Row]] = {}
+        rows: dict[int, list[Record]] = {}
         for row in stored:
             if row["key"] in by_key:
                 rows.setdefault(id(by_key[row["key"]]), []).append(row)
@@ -317,7 +322,7 @@ class Schedule:
         for course in self.courses:
             course.take_usual(usual)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Record) -> None:
         """Take the row of a task of the round at work."""
         assert self.working is not None, "rows belong to a round"
         self.working.add(row)

@@ -1,6 +1,6 @@
 """The spec of a sweep: a TOML file, validated; unknown keys and values are errors that list the known ones.
 
->>> spec = parse('''
+>>> spec = parse_spec('''
 ... name = "example"
 ... [axes]
 ... dataset = "uniform"
@@ -24,7 +24,7 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic
 
-from workbench import data, formats, models, optimizers, settings
+from workbench import aliases, data, formats, models, optimizers, settings
 from workbench.json_text import parsed
 from workbench.measure.clock import Policy
 from workbench.measure.rounds import MOST
@@ -51,12 +51,14 @@ FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
 """Axes that name files of the user's."""
 
 
-def _named(known) -> Any:
+def _one_of(known) -> Any:
     """A string that must be one of `known()`, which is asked late so that entries can be added."""
 
     def check(value: str) -> str:
         if value not in known():
-            raise ValueError(f"{value!r} is not known; there is: {', '.join(known())}.{_nearest(value, known())}")
+            raise ValueError(
+                f"{value!r} is not known; there is: {', '.join(known())}.{_nearest_name_question(value, known())}"
+            )
         return value
 
     return Annotated[str, pydantic.AfterValidator(check)]
@@ -77,7 +79,7 @@ MEANINGS: dict[str, Callable[[], dict[str, str]]] = {
 """What each name of a registry stands for, in a few words, where its entries say so."""
 
 
-def allowed(setting: Setting) -> tuple[str, ...]:
+def allowed_values(setting: Setting) -> tuple[str, ...]:
     """The values that a setting may have, asked late so that entries can be added; empty where it is no choice."""
     return tuple(REGISTRIES[setting.allowed]()) if isinstance(setting.allowed, str) else setting.allowed
 
@@ -101,7 +103,7 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     """Type and default of the field of a cell."""
     kind: Any = setting.type
     if setting.allowed:
-        kind = _named(functools.partial(allowed, setting))
+        kind = _one_of(functools.partial(allowed_values, setting))
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
     most = MOST_INTEGER if setting.type is int and setting.most is None else setting.most
@@ -201,7 +203,7 @@ class Spec(pydantic.BaseModel):
     name: Annotated[str, pydantic.AfterValidator(_name_of_folder)]
     description: str = ""
     axes: dict[str, tuple] = {}
-    contenders: tuple[dict[str, Any], ...] = ()
+    candidates: tuple[dict[str, Any], ...] = ()
     measure: Measure = Measure()
     limits: Limits = Limits()
     seed: Annotated[int, pydantic.Field(strict=True, ge=0, le=MOST_INTEGER)] = 0
@@ -211,54 +213,54 @@ class Spec(pydantic.BaseModel):
     def _values(cls, axes: Any) -> Any:
         if not isinstance(axes, dict):
             raise ValueError("axes must be a table of axis = value or axis = [values]")
-        _refuse_unknown(axes)
-        return {axis: _each(axis, values) for axis, values in axes.items()}
+        _require_known(axes)
+        return {axis: _check_values(axis, values) for axis, values in axes.items()}
 
-    @pydantic.field_validator("contenders", mode="before")
+    @pydantic.field_validator("candidates", mode="before")
     @classmethod
     def _together(cls, contenders: Any) -> Any:
         if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
-            raise ValueError("contenders must be tables of setting = value: write [[contenders]]")
-        for contender in contenders:
-            _refuse_unknown(contender)
-        return tuple({name: _one(name, value) for name, value in entry.items()} for entry in contenders)
+            raise ValueError("contenders must be tables of setting = value: write [[candidates]]")
+        for candidate in contenders:
+            _require_known(candidate)
+        return tuple({name: _check_value(name, value) for name, value in entry.items()} for entry in contenders)
 
     @pydantic.model_validator(mode="after")
     def _apart(self) -> "Spec":
-        for contender in self.contenders:
-            if both := sorted(set(contender) & set(self.axes)):
+        for candidate in self.candidates:
+            if both := sorted(set(candidate) & set(self.axes)):
                 raise ValueError(f"{both} is an axis and a setting of a contender; keep one of the two")
         return self
 
 
-def _refuse_unknown(axes: dict) -> None:
+def _require_known(axes: dict) -> None:
     for name in axes:
         if name not in settings.BY_NAME:
-            raise ValueError(unknown("axis", name, list(settings.BY_NAME)))
+            raise ValueError(unknown_name_message("axis", name, list(settings.BY_NAME)))
 
 
-def unknown(what: str, came: str, known: list[str]) -> str:
+def unknown_name_message(what: str, came: str, known: list[str]) -> str:
     """The text of an error about an unknown name: what came, the nearest known one, all known ones."""
-    return f"unknown {what} {came!r}.{_nearest(came, known)} Known: {', '.join(known)}"
+    return f"unknown {what} {came!r}.{_nearest_name_question(came, known)} Known: {', '.join(known)}"
 
 
-def _nearest(misspelt: str, known: Iterable[str]) -> str:
+def _nearest_name_question(misspelt: str, known: Iterable[str]) -> str:
     """Question whether a near name was meant by a misspelt one; nothing where no name is near."""
     return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(misspelt, list(known), 1))
 
 
-def _each(axis: str, values: Any) -> tuple:
+def _check_values(axis: str, values: Any) -> tuple:
     """The values of an axis as a tuple, checked."""
     values = tuple(values) if isinstance(values, list | tuple) else (values,)
     if not values:
         raise ValueError(f"axis {axis} has no values; give one or leave the axis out")
-    checked = [_one(axis, value) for value in values]
+    checked = [_check_value(axis, value) for value in values]
     if len(set(checked)) < len(checked):
         raise ValueError(f"axis {axis} names a value twice: {list(checked)}")
     return tuple(checked)
 
 
-def _one(axis: str, value: Any) -> Any:
+def _check_value(axis: str, value: Any) -> Any:
     """One value of an axis, checked by the cell's own field; "natural" stands for None."""
     try:
         return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
@@ -275,46 +277,46 @@ def _message(error: pydantic.ValidationError) -> str:
         if entry["type"] == "extra_forbidden":
             models_by_table = {"measure": Measure, "limits": Limits}
             table = models_by_table.get(str(entry["loc"][0]), Spec) if len(entry["loc"]) > 1 else Spec
-            text = unknown("key", str(entry["loc"][-1]), list(table.model_fields))
+            text = unknown_name_message("key", str(entry["loc"][-1]), list(table.model_fields))
         lines.append(f"{place}: {text}" if place else text)
     return "\n".join(lines)
 
 
-def validate(given: dict) -> Spec:
-    """The spec of a dictionary; `SpecError` with one line for each thing that is wrong."""
+def validate_spec(given: dict, is_stored: bool = False) -> Spec:
+    """Return the spec of a dictionary; old keys give a FutureWarning unless `is_stored`. Raises SpecError."""
     if not isinstance(given, dict):
         raise SpecError(f"A spec is a table of names and values; a {type(given).__name__} came.")
     try:
-        return Spec(**given)
+        return Spec(**aliases.with_new_keys(given, aliases.SPEC_KEYS, warn=not is_stored))
     except pydantic.ValidationError as error:
         raise SpecError(_message(error)) from None
 
 
-def parse(text: str) -> Spec:
+def parse_spec(text: str) -> Spec:
     """The spec of a TOML text (`SpecError`)."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not TOML: {error}") from None
-    return validate(table)
+    return validate_spec(table)
 
 
-def parse_json(text: str) -> Spec:
-    """The spec of what `dump` gave (`SpecError`)."""
+def parse_spec_json(text: str) -> Spec:
+    """The spec of what `dump_spec` gave (`SpecError`)."""
     try:
         table = parsed(text)
     except ValueError as error:
         raise SpecError(f"This is not JSON: {error}") from None
-    return validate(table)
+    return validate_spec(table, is_stored=True)
 
 
-def load(path: str | Path) -> Spec:
+def load_spec(path: str | Path) -> Spec:
     """The spec in a TOML file, or in the `spec.json` of a run; paths of data files in it are taken from its folder.
 
     `SpecError` names the file.
     """
     path = Path(path)
-    read = parse_json if path.suffix == ".json" else parse
+    read = parse_spec_json if path.suffix == ".json" else parse_spec
     try:
         spec = read(path.read_text(encoding="utf-8"))
     except SpecError as error:
@@ -325,15 +327,17 @@ def load(path: str | Path) -> Spec:
         raise SpecError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise SpecError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
-    axes = {axis: tuple(_beside(path, axis, value) for value in values) for axis, values in spec.axes.items()}
-    contenders = tuple({name: _beside(path, name, one[name]) for name in one} for one in spec.contenders)
-    return spec.model_copy(update={"axes": axes, "contenders": contenders})
+    axes = {axis: tuple(_resolve_paths(path, axis, value) for value in values) for axis, values in spec.axes.items()}
+    candidates = tuple(
+        {name: _resolve_paths(path, name, contender[name]) for name in contender} for contender in spec.candidates
+    )
+    return spec.model_copy(update={"axes": axes, "candidates": candidates})
 
 
-def _beside(spec_file: Path, axis: str, value: Any) -> Any:
+def _resolve_paths(spec_file: Path, axis: str, value: Any) -> Any:
     return str((spec_file.parent / value).resolve()) if axis in FILES and value else value
 
 
-def dump(spec: Spec) -> str:
+def dump_spec(spec: Spec) -> str:
     """The spec as JSON: what a run folder keeps."""
     return spec.model_dump_json(indent=1)

@@ -16,7 +16,7 @@ import numpy as np
 import threadpoolctl
 
 from kernels import devices, threads
-from kernels.private.of_numba_events import watched_compiling
+from kernels._compat.numba_events import watched_compiling
 from kernels.sessions import bytes_asked
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import blas, child, machine, memory
@@ -26,13 +26,13 @@ from workbench.measure.rounds import NUMBER
 from workbench.measure.sentinel import Sentinel
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import check_step
+from workbench.sweeps.code_sources import kernels_of
 from workbench.sweeps.grid import predicted_bytes, setup_of, threads_of
 from workbench.sweeps.predicted import seconds_of, unfit
-from workbench.sweeps.problem import Problem, columns_of_data, drawn_for, make_problem, targets
-from workbench.sweeps.sources import kernels_of
+from workbench.sweeps.problem import Problem, columns_of_data, make_problem, synthetic_parameters_for, targets
 from workbench.sweeps.spec import Cell, Measure
-from workbench.training import PHASES, StepEvent, Training, make_run, why_impossible
-from workbench.training.holding import NARROW
+from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
+from workbench.training.data_storage import NARROW
 
 # Before a trial's clock starts: the code of every kernel that its steps use, loaded or compiled.
 
@@ -54,7 +54,7 @@ def run_tiny(cell: Cell) -> None:
     """An epoch of a tiny problem of the cell's kind, too small to pay for a second thread."""
     model = models.get(cell.model)
     width = next(width for width in (3, 1) if model.allows(width))
-    tiny_set = drawn_for(model, width, rows=40, features=24, density=0.2, seed=0)
+    tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
     y = targets(tiny_set, model, width, cell.dtype)
     x = tiny_set.x.astype(cell.dtype)
     if cell.hold in NARROW:  # ones are exact in every type
@@ -114,15 +114,15 @@ def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[s
     """
     picked = np.unique(np.linspace(0, losses.size - 1, CURVE_POINTS).round().astype(int))
     steps = (first + picked).tolist()
-    passed, told = (shortened(values[picked], CURVE_DIGITS) for values in (np.cumsum(seconds), losses))
+    passed, told = (round_digits(values[picked], CURVE_DIGITS) for values in (np.cumsum(seconds), losses))
     points = [list(point) for point in zip(passed, told, steps, strict=True)]
     return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}
 
 
-def shortened(values: Iterable[float], digits: int) -> list[float]:
+def round_digits(values: Iterable[float], digits: int) -> list[float]:
     """The values to so many digits.
 
-    >>> shortened([0.0004240863, 1234.5678], 5)
+    >>> round_digits([0.0004240863, 1234.5678], 5)
     [0.00042409, 1234.6]
     """
     return [float(f"{value:.{digits}g}") for value in values]
@@ -181,7 +181,7 @@ class Timing:
         of_the_mean = seconds / np.mean(samples.seconds)  # phases are parts of the trial's number
         phases, has_parallel = self.sampler.phases(), threads.this_thread.calls_parallel > self.calls_parallel
         columns = {f"seconds_{phase}": phases.get(phase, 0.0) * of_the_mean for phase in PHASES} | {
-            "samples": shortened(samples.seconds, SAMPLE_DIGITS),
+            "samples": round_digits(samples.seconds, SAMPLE_DIGITS),
             "seconds_step": seconds,
             "seconds_step_low": low,
             "seconds_step_high": high,
@@ -276,7 +276,7 @@ def settings_of(cell: Cell) -> dict:
     row |= {"intercept": setup_of(cell).has_intercept}
     row |= {"learning_rate": cell.learning_rate or options["learning_rate"]}
     row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
-    named = kernels_of(cell) if not why_impossible(setup_of(cell)) else None
+    named = kernels_of(cell) if not impossible_reason(setup_of(cell)) else None
     return row | {"threads": threads_of(cell), "kernels": named, "densified": []}
 
 
@@ -307,7 +307,7 @@ class _Trial:
         if self.stage != COMPILING:
             self.started += seconds
         if self.stage == MEASURING:
-            memory.give_back()
+            memory.return_memory()
             self.baseline += max(memory.owned_bytes() - self.bytes_before, 0)
             memory.reset_peak()
         child.tell({"stage": self.stage})
@@ -319,7 +319,7 @@ class _Trial:
         self.started += self.row["seconds_compile"]  # a limit is for what comes after it
         yield "preparing data"
         self.rehearse()
-        memory.give_back()
+        memory.return_memory()
         self.baseline, self.resident = memory.owned_bytes(), memory.resident_bytes()
         self.run, self.held_out = self.prepared()
         self.baseline += sum(map(formats.nbytes, (part for part in self.held_out if is_in_memory(part))))
@@ -379,14 +379,14 @@ class _Trial:
         """Fill the columns of the memory that the training has taken."""
         self.row["bytes_peak"] = max(memory.peak_owned_bytes() - self.baseline, 0)
         self.row["bytes_peak_resident"] = max(memory.peak_bytes() - self.resident, 0)
-        self.row |= {"memory_counted": memory.counted(), "bytes_held": self.run.bytes_held}
+        self.row |= {"memory_counted": memory.counted_memory_kind(), "bytes_held": self.run.bytes_held}
         if self.on_device:
             self.row["bytes_device_held"] = self.run.bytes_device_held
 
     def conclude(self) -> None:
         """Fill the columns of a trial that has all that it needs."""
         versions = machine.versions() | self.row.get("versions", {})
-        self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.mended() or None}
+        self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.fix_environment() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
         self.row |= {"status": "ok", "reason": ""}
 

@@ -11,23 +11,24 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.training.events import PHASES, Laps, StepEvent
+from workbench import aliases
+from workbench.training.events import PHASES, PhaseTimer, StepEvent
 from workbench.training.prepared import Prepared
 from workbench.training.run import Run
-from workbench.training.setup import Setup, SetupError, why_impossible
+from workbench.training.setup import Setup, SetupError, impossible_reason
 from workbench.training.training import Training
 
 __all__ = [
     "PHASES",
-    "Laps",
+    "PhaseTimer",
     "Prepared",
     "Run",
     "Setup",
     "SetupError",
     "StepEvent",
     "Training",
+    "impossible_reason",
     "make_run",
-    "why_impossible",
 ]
 
 
@@ -41,3 +42,8 @@ def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] 
     from workbench.training.device import DeviceRun
 
     return DeviceRun(setup, x, y, width)
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)

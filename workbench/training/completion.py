@@ -1,8 +1,8 @@
 """Completion of how to compute, where it is not said: engine, gradient and update that suit the given settings.
 
->>> complete({"format": "row_sparse"})[1]
+>>> complete_settings({"format": "row_sparse"})[1]
 ('format = row_sparse: engine ours, gradient dense, update standard completed',)
->>> complete({"format": "csr"})
+>>> complete_settings({"format": "csr"})
 ({'format': 'csr', 'engine': 'ours', 'gradient': 'row_sparse', 'update': 'lazy'}, ())
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from workbench import settings as table
 from workbench.ops import products
-from workbench.training.setup import Setup, why_impossible
+from workbench.training.setup import Setup, impossible_reason
 
 COMPLETED = ("engine", "gradient", "update")
 """Settings that are completed, in the order in which they are chosen."""
@@ -25,7 +25,7 @@ DECIDING = ("format", "device", "launch", "model", "intercept")
 USUAL = {name: table.BY_NAME[name].default for name in (*COMPLETED, *DECIDING)}
 
 
-def complete(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
+def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The settings with engine, gradient and update where they have none, and a note where those are not the usual.
 
     The usual ones are the defaults of `Setup`; where they mean nothing with what is given, or with `fastest`, the first
@@ -34,7 +34,7 @@ def complete(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[s
     """
     deciding = tuple(settings.get(name, USUAL[name]) for name in DECIDING)
     given = tuple(settings.get(name) for name in COMPLETED)
-    chosen = _chosen(deciding, given, fastest)
+    chosen = _choose_settings(deciding, given, fastest)
     if chosen is None:
         return {"engine": products.default_engine(deciding[0]), **settings}, ()
     added = {name: value for name, value in zip(COMPLETED, chosen, strict=True) if settings.get(name) is None}
@@ -46,18 +46,18 @@ def complete(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[s
     return {**settings, **added}, () if is_usual else (f"{named}: {what} completed",)
 
 
-def in_calls(setup: Setup) -> Setup:
+def with_epoch_calls(setup: Setup) -> Setup:
     """The setup with epochs in one call where that is possible and batches are new each epoch, else the setup itself.
 
-    >>> in_calls(Setup(update="lazy")).launch, in_calls(Setup(format="coo")).launch
+    >>> with_epoch_calls(Setup(update="lazy")).launch, with_epoch_calls(Setup(format="coo")).launch
     ('epoch', 'kernels')
     """
     calls = replace(setup, launch="epoch", gradient="dense" if setup.format == "dense" else "row_sparse")
-    return calls if setup.launch == "kernels" and setup.shuffle and not why_impossible(calls) else setup
+    return calls if setup.launch == "kernels" and setup.shuffle and not impossible_reason(calls) else setup
 
 
 @functools.lru_cache
-def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
+def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     """Engine, gradient and update: those given, the first that suit for the rest; None where nothing does."""
     setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
     if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
@@ -71,7 +71,7 @@ def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     candidates = itertools.product(engines, gradients, ("lazy", *table.BY_NAME["update"].allowed))
     for chosen in candidates if fastest else (usual, *candidates):
         is_as_given = all(value in (None, choice) for value, choice in zip(given, chosen, strict=True))
-        if is_as_given and not why_impossible(replace(setup, **dict(zip(COMPLETED, chosen, strict=True)))):
+        if is_as_given and not impossible_reason(replace(setup, **dict(zip(COMPLETED, chosen, strict=True)))):
             return chosen
     return None
 

@@ -16,7 +16,7 @@ def arrays_of(x: Any) -> tuple[np.ndarray, ...]:
 
 
 @dataclass
-class Copied:
+class DeviceBatch:
     """A batch on the device: its arrays in the setup's format, targets, its plan and its values in the plan's order."""
 
     rows: int
@@ -42,8 +42,8 @@ class Copied:
 
 
 @dataclass
-class InSlot:
-    """A batch in a slot of a step that is one graph; `work` and `seconds` as those of `Copied`."""
+class SlotBatch:
+    """A batch in a slot of a step that is one graph; `work` and `seconds` as those of `DeviceBatch`."""
 
     rows: int
     slot: int
@@ -56,13 +56,13 @@ class InSlot:
         return 0
 
 
-class DeviceLaps:
+class DevicePhaseTimer:
     """Marks of the device at the ends of the phases of a step; `seconds()` is asked for when all are passed."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.marks = session, [("", session.mark())]
 
-    def lap(self, phase: str) -> None:
+    def split(self, phase: str) -> None:
         """Count what was queued since the last lap to `phase`."""
         self.marks.append((phase, self.session.mark()))
 

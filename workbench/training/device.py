@@ -19,11 +19,11 @@ from workbench.data.batches import loader
 from workbench.formats import RowSparse
 from workbench.optimizers.contract import numbers_of
 from workbench.training import products
-from workbench.training.copies import DeviceLaps, arrays_of
+from workbench.training.copies import DevicePhaseTimer, arrays_of
+from workbench.training.device_execution import Batch, DeviceExecution
 from workbench.training.device_graph import InGraph
 from workbench.training.device_kernels import ByKernel
-from workbench.training.events import Laps, StepEvent
-from workbench.training.launching import Batch, Launching
+from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.setup import Setup, SetupError, not_on_cuda
 from workbench.training.training import Training
 
@@ -47,7 +47,7 @@ class DeviceRun(Training):
         self.device = self.session.device
         self.optimizer = optimizers.get(setup.optimizer)
         self.options = self.optimizer.resolve(setup.options)
-        self.forward_of, _ = products.chosen(setup, self.session)
+        self.forward_of, _ = products.choose_products(setup, self.session)
         self.weights = self.device.zeros((self.features, self.width), self.dtype)
         shape = self.features if self.optimizer.states_by_row else (self.features, self.width)
         self.states = [self.device.zeros(shape, self.dtype) for _ in self.optimizer.states]
@@ -55,7 +55,7 @@ class DeviceRun(Training):
         self.last: Batch | None = None
         self.rows = 0
 
-    def _new_launching(self) -> Launching:
+    def _new_launching(self) -> DeviceExecution:
         """The launching that the setup says, with room for the largest batch."""
         is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
@@ -75,11 +75,11 @@ class DeviceRun(Training):
 
     def prepare(self, batch: data.Batch) -> Batch:
         """Queue the copies of a batch, and its plan, on the second stream."""
-        laps = Laps()
+        laps = PhaseTimer()
         x = self._in_format(batch.x)
-        laps.lap("convert")
+        laps.split("convert")
         prepared = self.launching.prepare(x, batch.y, laps)
-        laps.lap("transfer")
+        laps.split("transfer")
         prepared.seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
         prepared.seconds["inside"] = laps.seconds["transfer"]
         return prepared
@@ -118,13 +118,13 @@ class DeviceRun(Training):
 
     def do_step(self, batch: Batch, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
         """One step on a batch that may still be under way."""
-        laps, work = DeviceLaps(self.session), batch.work
+        laps, work = DevicePhaseTimer(self.session), batch.work
         self._arrive(batch)
-        laps.lap("transfer")
+        laps.split("transfer")
         loss = self.launching.step(batch, self._numbers(), laps)
         self.session.finish()  # synchronize!
         batch.work = self.last = None  # what copies read, and arrays of the second stream, may go only now
-        seconds = Laps(phases | laps.seconds()).seconds
+        seconds = PhaseTimer(phases | laps.seconds()).seconds
         if work is not None:
             seconds, seconds_prepare = self._with_copies(work, seconds, seconds_prepare)
         return StepEvent(self.step, epoch, batch.rows, loss, seconds, seconds_prepare)

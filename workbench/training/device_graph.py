@@ -21,9 +21,9 @@ from kernels.plan import row_length
 from kernels.sessions import Session
 from workbench import data, formats
 from workbench.optimizers import Optimizer
-from workbench.training.copies import DeviceLaps, InSlot
-from workbench.training.events import Laps
-from workbench.training.launching import Launching
+from workbench.training.copies import DevicePhaseTimer, SlotBatch
+from workbench.training.device_execution import DeviceExecution
+from workbench.training.events import PhaseTimer
 from workbench.training.setup import Setup
 
 MOST_KEPT = 256
@@ -50,7 +50,7 @@ def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
 
 
 @final
-class InGraph(Launching):
+class InGraph(DeviceExecution):
     """Slots and all that is between them and the weights have room for every batch of `batches`, from the start."""
 
     def __init__(
@@ -78,24 +78,24 @@ class InGraph(Launching):
         """Bytes of all slots, and of what a step computes on the way."""
         return self.made.nbytes
 
-    def prepare(self, x: Any, y: np.ndarray, laps: Laps) -> InSlot:
+    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> SlotBatch:
         """Load a batch into the next slot; the plan of a CSR one is built on the host, by the thread that prepares."""
         slot = self.turn % len(self.made.slots)
         self.turn += 1
         if isinstance(self.made, DenseStep):
-            return InSlot(x.shape[0], slot, self.made.slots[slot].load(x, y))
+            return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x, y))
         built = plan.build(x.indptr, x.indices, x.shape[1])
         built.in_order(x.data)
-        laps.lap("plan")
-        return InSlot(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
+        laps.split("plan")
+        return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
 
-    def step(self, batch: InSlot, numbers: Sequence[float], laps: DeviceLaps) -> float:
+    def step(self, batch: SlotBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
         """Launch the graph, and read the loss after that."""
         self.update(batch, None, numbers)
-        laps.lap("graph")
+        laps.split("graph")
         return self.made.loss()
 
-    def forward(self, batch: InSlot) -> float:
+    def forward(self, batch: SlotBatch) -> float:
         """Launch the first kernels of the graph, one by one."""
         self.made.forward(batch.slot)
         return self.made.loss()
@@ -104,10 +104,10 @@ class InGraph(Launching):
         """The part of the slopes that a batch fills."""
         return self.made.grad_scores[:rows]
 
-    def backward(self, batch: InSlot) -> Any:
+    def backward(self, batch: SlotBatch) -> Any:
         """The gradient [D, N] of a dense batch; of a CSR batch it is never held."""
         return self.made.backward(batch.slot) if isinstance(self.made, DenseStep) else None
 
-    def update(self, batch: InSlot, gradient: Any, numbers: Sequence[float]) -> None:
+    def update(self, batch: SlotBatch, gradient: Any, numbers: Sequence[float]) -> None:
         """Launch the whole step, which comes to the same slope, and gradient, once more."""
         self.made.run(batch.slot, *numbers)

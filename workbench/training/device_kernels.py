@@ -14,14 +14,14 @@ from kernels.sessions import Session
 from workbench.formats import RowSparse
 from workbench.optimizers import Optimizer
 from workbench.training import products
-from workbench.training.copies import Copied, DeviceLaps, arrays_of
-from workbench.training.events import Laps
-from workbench.training.launching import Launching
+from workbench.training.copies import DeviceBatch, DevicePhaseTimer, arrays_of
+from workbench.training.device_execution import DeviceExecution
+from workbench.training.events import PhaseTimer
 from workbench.training.setup import Setup
 
 
 @final
-class ByKernel(Launching):
+class ByKernel(DeviceExecution):
     """Scores and slopes have room for `rows`; the batch plan is built on the device, on the second stream.
 
     Of batches that are kept it also has rows and columns in the order of their entries, where that may pay.
@@ -34,7 +34,7 @@ class ByKernel(Launching):
         self.tables, self.keeps = tables, not setup.shuffle
         self.shape, self.dtype = tables[0].shape, np.dtype(setup.dtype)
         self.scores, self.slopes = (self.device.empty((rows, self.shape[1]), self.dtype) for _ in range(2))  # [R, N]
-        self.forward_of, self.gradient_of = products.chosen(setup, session)
+        self.forward_of, self.gradient_of = products.choose_products(setup, session)
         self.loss_of = kernels.get(loss).gpu
 
     @property
@@ -42,7 +42,7 @@ class ByKernel(Launching):
         """Bytes of scores and slopes."""
         return self.scores.nbytes + self.slopes.nbytes
 
-    def prepare(self, x: Any, y: np.ndarray, laps: Laps) -> Copied:
+    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
         """Copy a batch into arrays of its own."""
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
@@ -54,20 +54,20 @@ class ByKernel(Launching):
                 values = on_device.in_order(plan, arrays[2])
             if self.setup.format == "coo":
                 arrays = products.coordinates(*arrays)
-        return Copied(x.shape[0], arrays, y, plan, values, work)
+        return DeviceBatch(x.shape[0], arrays, y, plan, values, work)
 
-    def step(self, batch: Copied, numbers: Sequence[float], laps: DeviceLaps) -> float:
+    def step(self, batch: DeviceBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
         """Forward, loss, gradient and update; the loss is read before the gradient."""
         loss = self._forward(batch, laps)
         self.update(batch, self._backward(batch, laps), numbers)
-        laps.lap("update")
+        laps.split("update")
         return loss
 
-    def forward(self, batch: Copied) -> float:
+    def forward(self, batch: DeviceBatch) -> float:
         """Launch two kernels, and read what the loss sums."""
         return self._forward(batch, None)
 
-    def _forward(self, batch: Copied, laps: DeviceLaps | None) -> float:
+    def _forward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> float:
         scores, slope = self.scores[: batch.rows], self.slope(batch.rows)
         self.forward_of(batch.arrays, self.tables[0], scores, batch.row_lengths)
         _lap(laps, "forward")
@@ -79,11 +79,11 @@ class ByKernel(Launching):
         """The part of the slopes that a batch fills."""
         return self.slopes[:rows]
 
-    def backward(self, batch: Copied) -> Any:
+    def backward(self, batch: DeviceBatch) -> Any:
         """The gradient in the form that the setup says."""
         return self._backward(batch, None)
 
-    def _backward(self, batch: Copied, laps: DeviceLaps | None) -> Any:
+    def _backward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> Any:
         if self.setup.gradient == "fused":
             return None
         slope = self.slope(batch.rows)
@@ -98,7 +98,7 @@ class ByKernel(Launching):
         _lap(laps, "gradient")
         return gradient
 
-    def update(self, batch: Copied, gradient: Any, numbers: Sequence[float]) -> None:
+    def update(self, batch: DeviceBatch, gradient: Any, numbers: Sequence[float]) -> None:
         """Run the optimizer's kernel for that kind of gradient."""
         if gradient is None:
             plan, slope, rule = batch.plan, self.slope(batch.rows), self.optimizer.rule
@@ -116,6 +116,6 @@ class ByKernel(Launching):
         kernels.get(f"{self.optimizer.name}_{kind}").gpu(*self.tables, *operands, *numbers)
 
 
-def _lap(laps: DeviceLaps | None, phase: str) -> None:
+def _lap(laps: DevicePhaseTimer | None, phase: str) -> None:
     if laps is not None:
-        laps.lap(phase)
+        laps.split(phase)

@@ -14,9 +14,9 @@ import numpy as np
 from kernels import epochs
 from kernels.epochs import dense
 from workbench import data, formats
-from workbench.optimizers.missed import STEPS
+from workbench.optimizers.deferred_updates import STEPS
 from workbench.training.dual_steps import DualSteps
-from workbench.training.events import Laps, StepEvent
+from workbench.training.events import PhaseTimer, StepEvent
 
 if TYPE_CHECKING:
     from workbench.training.prepared import Prepared
@@ -98,7 +98,7 @@ class EpochCalls:
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
         """The events of an epoch, one for each call."""
-        laps, batches = Laps(), self.run.batches
+        laps, batches = PhaseTimer(), self.run.batches
         if not isinstance(batches, data.Batches):
             raise data.DataError(
                 f"{batches.x.place} is read as it is trained on, and epochs in one call read rows in memory: launch "
@@ -108,14 +108,14 @@ class EpochCalls:
         held = {name: array for name, _, array in batches.labels}
         self.steps.begin(x)
         stride = self._rows_a_call(x, order)
-        laps.lap("slice")
+        laps.split("slice")
         for first in range(0, order.size, stride):
             rows = order[first : first + stride]
             losses = self.call(x, held["label"], held.get("weight"), rows, self.run.setup.batch_rows)
-            laps.lap("batches")
+            laps.split("batches")
             loss = float(losses @ self._rows_of(len(losses), rows.size)) / rows.size
             yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
-            laps = Laps()
+            laps = PhaseTimer()
 
     def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
         """Rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""

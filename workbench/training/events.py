@@ -45,14 +45,14 @@ class StepEvent:
         return sum(self.seconds.values())
 
 
-class Laps:
+class PhaseTimer:
     """Seconds since the last lap, filed under a phase; `known` are phases that were timed elsewhere."""
 
     def __init__(self, known: Mapping[str, float] | None = None) -> None:
         self.seconds = {**_NOTHING, **known} if known else {**_NOTHING}
         self.last = perf_counter()
 
-    def lap(self, phase: str) -> None:
+    def split(self, phase: str) -> None:
         """File the time since the last lap under `phase`."""
         now = perf_counter()
         self.seconds[phase] += now - self.last
@@ -63,7 +63,7 @@ PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward"
 """The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
 
 
-def by_part(laps: Laps | None) -> Callable[[Any], None] | None:
+def phase_callback(laps: PhaseTimer | None) -> Callable[[Any], None] | None:
     """Function that the executor calls after each of its steps."""
     if laps is None:
         return None

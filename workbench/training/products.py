@@ -19,11 +19,11 @@ CUSPARSE = {"scipy.csr_dense": "cusparse.csr_dense", "scipy.csr_t_dense_full": "
 """The vendor's kernels on a CUDA device in the place of those on the CPU."""
 
 
-def chosen(setup: Setup, session: Session) -> tuple[Product, Product]:
+def choose_products(setup: Setup, session: Session) -> tuple[Product, Product]:
     """The products forward and backward; the second is of a dense gradient."""
     if setup.format == "dense":
         return _by_blas(session, False), _by_blas(session, True)
-    forward, backward = _named(setup.forward_rule.kernel), _named(setup.gradient_rule.kernel)
+    forward, backward = _kernel_by_name(setup.forward_rule.kernel), _kernel_by_name(setup.gradient_rule.kernel)
     if setup.format == "coo":
         return lambda x, w, out, _: forward(*x, w, out), lambda x, g, out, _: backward(x[1], x[0], x[2], g, out)
     if setup.forward_rule.kernel == "csr_dense":
@@ -39,7 +39,7 @@ def _by_blas(session: Session, transposed: bool) -> Product:
     return lambda x, other, out, _: session.matmul(x[0], other, out, transposed)
 
 
-def _named(kernel: str) -> Callable[..., None]:
+def _kernel_by_name(kernel: str) -> Callable[..., None]:
     return kernels.get(CUSPARSE.get(kernel, kernel)).gpu
 
 

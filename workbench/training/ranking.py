@@ -28,7 +28,7 @@ def by_popularity(x: Any, fields: Sequence[int]) -> Scorer:
     return lambda users: np.tile(counts, (len(users), 1))
 
 
-def measured(
+def ranking_measures(
     scores_of: Scorer, measures: Mapping[str, Callable], fields: Sequence[int], trained: Any, held_out: Any
 ) -> dict[str, float]:
     """The means of the measures over users with items held out; `trained` and `held_out` have a row for each pair.
@@ -39,7 +39,7 @@ def measured(
     sums, users = dict.fromkeys(measures, 0.0), 0
     first = max((_first_of(measure) for measure in measures.values()), default=0)
     for scores, targets in _parts(scores_of, fields, trained, held_out):
-        scores, targets = leading(scores, targets, first)
+        scores, targets = top_items(scores, targets, first)
         for name, measure in measures.items():
             sums[name] += len(scores) * measure(scores, targets)
         users += len(scores)
@@ -51,7 +51,7 @@ def _first_of(measure: Callable) -> float:
     return getattr(measure, "keywords", {}).get("k", math.inf)
 
 
-def leading(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np.ndarray, np.ndarray]:
+def top_items(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np.ndarray, np.ndarray]:
     """Scores and targets [n, fewer] with which measures of the `first` items of each row are what they are of all.
 
     Kept are the relevant items, and those whose score is not below that of the item in the place `first` among the

@@ -12,11 +12,11 @@ import numpy as np
 
 from kernels import aligned
 from workbench import data
-from workbench.data.batches import cut
-from workbench.data.batches.cut import MadeDense
+from workbench.data.batches import slicing
+from workbench.data.batches.slicing import MadeDense
 from workbench.executor import repeated as passes
 from workbench.optimizers import repeated as updates
-from workbench.training.events import Laps, StepEvent, by_part
+from workbench.training.events import PhaseTimer, StepEvent, phase_callback
 from workbench.training.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ class RepeatedSteps:
         rows = min(run.setup.batch_rows, run.batches.total)
         self.rows = np.zeros(rows, np.int64)
         self.batch = Prepared(_buffer(x, rows), _buffer(y, rows), None, {}, is_own=True)
-        self.copies = [cut.bind_copy(x, self.rows, self.batch.x), cut.bind_copy(y, self.rows, self.batch.y)]
+        self.copies = [slicing.bind_copy(x, self.rows, self.batch.x), slicing.bind_copy(y, self.rows, self.batch.y)]
         self.passes: passes.Repeated | None = None
         self.updates: updates.Repeated | None = None
         self.is_possible = True
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
         """The events of an epoch."""
-        laps, run, count = Laps(), self.run, self.rows.size
+        laps, run, count = PhaseTimer(), self.run, self.rows.size
         order = run.batches.order(epoch)
         for first in range(0, order.size, count):
             rows = order[first : first + count]
@@ -47,25 +47,25 @@ class RepeatedSteps:
                 self.rows[:] = rows
                 for copy in self.copies:
                     copy()
-                laps.lap("slice")
+                laps.split("slice")
                 yield self._step(epoch, laps)
             else:
                 batch = run.prepare(run.batches.of_rows(rows))
-                laps.lap("slice")
+                laps.split("slice")
                 yield run.do_step(batch, epoch, laps.seconds, laps.seconds["slice"])
-            laps = Laps()
+            laps = PhaseTimer()
 
-    def _step(self, epoch: int, laps: Laps) -> StepEvent:
+    def _step(self, epoch: int, laps: PhaseTimer) -> StepEvent:
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
         if self._fits():
-            loss = self.passes.run(by_part(laps))
+            loss = self.passes.run(phase_callback(laps))
             self.updates.run()
         else:
             loss = run.forward(self.batch, laps)
             run.update(run.backward(laps))
             self._repeat()
-        laps.lap("update")
+        laps.split("update")
         return StepEvent(run.step, epoch, self.rows.size, loss, laps.seconds, slice_seconds)
 
     def _fits(self) -> bool:

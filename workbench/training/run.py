@@ -16,12 +16,12 @@ from workbench.models.patterns import Pattern
 from workbench.ops.products import Unsummed, plan_of
 from workbench.training import saved
 from workbench.training.epoch_calls import calls_for
-from workbench.training.events import Laps, StepEvent, by_part
-from workbench.training.moving import Mover
-from workbench.training.patterned import held
+from workbench.training.events import PhaseTimer, StepEvent, phase_callback
+from workbench.training.pattern_updates import PatternUpdater
 from workbench.training.prepared import Prepared
 from workbench.training.repeated_steps import Repeating
 from workbench.training.setup import LAZY, Setup, SetupError
+from workbench.training.sparse_parameters import make_parameter
 from workbench.training.training import Training
 
 
@@ -36,16 +36,20 @@ class Run(Training):
         super().__init__(setup, x, y, width, facts)
         if setup.device != "cpu" or setup.trainers > 1:
             raise SetupError(f"A Run trains on cpu, alone; its setup says {setup.device}, {setup.trainers} trainers.")
-        sparse, others = ([one for one in self.parameters if bool(one.matrix) == is_so] for is_so in (True, False))
-        self.patterned = {one.name: held(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse}
-        self.arrays = {one.name: self.start_of(one) for one in others}
+        sparse, others = (
+            [parameter for parameter in self.parameters if bool(parameter.matrix) == is_so] for is_so in (True, False)
+        )
+        self.patterned = {
+            one.name: make_parameter(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse
+        }
+        self.arrays = {other.name: self.start_of(other) for other in others}
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
-        self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
+        self.touched = [parameter.name for parameter in self.parameters if parameter.touched and not parameter.matrix]
         self.updater = self._new_updater()
         self.y_like, self.repeated = self.targets(y)[:0], Repeating()
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         moves = self.model.moves(self.given) if self.model.moves else None
-        self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
+        self.mover = PatternUpdater(moves) if moves and moves.rule != "fixed" else None
         self.calls = calls_for(self)
         if self.calls is None:
             _ = self.executor  # what is wrong with the graph is told now
@@ -56,7 +60,9 @@ class Run(Training):
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
-        without_decay = {one.name: optimizers.Multiplier(decay=0.0) for one in self.parameters if not one.decays}
+        without_decay = {
+            parameter.name: optimizers.Multiplier(decay=0.0) for parameter in self.parameters if not parameter.decays
+        }
         return optimizers.Updater(
             self.setup.optimizer, lazy=LAZY[self.setup.update], multipliers=without_decay or None, **self.setup.options
         )
@@ -107,7 +113,7 @@ class Run(Training):
     @cached_property
     def executor(self) -> Executor:
         """The loss, bound to the parameters; calls of epochs do without it, so that they begin sooner."""
-        gradients = {one.name: one.gradient_format(self.setup.gradient) for one in self.parameters}
+        gradients = {parameter.name: parameter.gradient_format(self.setup.gradient) for parameter in self.parameters}
         gradients |= {name: one.format for name, one in self.patterned.items()}
         return self._bind(self.symbols[1], gradients, self.y_like)
 
@@ -213,7 +219,7 @@ class Run(Training):
 
     def do_step(self, batch: Prepared, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
         """Forward, loss, gradient and update, each a phase."""
-        laps = Laps(phases)
+        laps = PhaseTimer(phases)
         self.step += 1
         loss = self.forward(batch, laps)
         gradients = self.backward(laps)
@@ -223,16 +229,16 @@ class Run(Training):
             self.mover.move(self, batch, gradients)
         if not self.keeps:
             self.executor.release("x", "y", *batch.others)
-        laps.lap("update")
+        laps.split("update")
         return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
 
-    def forward(self, batch: Prepared, laps: Laps | None = None) -> float:
+    def forward(self, batch: Prepared, laps: PhaseTimer | None = None) -> float:
         """Run the executor forward; rows that the batch reads catch up before."""
         self.last = batch if self.calls else None
         if self.setup.update == "exact":
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
-        loss = float(self.executor.forward(True, batch.plans, by_part(laps), is_own=batch.is_own, **arrays)[0])
+        loss = float(self.executor.forward(True, batch.plans, phase_callback(laps), is_own=batch.is_own, **arrays)[0])
         if batch.weights is not None:
             np.multiply(self.slope(), batch.weights[:, None], out=self.slope())
         return loss
@@ -241,11 +247,11 @@ class Run(Training):
         """The slope, in the executor's memory, which the next step overwrites."""
         return self.executor.slopes["loss"]
 
-    def backward(self, laps: Laps | None = None) -> dict[str, Any]:
+    def backward(self, laps: PhaseTimer | None = None) -> dict[str, Any]:
         """Run the executor backward; a call of an epoch holds no gradient."""
         if self.calls:
             return dict.fromkeys(self.arrays)
-        return self.executor.backward(lap=by_part(laps))
+        return self.executor.backward(lap=phase_callback(laps))
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
@@ -299,7 +305,7 @@ class Run(Training):
     def densified(self) -> list[dict]:
         """Arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
         conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
-        for parameter in (one for one in self.parameters if one.touched):
+        for parameter in (parameter for parameter in self.parameters if parameter.touched):
             array = self.arrays[parameter.name]
             if self.setup.update == "standard" and parameter.gradient_format(self.setup.gradient) == "row_sparse":
                 of = "" if parameter.name == "w" else f" of {parameter.name}"

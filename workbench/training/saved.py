@@ -42,11 +42,13 @@ def state_dict(run: "Run") -> dict[str, Any]:
 
 def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
     """See `Run.load_state_dict`."""
-    expected = {f"parameter:{one.name}" for one in run.parameters} | {"step"} | set(_of_dual(run))
+    expected = {f"parameter:{parameter.name}" for parameter in run.parameters} | {"step"} | set(_of_dual(run))
     others = {name for name in arrays if not name.startswith("optimizer:")}
     if others != expected:
         raise SetupError(f"The state has {sorted(others)}; that of this training has {sorted(expected)}.")
-    found = {one.name: _checked(run, one, arrays[f"parameter:{one.name}"]) for one in run.parameters}
+    found = {
+        parameter.name: _checked(run, parameter, arrays[f"parameter:{parameter.name}"]) for parameter in run.parameters
+    }
     steps = run.updater.read_state(
         {name.removeprefix("optimizer:"): arrays[name] for name in arrays if name.startswith("optimizer:")}
     )
@@ -77,7 +79,7 @@ def _step(array: Any) -> int:
 def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | None, np.ndarray]:
     """(its pattern where it has one, its values), or `SetupError` with what came and what should."""
     kind = "csr" if parameter.matrix else "dense"
-    format, array = formats.enter(array)
+    format, array = formats.validate(array)
     came = f"{format.name} {array.dtype} {tuple(array.shape)}"
     wanted = f"{kind} {run.dtype} {parameter.matrix or parameter.shape}"
     if parameter.matrix and format.name == "dense" and came != wanted:

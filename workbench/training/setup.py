@@ -9,7 +9,7 @@ from kernels.gpu.losses import LOSSES
 from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products
-from workbench.training.several import why_not_several
+from workbench.training.multiple_trainers import multiple_trainers_reason
 
 LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 """What the optimizer calls each update."""
@@ -87,7 +87,7 @@ class Setup(_Setup):
         return products.rule(self.format, True, result, self.engine)
 
 
-def why_impossible(setup: Setup) -> str:
+def impossible_reason(setup: Setup) -> str:
     """Reason why the format, engine, gradient and update do not go together, or "" when they do."""
     for name in ("device", "launch", "hold"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
@@ -105,16 +105,16 @@ def why_impossible(setup: Setup) -> str:
     reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
     reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
-    reason = reason or (why_not_several(setup, setup.trainers) if setup.trainers != 1 else "")
+    reason = reason or (multiple_trainers_reason(setup, setup.trainers) if setup.trainers != 1 else "")
     reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
     reason = reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
     return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")
 
 
-def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
+def require_possible(setup: Setup, model: Model, width: int) -> None:
     """`SetupError` for settings that do not go together, `OptimizerError` for options that do not fit."""
     optimizers.get(setup.optimizer).resolve(setup.options)
-    if reason := why_impossible(setup):
+    if reason := impossible_reason(setup):
         raise SetupError(reason)
     if not model.allows(width):
         raise SetupError(f"The {model.name} model has {model.widths}; asked for was width {width}.")

@@ -140,7 +140,10 @@ class TrainedModel:
         own = run.state_dict() if isinstance(run, Run) else {}
         arrays = {name.removeprefix("parameter:"): own[name] for name in own if name.startswith("parameter:")}
         if not arrays:
-            arrays = {one.name: run.read_rows(np.arange(one.shape[0]), one.name) for one in run.parameters}
+            arrays = {
+                parameter.name: run.read_rows(np.arange(parameter.shape[0]), parameter.name)
+                for parameter in run.parameters
+            }
         known = {"intercept": run.setup.has_intercept} | {name: getattr(run.setup, name) for name in KEPT[:-1]}
         facts = {name: dataset.facts[name] for name in (*FACTS, "reread") if name in dataset.facts}
         for name in ("features_kept", "features_before", "columns_kept"):

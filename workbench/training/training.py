@@ -15,9 +15,9 @@ from workbench.metrics import constant_quality
 from workbench.models import Given, Model, Parameter, patterns
 from workbench.models.patterns import Pattern
 from workbench.training import ranking
+from workbench.training.data_storage import convert_storage
 from workbench.training.events import StepEvent
-from workbench.training.holding import held_as
-from workbench.training.setup import Setup, SetupError, refuse_impossible
+from workbench.training.setup import Setup, SetupError, require_possible
 
 
 def batches_of(
@@ -54,7 +54,7 @@ def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Giv
     return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
 
 
-def whole(feed: data.Feed, batch: data.Batch, first: int) -> data.Batch:
+def prediction_batch(feed: data.Feed, batch: data.Batch, first: int) -> data.Batch:
     """A batch to predict, with all that its scores depend on; `first` is the number of the first row of its data."""
     if not isinstance(feed, data.Completed):
         return batch
@@ -71,7 +71,7 @@ class Training(ABC):
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
         self.setup, self.model = setup, models.get(setup.model)
-        refuse_impossible(setup, self.model, width)
+        require_possible(setup, self.model, width)
         self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
         self.parameters = self.model.trained(self.given, setup.has_intercept)
         """The model's parameters, the intercept among them where the setup asks for one."""
@@ -84,7 +84,7 @@ class Training(ABC):
         """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
         y = {**y, "label": self.targets(y["label"])} if isinstance(y, Mapping) else self.targets(y)
         is_drawn = self.model.sampler is not None and self.model.draws(self.given)
-        self.batches = batches_of(self.setup, held_as(self.setup.hold, x), y, is_drawn)
+        self.batches = batches_of(self.setup, convert_storage(self.setup.hold, x), y, is_drawn)
         self.feed = feed_of(self.batches, self.model, self.given)
         self.kept: dict[int, Any] = {}
 
@@ -131,7 +131,7 @@ class Training(ABC):
             return
         keeps, kept = self.keeps, dict[int, Any]()
         at_once = self.feed.at_once if self.setup.device == "cpu" else 1
-        prepared = loader.ahead(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
+        prepared = loader.prefetch(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
         try:
             for ready in prepared:
                 if keeps:
@@ -208,14 +208,14 @@ class Training(ABC):
     def _start_of(self, parameter: Parameter) -> np.ndarray:
         if not parameter.deviation:
             return aligned.zeros(parameter.shape, self.dtype)
-        number = [one.name for one in self.parameters].index(parameter.name)
+        number = [parameter.name for parameter in self.parameters].index(parameter.name)
         generator = np.random.default_rng((self.setup.seed, number))
         return aligned.copy(generator.normal(0.0, parameter.deviation, parameter.shape), self.dtype)
 
     @final
     def first_pattern(self, parameter: Parameter) -> Pattern:
         """The pattern that a parameter with a matrix starts with, the same for the same seed."""
-        number = [one.name for one in self.parameters].index(parameter.name)
+        number = [parameter.name for parameter in self.parameters].index(parameter.name)
         return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
 
     def pattern(self, name: str) -> Pattern:
@@ -259,7 +259,7 @@ class Training(ABC):
             return scores
         batches = data.batches_of(x, None, self.setup.batch_rows, dense=dense_type(self.setup)).epoch(0)
         if not self.model.rows_apart:
-            batches = (whole(self.feed, batch, first) for batch in batches)
+            batches = (prediction_batch(self.feed, batch, first) for batch in batches)
         return np.concatenate([self.scores_of(batch).copy() for batch in batches])
 
     def _product(self, x: Any) -> np.ndarray | None:
@@ -288,11 +288,14 @@ class Training(ABC):
             scores = self.predict(x, first=self.batches.total)
             return {name: measure(scores, y) for name, measure in measures.items()}
         self.catch_up()
-        arrays = {one.name: self.read_rows(np.arange(one.shape[0]), one.name) for one in self.parameters}
+        arrays = {
+            parameter.name: self.read_rows(np.arange(parameter.shape[0]), parameter.name)
+            for parameter in self.parameters
+        }
         return self._of_order(self.model.rank(self.given, arrays), measures, x)
 
     def _of_order(self, scores_of: ranking.Scorer, measures: Mapping[str, Callable], x: Any) -> dict[str, float]:
-        return ranking.measured(scores_of, measures, self.given.facts["fields"], self.batches.x, x)
+        return ranking.ranking_measures(scores_of, measures, self.given.facts["fields"], self.batches.x, x)
 
     @final
     def quality_without_x(self, x: Any, y: np.ndarray) -> float:

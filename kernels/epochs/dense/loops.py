@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
 from kernels.epochs.dense.programs import Programs
 from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import compiled, make_step_intercept, named, take_target, weigh
 from kernels.loss_blocks import block_of, element_of
-from kernels.private.of_numba import layer
 from kernels.vector.lanes import emit_row
 from kernels.vector.parts import each_part
 

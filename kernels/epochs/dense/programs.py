@@ -103,16 +103,16 @@ def _outer_sum(lane, factors: list, values: list, sums: list) -> list:
     return [factor.times_plus(value, total) for (factor, value), total in zip(pairs, sums, strict=True)]
 
 
-def _sums_of_lines(lane, x, start: list, later: list, one: Callable) -> list:
+def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> list:
     """Sums over the columns of X, of which the rows `later` are asked for a line at a time."""
     entries, nought = LINE * 8 // lane.bits, lane.integer(0)
     if not later:
-        return lane.loop(nought, x.columns, 1, start, one)
+        return lane.loop(nought, x.columns, 1, start, callable)
 
     def line(d, sums):
         for row in later:
             x.prefetch(row * x.columns + d)
-        return lane.loop(d, (d + entries).least(x.columns), 1, sums, one)
+        return lane.loop(d, (d + entries).least(x.columns), 1, sums, callable)
 
     return lane.loop(nought, x.columns, entries, start, line)
 

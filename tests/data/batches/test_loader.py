@@ -11,7 +11,7 @@ import pytest
 from kernels import plan, threads
 from tests.support.clocks import SECONDS, Clock, until
 from workbench.data.batches import loader
-from workbench.data.batches.loader import ahead
+from workbench.data.batches.loader import prefetch
 
 every_depth = pytest.mark.parametrize("depth", [0, 1, 3])
 
@@ -30,12 +30,12 @@ def values(iterator) -> list:
 @every_depth
 @pytest.mark.parametrize("count", [0, 1, 50])
 def test_results_come_in_the_order_of_the_items(depth: int, count: int) -> None:
-    assert values(ahead(range(count), str, depth)) == [str(item) for item in range(count)]
+    assert values(prefetch(range(count), str, depth)) == [str(item) for item in range(count)]
 
 
 def test_one_item_ahead_and_no_more() -> None:
     asked, made = [], []
-    for ready in ahead(range(6), made.append, depth=1):
+    for ready in prefetch(range(6), made.append, depth=1):
         asked.append(ready)
         expected = min(len(asked) + 1, 6)
         until(lambda least=expected: len(made) >= least)
@@ -52,7 +52,7 @@ def test_a_result_that_the_caller_let_go_of_is_gone_before_the_next_is_made() ->
         made.append(weakref.ref(array))
         return array
 
-    for ready in ahead(iter([1, 2, 3]), prepare, depth=0):
+    for ready in prefetch(iter([1, 2, 3]), prepare, depth=0):
         assert ready.value is made[-1]()
         del ready
     assert lived == [False, False, False]
@@ -67,19 +67,21 @@ def test_small_items_are_prepared_one_right_after_the_other_and_come_in_their_or
         made.append(item)
         return item
 
-    prepared = ahead(range(9), prepare, depth=0, at_once=3)
+    prepared = prefetch(range(9), prepare, depth=0, at_once=3)
     taken = [(next(prepared).value, len(made)) for _ in range(5)]
     with pytest.raises(ValueError, match="item 5"):
         next(prepared)
     assert taken == [(0, 3), (1, 3), (2, 3), (3, 5), (4, 5)]
-    assert values(ahead(range(7), str, depth=0, at_once=3)) == list("0123456")
+    assert values(prefetch(range(7), str, depth=0, at_once=3)) == list("0123456")
 
 
 def test_preparation_runs_beside_the_caller_on_one_other_thread() -> None:
-    seen = set(values(ahead(range(5), lambda _: threading.current_thread())))
+    seen = set(values(prefetch(range(5), lambda _: threading.current_thread())))
     assert len(seen) == 1
     assert threading.current_thread() not in seen
-    assert set(values(ahead(range(5), lambda _: threading.current_thread(), depth=0))) == {threading.current_thread()}
+    assert set(values(prefetch(range(5), lambda _: threading.current_thread(), depth=0))) == {
+        threading.current_thread()
+    }
 
 
 class WatchedClock(Clock):
@@ -112,7 +114,7 @@ def test_the_first_is_waited_for_and_work_of_both_sides_overlaps_then(clock) -> 
         return item
 
     times = []
-    for ready in ahead(range(8), prepare):
+    for ready in prefetch(range(8), prepare):
         times.append((ready.seconds_prepare, ready.seconds_wait))
         assert all(each.wait(SECONDS) for each in made[ready.value + 1 : ready.value + 2])  # while this one is in hand
     assert times == [(1, 1)] + [(1, 0)] * 7
@@ -128,7 +130,7 @@ def test_taking_an_item_is_part_of_its_preparation_all_of_which_is_waited_for_wi
     def prepare(item: int) -> None:
         clock.now += 2
 
-    ready = list(ahead(items(), prepare, depth))
+    ready = list(prefetch(items(), prepare, depth))
     assert [one.seconds_prepare for one in ready] == [3, 3]
     assert depth or [one.seconds_wait for one in ready] == [3, 3]
 
@@ -143,7 +145,7 @@ def fails_at_two(item: int) -> int:
 def test_error_comes_where_its_item_would_with_its_traceback(depth: int) -> None:
     seen = []
     with pytest.raises(ZeroDivisionError, match="two") as caught:
-        seen += [seen.append(ready.value) for ready in ahead(range(9), fails_at_two, depth)]
+        seen += [seen.append(ready.value) for ready in prefetch(range(9), fails_at_two, depth)]
     assert seen == [0, 1]
     assert "fails_at_two" in "".join(traceback.format_tb(caught.value.__traceback__))
 
@@ -154,7 +156,7 @@ def test_error_of_the_items_themselves(depth: int) -> None:
         yield 1
         raise LookupError("no more to read")
 
-    seen = ahead(items(), str, depth)
+    seen = prefetch(items(), str, depth)
     assert next(seen).value == "1"
     with pytest.raises(LookupError, match="no more to read"):
         next(seen)
@@ -163,7 +165,7 @@ def test_error_of_the_items_themselves(depth: int) -> None:
 @every_depth
 def test_caller_that_stops_early_leaves_no_thread(depth: int) -> None:
     made = []
-    for ready in ahead(range(1000), lambda item: made.append(item) or item, depth):
+    for ready in prefetch(range(1000), lambda item: made.append(item) or item, depth):
         if ready.value == 3:
             break
     del ready
@@ -177,18 +179,18 @@ def train_on(batches) -> None:
 
 def test_caller_that_fails_leaves_no_thread() -> None:
     with pytest.raises(ValueError, match="the step failed"):
-        train_on(ahead(range(1000), str))
+        train_on(prefetch(range(1000), str))
 
 
 def test_iterator_that_is_never_started_has_no_thread() -> None:
     before = set(threading.enumerate())
-    unused = ahead(range(3), str)
+    unused = prefetch(range(3), str)
     assert not set(threading.enumerate()) - before
     unused.close()
 
 
 def test_iterator_that_is_dropped_leaves_no_thread() -> None:
-    unfinished = ahead(range(1000), str)
+    unfinished = prefetch(range(1000), str)
     next(unfinished)
     assert any(thread.name == "loader" for thread in threading.enumerate())
     del unfinished
@@ -196,14 +198,14 @@ def test_iterator_that_is_dropped_leaves_no_thread() -> None:
 
 def test_results_are_let_go() -> None:
     kept = []
-    for ready in ahead(range(6), lambda _: np.zeros(3)):
+    for ready in prefetch(range(6), lambda _: np.zeros(3)):
         kept.append(weakref.ref(ready.value))
         del ready
         assert sum(reference() is not None for reference in kept) == 0
 
 
 def test_kernels_called_there_stay_on_that_thread() -> None:
-    assert set(values(ahead(range(3), lambda _: threads.get_threads()))) == {1}
+    assert set(values(prefetch(range(3), lambda _: threads.get_threads()))) == {1}
     before = threads.get_threads()
     with threads.serial():
         with threads.serial():
@@ -216,18 +218,20 @@ def test_kernels_called_there_stay_on_that_thread() -> None:
 def test_layer_without_overlap_prepares_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numba.config.THREADING_LAYER", "workqueue")
     assert not threads.may_overlap()
-    assert values(ahead(range(2), lambda _: threading.current_thread())) == [threading.current_thread()] * 2
+    assert values(prefetch(range(2), lambda _: threading.current_thread())) == [threading.current_thread()] * 2
 
 
 def test_plans_made_ahead_are_those_made_in_place() -> None:
     random = np.random.default_rng(0)
     batches = [random.integers(0, 10**6, 20_000) for _ in range(6)]
     starts = np.array([0, 20_000])
-    for indices, ready in zip(batches, ahead(batches, lambda indices: plan.build(starts, indices, 10**6)), strict=True):
+    for indices, ready in zip(
+        batches, prefetch(batches, lambda indices: plan.build(starts, indices, 10**6)), strict=True
+    ):
         in_place = plan.build(starts, indices, 10**6)
         np.testing.assert_array_equal(ready.value.permutation, in_place.permutation)
 
 
 def test_negative_depth_is_refused() -> None:
     with pytest.raises(ValueError, match=r"depth is -1; .* 0 for none, or more"):
-        ahead([], str, -1)
+        prefetch([], str, -1)

@@ -52,7 +52,7 @@ def test_parts_of_a_split_have_their_own_edges(linked, seed):
 
 def test_the_cache_keeps_edges(linked, tmp_path):
     entry = data.Source("linked", lambda: linked, "here", "none")
-    made = [cache.kept(entry, {}, tmp_path) for _ in range(2)]
+    made = [cache.load_or_make(entry, {}, tmp_path) for _ in range(2)]
     assert same(*made)
     for one in made:
         np.testing.assert_array_equal(one.graph.toarray(), dense())
@@ -89,7 +89,7 @@ def test_a_record_shows_its_edges(linked):
 
 
 def test_what_is_done_to_features_and_labels_leaves_edges_alone(linked):
-    for made in (data.keep_features(linked, 3), data.merged(linked, 2), data.with_density(linked, 0.1)):
+    for made in (data.keep_features(linked, 3), data.merge_rare_classes(linked, 2), data.with_density(linked, 0.1)):
         np.testing.assert_array_equal(made.graph.toarray(), dense())
 
 

@@ -87,7 +87,7 @@ def test_models_by_name_ask_for_their_kind():
 
 
 def test_labels_mean_the_same_in_both_parts_of_a_split():
-    made = data.merged(named([0, 0, 0, 0, 1, 1, 2, 3], "1234", positive="2"), 3)
+    made = data.merge_rare_classes(named([0, 0, 0, 0, 1, 1, 2, 3], "1234", positive="2"), 3)
     for target, width in (("numbers", 3), ("binary", None), ("classes", 3)):
         whole = dict(zip(made.y.tolist(), data.targets(made, target, width).tolist(), strict=True))
         for part in data.split(made, 0.5):
@@ -97,14 +97,14 @@ def test_labels_mean_the_same_in_both_parts_of_a_split():
 
 def test_the_rarest_classes_become_the_last_one():
     made = named([0, 1, 1, 2, 3, 3, 3, 4], "abcde", positive="c")
-    fewer = data.merged(made, 4)
+    fewer = data.merge_rare_classes(made, 4)
     assert fewer.classes == ("b", "c", "d", "other (2 classes)")
     assert (fewer.y.tolist(), fewer.labels.merged) == ([3, 0, 0, 1, 2, 2, 2, 3], ("a", "e"))
-    again = data.merged(fewer, 2)
+    again = data.merge_rare_classes(fewer, 2)
     assert (again.classes, again.labels.positive) == (("c", "other (4 classes)"), "c")
     assert sorted(again.labels.merged) == ["a", "b", "d", "e"]
-    assert data.merged(made, 5) is made
-    assert data.merged(named([0, 0, 1, 2], "abc"), 2).labels.positive == "a"
+    assert data.merge_rare_classes(made, 5) is made
+    assert data.merge_rare_classes(named([0, 0, 1, 2], "abc"), 2).labels.positive == "a"
 
 
 NUMBERS = targets(range(6))
@@ -182,4 +182,4 @@ def test_a_meaning_that_contradicts_itself_is_refused(labels, message):
 )
 def test_what_cannot_be_merged_says_so(made, width, message):
     with pytest.raises(DataError, match=message):
-        data.merged(made, width)
+        data.merge_rare_classes(made, width)

@@ -43,7 +43,7 @@ def test_keep_rows_draws_rows_and_keeps_their_order():
 
 def test_shuffled_has_the_same_rows_in_another_order():
     made = labelled(range(8), groups=np.arange(8))
-    mixed = data.shuffled(made, seed=1)
+    mixed = data.shuffle_rows(made, seed=1)
     assert sorted(mixed.groups) == list(range(8)) != mixed.groups.tolist()
     np.testing.assert_array_equal(mixed.x.toarray(), made.x.toarray()[mixed.groups])
 

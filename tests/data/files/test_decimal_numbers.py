@@ -60,7 +60,7 @@ def test_odd_numbers_have_the_bits_of_python():
 def test_random_numbers_have_the_bits_of_python():
     source = random.Random(7)
     bits = [source.getrandbits(64) for _ in range(4000)]
-    doubles = [value for value in (struct.unpack("d", struct.pack("Q", one))[0] for one in bits) if abs(value) < 1e309]
+    doubles = [value for value in (struct.unpack("d", struct.pack("Q", bit))[0] for bit in bits) if abs(value) < 1e309]
     tokens = [form % value for value in doubles for form in ("%r", "%.17g", "%.16g", "%.25e", "%.5e")]
     tokens += [f"{source.getrandbits(source.randint(1, 70))}e{source.randint(-360, 310)}" for _ in range(4000)]
     tokens += [f"{source.gauss(0, 100):.{source.randint(0, 25)}f}" for _ in range(4000)]

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.clocks import SECONDS
-from tests.support.hostile_files import (
+from tests.support.adversarial_files import (
     EXAMPLES,
     IN_PLACE_OF_A_FILE,
     NOT_HELD_TO_IT,
@@ -21,6 +20,7 @@ from tests.support.hostile_files import (
     example,
     numbers_replaced,
 )
+from tests.support.clocks import SECONDS
 from tests.support.small_sets import same
 from workbench import data, formats
 from workbench.data import DataError

@@ -40,23 +40,23 @@ def path(tmp_path):
 @pytest.mark.parametrize("content", [TEXT, b"", b"a", b"no end", "né\r\nç\n".encode() * BLOCK], ids=len)
 def test_what_was_packed_is_read_whatever_the_name(path, packing, content):
     path.write_bytes(PACKERS[packing](content))
-    assert opened.packing(path) == packing
-    with opened.opened(path) as file:
+    assert opened.compression_of(path) == packing
+    with opened.open_text(path) as file:
         assert file.read() == content
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert b"".join(file) == content
     path.write_bytes(PACKERS[packing](codecs.BOM_UTF8 + content))
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert file.read() == content
-    assert opened.head(path, 5) == (codecs.BOM_UTF8 + content)[:5]
+    assert opened.read_head(path, 5) == (codecs.BOM_UTF8 + content)[:5]
     path.write_bytes(PACKERS[packing](content) + PACKERS[packing](b"more"))  # one archive behind another
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert file.read() == content + b"more"
 
 
 def test_text_that_begins_as_bzip2_does_is_text(path):
     path.write_bytes(b"BZh9 is a word\n")
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert file.readline() == b"BZh9 is a word\n"
 
 
@@ -68,7 +68,7 @@ def test_an_archive_that_is_cut_short_is_told_with_its_line(path, packing):
     packed = PACKERS[packing](DIGITS)
     path.write_bytes(packed[: len(packed) // 2])
     reason = rf"some.txt:\d+: the file is packed by {packing}, and cut short or damaged: .*Get it anew"
-    with pytest.raises(DataError, match=reason), opened.opened(path) as file:
+    with pytest.raises(DataError, match=reason), opened.open_text(path) as file:
         file.read()
 
 
@@ -77,7 +77,7 @@ def test_a_damaged_archive_is_told_with_its_line(path, packing):
     packed = bytearray(PACKERS[packing](DIGITS))
     packed[len(packed) // 2 : len(packed) // 2 + 40] = b"\xa5" * 40
     path.write_bytes(packed)
-    with pytest.raises(DataError, match=r"some.txt:\d+: .* damaged"), opened.opened(path) as file:
+    with pytest.raises(DataError, match=r"some.txt:\d+: .* damaged"), opened.open_text(path) as file:
         file.read()
 
 
@@ -94,13 +94,13 @@ def test_a_damaged_archive_is_told_with_its_line(path, packing):
 )
 def test_what_is_no_text_is_told_with_its_line(path, packing, before, wrong, message):
     path.write_bytes(PACKERS[packing](b"".join(LINES[:before]) + wrong + b"\n" + TEXT))
-    with pytest.raises(NotTextError, match=rf"some.txt:{before + 1}: {message}"), opened.opened(path) as file:
+    with pytest.raises(NotTextError, match=rf"some.txt:{before + 1}: {message}"), opened.open_text(path) as file:
         file.read()
 
 
 def test_a_character_cut_off_at_the_end_is_told(path):
     path.write_bytes("ab\nç".encode()[:-1])
-    with pytest.raises(NotTextError, match=r"some.txt:2: the byte 0xc3"), opened.opened(path) as file:
+    with pytest.raises(NotTextError, match=r"some.txt:2: the byte 0xc3"), opened.open_text(path) as file:
         file.read()
 
 
@@ -108,7 +108,7 @@ def test_other_encodings_come_as_utf_8(path):
     text = "né ç\nü\n" * 30_000
     for encoding in ("latin-1", "utf-16", "utf-32-be", "cp1252"):
         path.write_bytes(text.encode(encoding))
-        with opened.opened(path, encoding) as file:
+        with opened.open_text(path, encoding) as file:
             assert file.read().decode() == text
             assert not file.seekable()
 
@@ -116,10 +116,13 @@ def test_other_encodings_come_as_utf_8(path):
 def test_an_endless_line_is_refused(path, monkeypatch):
     monkeypatch.setattr(opened, "LONGEST_LINE", 3 * BLOCK)
     path.write_bytes(b"a\n" + b"b" * 3 * BLOCK + b"\n")
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert len(file.readlines()) == 2
     path.write_bytes(b"a\n" + b"b" * 6 * BLOCK + b"\n")
-    with pytest.raises(DataError, match=r"some.txt:2: a line of more than 196,608 bytes"), opened.opened(path) as file:
+    with (
+        pytest.raises(DataError, match=r"some.txt:2: a line of more than 196,608 bytes"),
+        opened.open_text(path) as file,
+    ):
         file.readlines()
 
 
@@ -129,10 +132,10 @@ def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(path, monkeyp
     monkeypatch.setattr(opened, "MOST_RATIO", 50)
     path.write_bytes(PACKERS[packing](b"1 1:1\n" * 600_000))
     reason = rf"came of the first [\d,]+ packed by {packing}; more than 50 times as many are not taken: unpack the file"
-    with pytest.raises(DataError, match=reason), opened.opened(path) as file:
+    with pytest.raises(DataError, match=reason), opened.open_text(path) as file:
         file.read()
     path.write_bytes(PACKERS[packing](b"1 1:1\n" * 9000))  # below what is free
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert len(file.read()) == 54_000
 
 
@@ -140,14 +143,14 @@ def test_zstd_without_pyarrow_says_what_to_install(path, monkeypatch):
     path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match=r"pip install 'sparse-workbench\[tables\]'"):
-        opened.opened(path)
+        opened.open_text(path)
     with pytest.raises(DataError, match=r"some.txt is packed by zstd, which pyarrow unpacks"):
-        opened.head(path)
+        opened.read_head(path)
 
 
 def test_a_file_that_changes_while_it_is_read_is_told(path):
     path.write_bytes(TEXT)
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         file.readline()
         path.write_bytes(TEXT[: BLOCK // 2])
         with pytest.raises(DataError, match=r"some.txt has changed while it was read"):
@@ -160,7 +163,7 @@ def test_words_are_noticed_wherever_they_stand(path):
         content[place : place + 3] = b"qid"
         path.write_bytes(content)
         noticed = {b"_": False, b"qid": False}
-        with opened.opened(path, noticing=noticed) as file:
+        with opened.open_text(path, noticing=noticed) as file:
             file.read()
         assert noticed == {b"_": False, b"qid": True}
 
@@ -168,7 +171,7 @@ def test_words_are_noticed_wherever_they_stand(path):
 def test_a_file_that_is_sought_in_tells_places_and_lines_of_its_text(path):
     content = "é1\né2\né3\n".encode() * BLOCK
     path.write_bytes(codecs.BOM_UTF8 + content + b" " * 2 * BLOCK + b"\0")
-    with opened.opened(path) as file:
+    with opened.open_text(path) as file:
         assert file.seekable()
         assert file.read(4) == content[:4]
         assert file.tell() == 4
@@ -183,7 +186,7 @@ def test_a_file_that_is_sought_in_tells_places_and_lines_of_its_text(path):
 
 def test_packed_text_cannot_be_sought_in(path):
     path.write_bytes(gzip.compress(TEXT))
-    with opened.opened(path) as file, pytest.raises(io.UnsupportedOperation, match="not seekable"):
+    with opened.open_text(path) as file, pytest.raises(io.UnsupportedOperation, match="not seekable"):
         file.seek(3)
 
 

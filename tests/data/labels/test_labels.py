@@ -146,7 +146,7 @@ def test_an_unseen_label_in_text_is_told_with_its_line(tmp_path):
 
 
 def test_merged_classes_stay_merged_in_a_second_file(npz):
-    fit = data.merged(npz([1, 1, 2, 2, 3, 4], name="fit"), 3)
+    fit = data.merge_rare_classes(npz([1, 1, 2, 2, 3, 4], name="fit"), 3)
     assert fit.classes == ("1", "2", "other (2 classes)")
     assert npz([4, 2, 3], name="other", like=fit).y.tolist() == [2, 1, 2]
     with pytest.raises(DataError, match="the label '5' is none of the classes 1, 2, 3, 4"):
@@ -222,17 +222,19 @@ def test_the_cache_holds_the_whole_meaning(npz, tmp_path):
     fit = npz([0, 1, 1], positive=0)
     again = data.load("npz", path=tmp_path / "set.npz", labels=tmp_path / "set.npy", positive=0)
     assert (again.labels, again.labels.positive, again.facts) == (fit.labels, "0", fit.facts)
-    merged = dataclasses.replace(data.get("npz"), name="merged", make=lambda: data.merged(npz([1, 2, 3, 3]), 2))
+    merged = dataclasses.replace(
+        data.get("npz"), name="merged", make=lambda: data.merge_rare_classes(npz([1, 2, 3, 3]), 2)
+    )
     merged = dataclasses.replace(merged, fingerprint=lambda: "", files=lambda: ())
-    assert cache.kept(merged, {}).labels == cache.kept(merged, {}).labels
-    assert cache.kept(merged, {}).labels.merged == ("1", "2")
+    assert cache.load_or_make(merged, {}).labels == cache.load_or_make(merged, {}).labels
+    assert cache.load_or_make(merged, {}).labels.merged == ("1", "2")
 
 
 def test_kind_and_classes_are_parts_of_the_key(npz):
     assert npz([0, 1]).kind == "classes"
     assert npz([0, 1], kind="numbers").kind == "numbers"
     assert npz([0, 1], classes=[1, 0]).y.tolist() == [1, 0]
-    entries = [json.loads((entry / cache.META).read_text()) for entry in cache.folder().iterdir()]
+    entries = [json.loads((entry / cache.META).read_text()) for entry in cache.cache_folder().iterdir()]
     assert {entry["labels"]["kind"] for entry in entries} == {"classes", "numbers"}
 
 

@@ -100,7 +100,7 @@ def test_without_a_name_or_two_values_the_last_column_is_the_label(tmp_path):
 def test_whole_numbers_named_like_ids_are_categories(tmp_path, name):
     rows = "".join(f"{100 + 7 * (row % 50)},{row / 7:.3f},{row % 2}\n" for row in range(200))
     (tmp_path / "t.csv").write_text(f"{name},size,label\n{rows}")
-    columns = {one.name: one.kind for one in data.guess_columns(tmp_path / "t.csv")}
+    columns = {column.name: column.kind for column in data.guess_columns(tmp_path / "t.csv")}
     assert columns == {name: "category", "size": "number", "label": "label"}
     assert f"The column {name} is a category" in load(tmp_path / "t.csv").facts["guesses"][1]
 
@@ -108,7 +108,7 @@ def test_whole_numbers_named_like_ids_are_categories(tmp_path, name):
 def test_whole_numbers_of_many_values_that_recur_are_categories_and_others_numbers(tmp_path):
     rows = "".join(f"{9 * (row % 1200)},{20 + row % 60},{row % 2}\n" for row in range(2600))
     (tmp_path / "t.csv").write_text(f"place,age,label\n{rows}")
-    columns = {one.name: one.kind for one in data.guess_columns(tmp_path / "t.csv")}
+    columns = {column.name: column.kind for column in data.guess_columns(tmp_path / "t.csv")}
     assert columns == {"place": "category", "age": "number", "label": "label"}
 
 

@@ -156,8 +156,12 @@ def test_bytes_are_those_of_the_arrays(case):
         held = {name: formats.nbytes(formats.to_format(case.made.x, name)) for name in formats.names()}
         if case.made.x.indices.dtype == case.found.index_dtype:
             assert case.found.bytes_format == held
-    assert {one.bytes_ for one in case.found.preparations if one.is_dense} == {case.found.bytes_format["dense"]}
-    assert {one.bytes_ for one in case.found.preparations if not one.is_dense} == {case.found.bytes_format["csr"]}
+    assert {preparation.bytes_ for preparation in case.found.preparations if preparation.is_dense} == {
+        case.found.bytes_format["dense"]
+    }
+    assert {preparation.bytes_ for preparation in case.found.preparations if not preparation.is_dense} == {
+        case.found.bytes_format["csr"]
+    }
     assert case.found.index_dtype == ("int64" if case.made.features >= 2**31 else "int32")
 
 

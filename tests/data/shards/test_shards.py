@@ -93,8 +93,8 @@ def test_shuffled_rows_have_an_order_of_the_seed_alone(tmp_path):
         orders[name] = whole(tmp_path / name)
     assert same(orders["a"], orders["b"])
     assert not same(orders["a"], orders["c"])
-    for one in orders.values():
-        rows = {tuple(row) for row in np.column_stack([one.x.toarray(), one.y])}
+    for order in orders.values():
+        rows = {tuple(row) for row in np.column_stack([order.x.toarray(), order.y])}
         assert rows == {tuple(row) for row in np.column_stack([made.x.toarray(), made.y])}
     hashes = {json.loads((tmp_path / name / manifest.NAME).read_text())["origin_sha256"] for name in orders}
     stored(tmp_path / "plain", made)
@@ -127,7 +127,7 @@ def test_what_needs_the_rows_in_memory_says_so(tmp_path):
     for call in (
         lambda: data.keep_features(kept, 3),
         lambda: data.with_density(kept, 0.01),
-        lambda: data.shuffled(kept),
+        lambda: data.shuffle_rows(kept),
         lambda: data.take(kept, np.arange(3)[::-1]),
     ):
         with pytest.raises(DataError, match=r"X.sparse is read row by row .* Load it with whole=True"):

@@ -66,7 +66,7 @@ def test_every_epoch_has_every_row_once_in_an_order_of_its_own(kept, held, rows,
         return StoredBatches(kept.x, kept.y, rows, shuffle=True, seed=seed, buffer_rows=buffer_rows)
 
     orders = [order(batches(), held, number) for number in range(3)]
-    assert all(sorted(one) == list(range(ROWS)) for one in orders)
+    assert all(sorted(order) == list(range(ROWS)) for order in orders)
     assert all(one != other for one, other in itertools.combinations([*orders, list(range(ROWS))], 2))
     assert orders == [order(batches(), held, number) for number in range(3)]
     assert orders[0] != order(batches(seed=1), held)
@@ -110,12 +110,12 @@ def test_an_epoch_goes_on_from_any_batch(kept, held, last, shuffle, number):
 
 
 def test_parts_of_the_rows_count_from_their_own_first(kept, held):
-    part = data.between(kept, 5, 17)
+    part = data.rows_between(kept, 5, 17)
     assert part.x.nnz == held.x[5:17].nnz
     assert np.array_equal(data.row_lengths(part.x), np.diff(held.x.indptr)[5:17])
     for shuffle in (False, True):
         batches = StoredBatches(part.x, part.y, rows=5, shuffle=shuffle, buffer_rows=4)
-        assert sorted(order(batches, data.between(held, 5, 17))) == list(range(12))
+        assert sorted(order(batches, data.rows_between(held, 5, 17))) == list(range(12))
 
 
 def test_values_are_read_in_the_type_that_is_asked_for(kept):

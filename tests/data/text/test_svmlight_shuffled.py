@@ -35,7 +35,7 @@ def order(batches, number=0, first=0):
 def test_every_epoch_has_every_row_once_in_an_order_of_its_own(path, rows, buffer_rows):
     batches = shuffled(path, rows=rows, buffer_rows=buffer_rows)
     orders = [order(batches, number) for number in range(3)]
-    assert all(sorted(one) == list(range(23)) for one in orders)
+    assert all(sorted(order) == list(range(23)) for order in orders)
     assert all(one != other for one, other in itertools.combinations([*orders, list(range(23))], 2))
     assert orders == [order(shuffled(path, rows=rows, buffer_rows=buffer_rows), number) for number in range(3)]
     assert orders[0] != order(shuffled(path, rows=rows, buffer_rows=buffer_rows, seed=1))

@@ -14,10 +14,10 @@ import numpy as np
 
 from workbench import formats, store
 from workbench.advising import Answer, advise
-from workbench.advising.advising import SECONDS_LEAST, SECONDS_START, affordable, wait
-from workbench.advising.contenders import contenders, is_faithful, is_lazy_exact
-from workbench.analysis import cells
-from workbench.analysis.advice import LINE, SHARE, is_of
+from workbench.advising.advising import SECONDS_LEAST, SECONDS_START, affordable_candidates, wait_silently
+from workbench.advising.candidates import is_faithful, is_lazy_exact, list_candidates
+from workbench.analysis import configurations
+from workbench.analysis.advice import LINE, SHARE, matches_settings
 from workbench.measure import closure, machine
 from workbench.measure.posterior import DEVIATION
 from workbench.measure.rounds import MOST
@@ -25,8 +25,8 @@ from workbench.settings import BY_NAME
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.schedule import Comparison, Course
-from workbench.sweeps.spec import Cell, Spec, SpecError, allowed, validate
+from workbench.sweeps.schedule import Comparison, ComparisonState
+from workbench.sweeps.spec import Cell, Spec, SpecError, allowed_values, validate_spec
 
 # Races played back from recorded times: what a way to race would choose in a budget, over many draws; nothing runs.
 #
@@ -36,7 +36,7 @@ from workbench.sweeps.spec import Cell, Spec, SpecError, allowed, validate
 
 
 @dataclass(frozen=True)
-class Way:
+class BudgetStrategy:
     """A way to spend the budget: with as many contenders as it affords or all of them, in a race or not, how often."""
 
     is_race: bool = True
@@ -45,15 +45,15 @@ class Way:
 
 
 WAYS = {
-    "as advice does": Way(),
-    "a race of all": Way(is_cut=False),
-    "rounds of all": Way(is_race=False, is_cut=False),
-    "one round of all": Way(is_race=False, is_cut=False, rounds=1),
+    "as advice does": BudgetStrategy(),
+    "a race of all": BudgetStrategy(is_cut=False),
+    "rounds of all": BudgetStrategy(is_race=False, is_cut=False),
+    "one round of all": BudgetStrategy(is_race=False, is_cut=False, rounds=1),
 }
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedCase:
     """A case as a full sweep has it: its contenders, likeliest first, their seconds of a step, what a trial takes."""
 
     case: str
@@ -64,7 +64,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Played:
+class RaceResult:
     """Result of one race: times of the least that was chosen, whether its side was right, seconds it took."""
 
     regret: float
@@ -72,26 +72,28 @@ class Played:
     seconds: float
 
 
-def recorded(rows: Iterable[Mapping[str, Any]]) -> list[Recorded]:
+def read_recorded_cases(rows: Iterable[Mapping[str, Any]]) -> list[RecordedCase]:
     """The cases of good rows of the suite of advice (`store.ADVICE`), the newest row of each."""
     return list({row["case"]: _case(row) for row in rows if row["status"] == "ok"}.values())
 
 
-def _case(row: Mapping[str, Any]) -> Recorded:
+def _case(row: Mapping[str, Any]) -> RecordedCase:
     able = [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
     settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
-    named = [{"launch": "kernels", "hold": "format", **one} for one in contenders(settings)]
-    ordered = [cell for one in named for cell in able if is_of(cell, one)]
+    named = [{"launch": "kernels", "hold": "format", **contender} for contender in list_candidates(settings)]
+    ordered = [cell for one in named for cell in able if matches_settings(cell, one)]
     least = min(cell["seconds"] for cell in able)
     each = row["seconds_sweep"] / max(row["trials_sweep"], 1)
-    return Recorded(row["case"], tuple(ordered), least, each, row["seconds_sweep"])
+    return RecordedCase(row["case"], tuple(ordered), least, each, row["seconds_sweep"])
 
 
-def play(case: Recorded, way: Way, seconds: float, rng: np.random.Generator, noise: float = DEVIATION) -> Played:
+def play_race(
+    case: RecordedCase, way: BudgetStrategy, seconds: float, rng: np.random.Generator, noise: float = DEVIATION
+) -> RaceResult:
     """One race in a budget of seconds; `noise` is the standard deviation of the log ratio of two trials."""
-    named = {str(place): cell for place, cell in enumerate(case.cells[: _most(case, way, seconds)])}
+    named = {str(place): cell for place, cell in enumerate(case.cells[: _initial_candidates(case, way, seconds)])}
     dense = frozenset(key for key, cell in named.items() if cell["format"] == "dense")
-    course = Course(Comparison({key: Cell() for key in named}, dense), way.rounds, way.is_race)
+    course = ComparisonState(Comparison({key: Cell() for key in named}, dense), way.rounds, way.is_race)
     spent = SECONDS_START
     for key, number in _trials(course):
         if way.is_race and number >= LEAST_OF_RACE and spent + case.seconds_trial > seconds:
@@ -104,15 +106,15 @@ def play(case: Recorded, way: Way, seconds: float, rng: np.random.Generator, noi
     chosen = named[str(course.posterior.best())]
     best = min(case.cells, key=lambda cell: cell["seconds"])
     is_right = (chosen["format"] == "dense") == (best["format"] == "dense")
-    return Played(chosen["seconds"] / case.least, is_right, spent)
+    return RaceResult(chosen["seconds"] / case.least, is_right, spent)
 
 
-def _most(case: Recorded, way: Way, seconds: float) -> int:
+def _initial_candidates(case: RecordedCase, way: BudgetStrategy, seconds: float) -> int:
     """Number of cells that a race begins with: two of them are dense, on all threads and on one."""
-    return affordable(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
+    return affordable_candidates(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
 
 
-def _trials(course: Course) -> Iterator[tuple[str, int]]:
+def _trials(course: ComparisonState) -> Iterator[tuple[str, int]]:
     """Key and number of each trial, as long as one is due."""
     number = 0
     while course.due():
@@ -121,12 +123,12 @@ def _trials(course: Course) -> Iterator[tuple[str, int]]:
             number += 1
 
 
-def replays(
-    cases: Sequence[Recorded], draws: int = 50, seed: int = 0, share: float = SHARE, noise: float = DEVIATION
-) -> dict[tuple[str, str], list[Played]]:
+def replay_races(
+    cases: Sequence[RecordedCase], draws: int = 50, seed: int = 0, share: float = SHARE, noise: float = DEVIATION
+) -> dict[tuple[str, str], list[RaceResult]]:
     """By case and way what came of so many races, each in that share of the time of the case's sweep."""
     return {
-        (case.case, name): [play(case, way, share * case.seconds_sweep, rng, noise) for _ in range(draws)]
+        (case.case, name): [play_race(case, way, share * case.seconds_sweep, rng, noise) for _ in range(draws)]
         for case in cases
         for name, way in WAYS.items()
         for rng in [np.random.default_rng([seed, *case.case.encode()])]
@@ -203,7 +205,7 @@ QUICK = (
 """Four that sparse wins, four that dense wins, four that are close."""
 
 
-def chosen(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
+def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
     """The cases of these names, or all, or the quick ones; an unknown name is an error that lists the known ones."""
     by_name = {case.name: case for case in CASES}
     wanted = list(names) or (QUICK if is_quick else by_name)
@@ -214,7 +216,7 @@ def chosen(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
 
 def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """All settings that go together on the CPU; an exact update only if a lazy one trains another model."""
-    values = {**{name: allowed(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
+    values = {**{name: allowed_values(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
     named = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
     is_same = is_lazy_exact(Cell(**settings))
     able = [one for one in named if one["launch"] != "graph" and not (is_same and one["update"] == "exact")]
@@ -230,7 +232,7 @@ def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
 Follow = Callable[[str, Path, float, float], None]
 SWEEP = "sweep"
 """The run folder of the full sweep of a case."""
-ADVISING = ("workbench.advising.advising", "workbench.sweeps.supervising")
+ADVISING = ("workbench.advising.advising", "workbench.sweeps.supervision")
 """Modules that advise: a case is measured anew where their code has changed."""
 ROUNDS = 4
 """Rounds of a full sweep at most."""
@@ -238,19 +240,19 @@ MOST_DISTURBED = 0.25
 """Largest share of cells that may be disturbed in all rounds of a full sweep: the fastest may be among them."""
 
 
-def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait) -> bool:
+def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_silently) -> bool:
     """Measure the cases that have no good row in `results` yet; False where somebody stopped it.
 
     Trials are in run folders below `runs`. A case whose sweep or advice fails has a row that says why, and is tried
     again by the next start.
     """
     results.mkdir(parents=True, exist_ok=True)
-    for case in left(cases, results):
+    for case in remaining_cases(cases, results):
         by_key, key = _keys(case)
         try:
-            row = _measured(case, key, by_key, place_of(case, runs), follow)
+            row = _measure_case(case, key, by_key, place_of(case, runs), follow)
         except run_folder.RunError as error:
-            row = store.ADVICE.new_row(**_named(case, key), status="failed", reason=str(error))
+            row = store.ADVICE.new_row(**_case_columns(case, key), status="failed", reason=str(error))
         if row is None:
             return False
         store.ADVICE.append(results / store.ADVICE.file, row)
@@ -262,7 +264,7 @@ def place_of(case: Case, runs: Path) -> Path:
     return runs / case.name.replace(" ", "-")
 
 
-def left(cases: Iterable[Case], results: Path) -> list[Case]:
+def remaining_cases(cases: Iterable[Case], results: Path) -> list[Case]:
     """The cases that have no good row in `results` yet."""
     file = results / store.ADVICE.file
     done = store.ADVICE.done_keys(file, again=("failed",)) if file.exists() else set()
@@ -272,43 +274,45 @@ def left(cases: Iterable[Case], results: Path) -> list[Case]:
 def seconds_of(case: Case) -> float:
     """About how long a case takes: all cells in as many rounds as decide, a trial what it takes where no row tells."""
     spec = full_sweep(case)
-    return (1 + SHARE) * len(grid.expand(spec).cells) * spec.measure.rounds * estimate.seconds_a_trial(spec)
+    return (1 + SHARE) * len(grid.expand_grid(spec).cells) * spec.measure.rounds * estimate.seconds_a_trial(spec)
 
 
 def _keys(case: Case) -> tuple[dict[str, Cell], str]:
     """The cells of the full sweep by key, and the key of the case: of its cells, and of the code that advises."""
-    by_key = {grid.key(cell): cell for cell in grid.expand(full_sweep(case)).cells}
-    code = closure.own().digest(ADVISING)
+    by_key = {grid.configuration_key(cell): cell for cell in grid.expand_grid(full_sweep(case)).cells}
+    code = closure.installed_code().digest(ADVISING)
     return by_key, hashlib.sha256(" ".join([code, *by_key]).encode()).hexdigest()[:20]
 
 
-def _measured(case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
+def _measure_case(
+    case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow
+) -> dict[str, Any] | None:
     """The row of a case that is swept and advised on; None where somebody stopped it."""
-    seconds = _swept(case, full_sweep(case), place / SWEEP, follow)
-    answer = _advised(case, seconds, place / "advice", follow) if seconds else None
+    seconds = _sweep_case(case, full_sweep(case), place / SWEEP, follow)
+    answer = _advise_case(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
         return None
-    return row_of(case, key, by_key, run_folder.rows(place / SWEEP), answer, seconds)
+    return row_of(case, key, by_key, run_folder.read_current_records(place / SWEEP), answer, seconds)
 
 
 def full_sweep(case: Case) -> Spec:
     """Every configuration of a case, in as many rounds as a decision takes."""
-    return validate(
+    return validate_spec(
         {
             "name": case.name.replace(" ", "-"),
             "axes": dict(case.settings),
-            "contenders": every_contender(case.settings),
+            "candidates": every_contender(case.settings),
             "measure": {"rounds": ROUNDS, "roofs": False},
             "limits": {"seconds_cell": 30.0},
         }
     )
 
 
-def _swept(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
+def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
     """Seconds of the trials of the full sweep, also of a start before this one; 0 where it was stopped."""
-    run_folder.start(spec, folder)
+    run_folder.start_run(spec, folder)
     follow(f"{case.name}: all cells", folder, 0.0, 0.0)
-    state = run_folder.read(folder)
+    state = run_folder.read_progress(folder)
     if state.state == "failed":
         raise run_folder.RunError(f"The sweep in {folder} failed: {state.message}")
     if state.state == "stopped":
@@ -319,11 +323,11 @@ def _swept(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
 
 def _seconds_of_trials(folder: Path) -> float:
     """Seconds of the rows of a sweep that had ended before: overhead and samples."""
-    rows = run_folder.rows(folder)
+    rows = run_folder.read_current_records(folder)
     return sum((row["seconds_overhead"] or 0.0) + sum(row["samples"] or ()) for row in rows)
 
 
-def _advised(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
+def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
     """Advice that begins anew, since it is judged by its time, too."""
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
@@ -340,14 +344,14 @@ def row_of(
     seconds_sweep: float,
 ) -> dict[str, Any]:
     """The row of a case."""
-    pooled = cells.records(cells.latest(store.frame(rows)))
+    pooled = configurations.records(configurations.pool_rounds(store.frame(rows)))
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
     known = answer.recommendation.settings
     judged = [_cell(row, by_key[row["key"]]) for row in pooled]
     reason = why_not_judged(judged) or ("" if known else answer.recommendation.headline.text)
     return store.ADVICE.new_row(
-        **_named(case, key),
+        **_case_columns(case, key),
         status="failed" if reason else "ok",
         reason=reason,
         rows=problem.x.shape[0],
@@ -376,7 +380,7 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
     return "" if any(cell["status"] == "ok" for cell in able) else "No cell of the full sweep has a time."
 
 
-def _named(case: Case, key: str) -> dict[str, Any]:
+def _case_columns(case: Case, key: str) -> dict[str, Any]:
     """Facts of a case in a row, whatever came of it."""
     return {
         "key": key,

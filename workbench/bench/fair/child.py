@@ -20,6 +20,6 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"at": "rows"}
     problem = draw(configuration, request["threads"])
     facts = {"nnz": int(problem.csr.nnz), "batches": problem.batches}
-    able = [one for one in competitors() if one.name not in request["left_out"]]
+    able = [competitor for competitor in competitors() if competitor.name not in request["left_out"]]
     for answer in measure(problem, able, Policy(**request["policy"])):
         yield answer | ({"record": facts | answer["record"]} if "record" in answer else {})

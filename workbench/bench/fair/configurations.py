@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.bench.fair.covering import covering
+from workbench.bench.fair.covering import covering_array
 from workbench.bench.shapes import BenchError
 
 AXES: dict[str, tuple] = {
@@ -71,28 +71,28 @@ class Configuration:
         }
 
 
-def every() -> list[Configuration]:
+def all_configurations() -> list[Configuration]:
     """The usual size, then the covering array, small batches first."""
     usual = [Configuration(**USUAL, width=width, density=density) for width, density in USUAL_POINTS]
-    return usual + [Configuration(**values) for values in covering(AXES, TIMES)]
+    return usual + [Configuration(**values) for values in covering_array(AXES, TIMES)]
 
 
-def quick() -> list[Configuration]:
+def quick_configurations() -> list[Configuration]:
     """The usual size at two densities, and eight of the covering array at equal distances."""
-    configurations = every()
+    configurations = all_configurations()
     usual, rest = configurations[: len(USUAL_POINTS)], configurations[len(USUAL_POINTS) :]
     return usual[::2] + rest[:: len(rest) // 8][:8]
 
 
-def chosen(
+def choose_configurations(
     names: Iterable[str] = (), is_quick: bool = False, only: Mapping[str, Any] | None = None
 ) -> list[Configuration]:
     """The configurations of these names, or all or the quick ones, with these values; `BenchError` lists the known."""
-    known = {one.name: one for one in every()}
+    known = {one.name: one for one in all_configurations()}
     for name in names:
         if name not in known:
             raise BenchError(f"Unknown configuration {name!r}. Expected one of: {', '.join(known)}.")
-    found = [known[name] for name in names] or (quick() if is_quick else list(known.values()))
+    found = [known[name] for name in names] or (quick_configurations() if is_quick else list(known.values()))
     for axis, value in (only or {}).items():
         if value is not None and value not in {getattr(one, axis) for one in found}:
             values = ", ".join(f"{each:g}" for each in sorted({getattr(one, axis) for one in found}))

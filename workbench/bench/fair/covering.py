@@ -17,14 +17,14 @@ def pairs_of(combination: Mapping[str, Any]) -> list[Pair]:
     return list(itertools.combinations(combination.items(), 2))
 
 
-def covering(axes: Mapping[str, Sequence[Any]], times: int = 1) -> list[dict[str, Any]]:
+def covering_array(axes: Mapping[str, Sequence[Any]], times: int = 1) -> list[dict[str, Any]]:
     """Different combinations that cover all pairs of values of any two axes so often, the same ones at every call.
 
     Greedy: next is the combination with the most pairs that are not covered yet; of several the one whose pairs were
     covered least, then the first. O(combinations squared). The count is near `times` times the product of the two
     longest axes, which is the least possible.
 
-    >>> len(covering({"a": (1, 2), "b": (1, 2), "c": (1, 2)}))
+    >>> len(covering_array({"a": (1, 2), "b": (1, 2), "c": (1, 2)}))
     4
     """
     left = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]

@@ -136,8 +136,8 @@ def add_to_rows(scores, b):
 def mean_of(sums, count):
     """Sum of the threads' sums over the count of rows."""
     total = 0.0
-    for one in sums:
-        total += one
+    for sum in sums:
+        total += sum
     return total / count
 
 

@@ -10,7 +10,7 @@ from workbench.bench.fair.contract import Competitor, Trainer
 from workbench.bench.fair.problem import Problem, error_of
 from workbench.measure.clock import median_interval
 from workbench.measure.machine import OtherPrograms
-from workbench.measure.rounds import turned
+from workbench.measure.rounds import counterbalanced_order
 
 Record = dict[str, Any]
 Clock = Callable[[], float]
@@ -40,7 +40,7 @@ class Policy:
 
 
 @dataclass
-class Entered:
+class ReadyCandidate:
     """A candidate that is ready: batches of a call, seconds a batch as estimated, and those of each round."""
 
     competitor: Competitor
@@ -71,17 +71,17 @@ def measure(
 
     The record of one that does not take part comes at once, those of the others after the last round.
     """
-    able: dict[str, Entered] = {}
+    able: dict[str, ReadyCandidate] = {}
     records: dict[str, Record] = {}
-    for one in competitors:
-        yield {"at": one.name}
-        record, entered = left_out(one, problem, able), None
+    for competitor in competitors:
+        yield {"at": competitor.name}
+        record, entered = skipped_record(competitor, problem, able), None
         if not record:
-            record, entered = enter(one, problem, policy, clock)
+            record, entered = prepare_candidate(competitor, problem, policy, clock)
         if entered is None:
-            yield {"name": one.name, "record": record}
+            yield {"name": competitor.name, "record": record}
             continue
-        able[one.name], records[one.name] = entered, record
+        able[competitor.name], records[competitor.name] = entered, record
     yield {"at": "rounds"}
     others = OtherPrograms()
     time_rounds(able, problem, policy, clock)
@@ -90,66 +90,71 @@ def measure(
         yield {"name": name, "record": records[name] | times_of(entered) | {"busy_others": busy}}
 
 
-def without(status: str, reason: str) -> tuple[Record, None]:
+def untimed_record(status: str, reason: str) -> tuple[Record, None]:
     """Record of a candidate that is not timed."""
     return {"status": status, "reason": reason}, None
 
 
-def left_out(one: Competitor, problem: Problem, able: Mapping[str, Entered]) -> Record:
+def skipped_record(competitor: Competitor, problem: Problem, able: Mapping[str, ReadyCandidate]) -> Record:
     """Record of a candidate that is not made ready, as what it is like is far from the fastest; {} of all others."""
-    if reason := one.unavailable(problem):
+    if reason := competitor.unavailable(problem):
         return {"status": "unsupported", "reason": reason}
-    rivals = [entered.estimate for entered in able.values() if entered.group == (one.side, one.kind)]
-    if one.like not in able or not rivals:
+    competitors = [entered.estimate for entered in able.values() if entered.group == (competitor.side, competitor.kind)]
+    if competitor.like not in able or not competitors:
         return {}
-    factor = able[one.like].estimate / min(rivals)
-    reason = f"{one.like} takes {factor:.3g} times the fastest one's time; beyond {one.near:g} times it is left out."
-    return {"status": "skipped", "reason": reason} if factor > one.near else {}
+    factor = able[competitor.like].estimate / min(competitors)
+    reason = (
+        f"{competitor.like} takes {factor:.3g} times the fastest one's time; beyond {competitor.near:g} "
+        f"times it is left out."
+    )
+    return {"status": "skipped", "reason": reason} if factor > competitor.near else {}
 
 
-def enter(one: Competitor, problem: Problem, policy: Policy, clock: Clock) -> tuple[Record, Entered | None]:
+def prepare_candidate(
+    competitor: Competitor, problem: Problem, policy: Policy, clock: Clock
+) -> tuple[Record, ReadyCandidate | None]:
     """Make a candidate ready, check its first run, and find how many batches a call has."""
     start = clock()
     try:
-        trainer = one.make(problem)
+        trainer = competitor.make(problem)
         done = trainer.run(batches_checked(problem))
         order = trainer.first_order()[: done * problem.batch_rows]
         error = error_of(trainer.state(), problem.expected(order, trainer.rate_intercept))
     except MemoryError as failure:
-        return without("memory", f"Out of memory: {failure or 'an allocation failed'}.")
+        return untimed_record("memory", f"Out of memory: {failure or 'an allocation failed'}.")
     except Exception as failure:
         traceback.print_exc()
-        return without("failed", f"{type(failure).__name__}: {failure}")
+        return untimed_record("failed", f"{type(failure).__name__}: {failure}")
     known = {"error": error, "error_allowed": ALLOWED, "batches_checked": done, "seconds_ready": clock() - start}
     if not error <= ALLOWED:
         reason = f"Differs from float64 loops over the same batches by {error:.2g}; allowed is {ALLOWED:g}."
-        return without("wrong", reason)[0] | known, None
+        return untimed_record("wrong", reason)[0] | known, None
     batches, estimate = calibrate(trainer, problem, policy, clock)
-    return {"status": "ok", "reason": ""} | known, Entered(one, trainer, batches, estimate)
+    return {"status": "ok", "reason": ""} | known, ReadyCandidate(competitor, trainer, batches, estimate)
 
 
 def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) -> tuple[int, float]:
     """(batches of a call, seconds a batch): the count is raised until a call takes about as long as it is to."""
     batches = batches_checked(problem)
     for _ in range(4):
-        seconds, done = timed(trainer, batches, clock)
+        seconds, done = time_run(trainer, batches, clock)
         estimate = seconds / done
         wanted = min(max(1, round(policy.seconds_call / max(estimate, 1e-9))), problem.batches)
         if wanted <= 1.5 * batches:
             break
         batches = wanted
-    again, done = timed(trainer, wanted, clock)
+    again, done = time_run(trainer, wanted, clock)
     return wanted, min(estimate, again / done)
 
 
-def timed(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
+def time_run(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
     """(seconds, batches trained) of a run."""
     start = clock()
     done = trainer.run(batches)
     return clock() - start, done
 
 
-def time_rounds(able: Mapping[str, Entered], problem: Problem, policy: Policy, clock: Clock) -> None:
+def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Policy, clock: Clock) -> None:
     """Time all candidates in turned rounds, slow ones in the first rounds alone."""
     fastest: dict[tuple[str, str], float] = {}
     for one in able.values():
@@ -158,15 +163,15 @@ def time_rounds(able: Mapping[str, Entered], problem: Problem, policy: Policy, c
     for number in range(policy.rounds):
         if number >= policy.rounds_least and clock() - start > policy.seconds_most:
             break
-        for name in turned(list(able), number):
+        for name in counterbalanced_order(list(able), number):
             one = able[name]
             if number >= policy.rounds_slow and one.estimate > policy.slow * fastest[one.group]:
                 continue
-            seconds, done = timed(one.trainer, one.batches, clock)
+            seconds, done = time_run(one.trainer, one.batches, clock)
             one.seconds[number] = seconds / done
 
 
-def times_of(entered: Entered) -> Record:
+def times_of(entered: ReadyCandidate) -> Record:
     """Columns of a candidate's times, seconds a batch; `samples` are those of rounds 0, 1, and so on."""
     samples = list(entered.seconds.values())
     median, low, high = median_interval(samples)

@@ -21,8 +21,8 @@ from workbench.bench.fair.measure import Policy
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
-from workbench.measure.stack import stack
-from workbench.sweeps import sources
+from workbench.measure.stack import describe_stack
+from workbench.sweeps import code_sources
 from workbench.sweeps.spec import Cell
 
 WORK = "workbench.bench.fair.child:answers"
@@ -55,7 +55,7 @@ class Runner:
     def run(self, configurations: Sequence[Configuration]) -> bool:
         """Measure the configurations without records; False if Ctrl-C stopped it, which loses nothing finished."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
+        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
         done = done_keys(store.FAIR.read(self.file)) if self.file.exists() else set()
         try:
             for place, one in enumerate(configurations):
@@ -128,7 +128,7 @@ class Runner:
     def key(self, configuration: Configuration) -> str:
         """Hash of all that the records of a configuration depend on."""
         settings = [asdict(configuration), asdict(self.policy), self.threads, names(), source_hash()]
-        parts = json.dumps([*settings, stack(*LIBRARIES)], sort_keys=True)
+        parts = json.dumps([*settings, describe_stack(*LIBRARIES)], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:20]
 
 
@@ -140,12 +140,14 @@ def done_keys(records: Sequence[Record]) -> set[str]:
 
 def source_hash() -> str:
     """Hash of the code that draws the rows, trains, and times, that of all candidates."""
-    roots = {"workbench.bench.fair.child", "workbench.measure.child"} | {origin(one.name) for one in competitors()}
+    roots = {"workbench.bench.fair.child", "workbench.measure.child"} | {
+        origin(competitor.name) for competitor in competitors()
+    }
     for model in ("logistic", "softmax"):
         cells = [
             {"gradient": "fused"},
             {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
         ]
         for settings in cells:
-            roots |= sources.roots_of(Cell(dataset="uniform", model=model, **settings))
-    return closure.own().digest(roots)
+            roots |= code_sources.roots_of(Cell(dataset="uniform", model=model, **settings))
+    return closure.installed_code().digest(roots)

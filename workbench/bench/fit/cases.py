@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench import data, models
-from workbench.bench.fit.choosing import Judge, some_users
-from workbench.bench.fit.contract import Contender, Rows
+from workbench.bench.fit.contract import Candidate, Rows
+from workbench.bench.fit.selection import Judge, some_users
 from workbench.bench.shapes import BenchError
 from workbench.sweeps.grid import setup_of
-from workbench.sweeps.problem import HELD_OUT, facts_of, make_problem, parts, targets, with_held_out
+from workbench.sweeps.problem import HELD_OUT, facts_of, join_held_out, make_problem, split_held_out, targets
 from workbench.sweeps.spec import Cell
 
 
@@ -67,8 +67,8 @@ def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset,
         if "graph" in models.get(case.model).needs:
             raise BenchError(f"The model {case.model} holds out a share of the nodes of its graph; a file came.")
         return whole, data.load(whole.name, like=whole, path=case.held_out), facts_of(whole)
-    together = with_held_out(whole, case.held_out, case.cell.seed)
-    trained, rest = parts(together)
+    together = join_held_out(whole, case.held_out, case.cell.seed)
+    trained, rest = split_held_out(together)
     assert rest is not None
     return trained, rest, facts_of(together)
 
@@ -90,7 +90,7 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
     return Case(name, settings, share)
 
 
-def _drawn(model: str, **settings: Any) -> dict[str, Any]:
+def _synthetic_case(model: str, **settings: Any) -> dict[str, Any]:
     return {"model": model, **settings}
 
 
@@ -102,20 +102,23 @@ DENSITIES = (0.02, 0.1, 0.5)
 """Shares of the weights that a pruned network has, in the cases that tell from which on dense matrices are faster."""
 
 CASES = (
-    Case("standard library, logistic", _drawn("logistic", dataset="stdlib")),
-    Case("power law, logistic", _drawn("logistic", **_POWER)),
-    Case("standard library without its tests, softmax", _drawn("softmax", dataset="stdlib", reading="tests=false")),
-    Case("power law, multilabel", _drawn("multilabel", **_POWER, width=10)),
-    Case("power law, factorization machine", _drawn("factorization_machine_logistic", **_POWER)),
-    Case("low rank, matrix factorization", _drawn("matrix_factorization", **_RATINGS)),
-    Case("low rank, bpr", _drawn("bpr", **_RATINGS, width=32)),
-    Case("power law, embedding_mlp", _drawn("embedding_mlp", **_POWER)),
-    Case("power law, linear", _drawn("linear", **_POWER)),
-    Case("block graph, graph_convolution", _drawn("graph_convolution", **_NODES)),
+    Case("standard library, logistic", _synthetic_case("logistic", dataset="stdlib")),
+    Case("power law, logistic", _synthetic_case("logistic", **_POWER)),
+    Case(
+        "standard library without its tests, softmax",
+        _synthetic_case("softmax", dataset="stdlib", reading="tests=false"),
+    ),
+    Case("power law, multilabel", _synthetic_case("multilabel", **_POWER, width=10)),
+    Case("power law, factorization machine", _synthetic_case("factorization_machine_logistic", **_POWER)),
+    Case("low rank, matrix factorization", _synthetic_case("matrix_factorization", **_RATINGS)),
+    Case("low rank, bpr", _synthetic_case("bpr", **_RATINGS, width=32)),
+    Case("power law, embedding_mlp", _synthetic_case("embedding_mlp", **_POWER)),
+    Case("power law, linear", _synthetic_case("linear", **_POWER)),
+    Case("block graph, graph_convolution", _synthetic_case("graph_convolution", **_NODES)),
     *(
         Case(
             f"power law, pruned_mlp of {density:.0%}",
-            _drawn("pruned_mlp", **_WORDS, model_options=f"hidden=512x512, density={density}"),
+            _synthetic_case("pruned_mlp", **_WORDS, model_options=f"hidden=512x512, density={density}"),
         )
         for density in DENSITIES
     ),
@@ -123,7 +126,7 @@ CASES = (
 QUICK = ("power law, logistic", "low rank, matrix factorization")
 
 
-def chosen(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
+def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
     """The cases of these names, all or the quick ones without any; `BenchError` lists the known."""
     known = [case.name for case in CASES]
     for name in names:
@@ -137,14 +140,14 @@ def chosen(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrainingRequest:
     """Request to a process: a contender of a case, settings by number, and where there is one the target.
 
     `before` are the points that are known of a setting, by number, where a training is begun anew for each.
     """
 
     case: Case
-    contender: Contender
+    contender: Candidate
     values: Sequence[tuple[int, dict[str, float]]]
     seconds: float
     target: float | None = None

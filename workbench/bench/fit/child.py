@@ -5,8 +5,8 @@ and `{"done": {...}}`.
 
 >>> ticks = iter(range(100))
 >>> judged = iter([3.0, 2.0, 1.0, 0.5])
->>> leave = Leave(seconds=100, target=1.0)
->>> points = of_steps(iter([None] * 4), lambda scorer: next(judged), leave, lambda: next(ticks))
+>>> leave = StopCondition(seconds=100, target=1.0)
+>>> points = points_of_steps(iter([None] * 4), lambda scorer: next(judged), leave, lambda: next(ticks))
 >>> [(point.seconds, point.value) for point in points]
 [(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]
 """
@@ -22,8 +22,8 @@ import numpy as np
 
 from workbench.bench.child import set_threads
 from workbench.bench.fit.cases import Case, judge_of
-from workbench.bench.fit.choosing import TOLERANCES, Judge, is_reached
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, get
+from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, get
+from workbench.bench.fit.selection import TOLERANCES, Judge, is_reached
 from workbench.measure.machine import OtherPrograms
 
 # The course of one training: the seconds it took to each point, what was reached there, and when it is left.
@@ -39,8 +39,8 @@ target in one round, and past it unseen in the next."""
 LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Most iterations of a training that is begun anew for each point."""
 SPENT = 2.0
-"""Seconds of all fits of a training that is begun anew for each point, by those of `Leave`, at most: with the fits
-before it one of so many seconds takes about four times as long."""
+"""Seconds of all fits of a training that is begun anew for each point, by those of `StopCondition`, at most: with the
+fits before it one of so many seconds takes about four times as long."""
 WITHOUT_GAIN, LEAST = 0.6, 6
 """A training is left where the best point lies before this share of its seconds, and so many points back."""
 GAIN, SECONDS_FAST = TOLERANCES[0] / 10, 0.5
@@ -60,7 +60,7 @@ class Point(NamedTuple):
 
 
 @dataclass
-class Leave:
+class StopCondition:
     """Conditions to leave a training: after `seconds`, at a target, where nothing is gained any more."""
 
     seconds: float
@@ -103,8 +103,8 @@ class Leave:
         return sign * point.value < sign * best.value - least
 
 
-def of_steps(
-    points: Iterator[Scorer], measured: Measured, leave: Leave, clock: Clock = perf_counter
+def points_of_steps(
+    points: Iterator[Scorer], measured: Measured, leave: StopCondition, clock: Clock = perf_counter
 ) -> Iterator[Point]:
     """The points of a training that goes on from one to the next; judging is beside the clock."""
     seconds, judged = 0.0, 0.0
@@ -121,10 +121,10 @@ def of_steps(
             return
 
 
-def of_refits(
+def points_of_refits(
     refit: Callable[[int], tuple[Scorer, bool]],
     measured: Measured,
-    leave: Leave,
+    leave: StopCondition,
     clock: Clock = perf_counter,
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
@@ -150,12 +150,12 @@ def of_refits(
             return
 
 
-def course(
-    contender: Contender,
+def training_points(
+    contender: Candidate,
     rows: Rows,
     value: Value,
     measured: Measured,
-    leave: Leave,
+    leave: StopCondition,
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
@@ -165,10 +165,12 @@ def course(
     """
     contender.prepare(rows)
     if contender.steps is not None:
-        return of_steps(contender.steps(rows, value), measured, leave)
+        return points_of_steps(contender.steps(rows, value), measured, leave)
     refit = contender.refit
     assert refit is not None
-    return of_refits(lambda iterations: refit(rows, value, iterations), measured, leave, ladder=ladder, before=before)
+    return points_of_refits(
+        lambda iterations: refit(rows, value, iterations), measured, leave, ladder=ladder, before=before
+    )
 
 
 ROWS_WARM = 2048
@@ -183,23 +185,23 @@ def answers(request: Answer) -> Iterator[Answer]:
     A value comes with the points that are known of it, where a training is begun anew for each.
     """
     set_threads(request["threads"])
-    contender, case = get(request["contender"]), Case(**request["case"])
+    candidate, case = get(request["contender"]), Case(**request["case"])
     judge = judge_of(case, request["threads"])
     yield {"facts": facts_of(judge)}
-    if ended := refused(contender, judge.rows, request["bytes_limit"]):
+    if ended := refusal_columns(candidate, judge.rows, request["bytes_limit"]):
         yield {"ended": ended}
         return
     few = slice_of(judge.rows)
     for value in kinds_of([value for _, value, _ in request["values"]]):
-        warm_up(contender, few, value, judge)
+        warm_up(candidate, few, value, judge)
     set_threads(request["threads"])  # of the libraries that were loaded meanwhile, too
     for number, value, before in request["values"]:
         yield {"setting": number}
-        yield from trained(contender, judge, value, request, [Point(*point) for point in before])
+        yield from train_setting(candidate, judge, value, request, [Point(*point) for point in before])
 
 
-def trained(
-    contender: Contender, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
+def train_setting(
+    contender: Candidate, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
 ) -> Iterator[Answer]:
     """The points of one setting, then what else is known of it."""
     last: list[Scorer] = []
@@ -209,8 +211,8 @@ def trained(
         return judge.value(scorer)
 
     others = OtherPrograms()
-    leave = Leave(request["seconds"], request["target"], judge.larger_is_better)
-    for point in course(contender, judge.rows, value, measured, leave, request["ladder"] or LADDER, before):
+    leave = StopCondition(request["seconds"], request["target"], judge.larger_is_better)
+    for point in training_points(contender, judge.rows, value, measured, leave, request["ladder"] or LADDER, before):
         yield {"point": list(point)}
     measures = judge.measures(last[0]) if last else None  # without a scorer nothing was left to train
     yield {"done": {"busy_others": others.share(), "left": leave.why, "measures": measures}}
@@ -231,7 +233,7 @@ def facts_of(judge: Judge) -> Answer:
     }
 
 
-def refused(contender: Contender, rows: Rows, bytes_limit: int) -> Answer:
+def refusal_columns(contender: Candidate, rows: Rows, bytes_limit: int) -> Answer:
     """The columns of a contender that cannot train these rows, or nothing."""
     if reason := contender.why_not(rows):
         return {"status": "unsupported", "reason": reason}
@@ -259,7 +261,7 @@ def kinds_of(values: Iterable[Value]) -> list[Value]:
     return list({kind(value): value for value in values}.values())
 
 
-def warm_up(contender: Contender, rows: Rows, value: Value, judge: Judge) -> None:
+def warm_up(contender: Candidate, rows: Rows, value: Value, judge: Judge) -> None:
     """Import, and compile or load, all that a training needs: a few points on a slice, predictions too."""
     if contender.steps is not None:
         for scorer in islice(contender.steps(rows, value), POINTS_WARM):

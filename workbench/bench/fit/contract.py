@@ -33,7 +33,7 @@ Tried = Callable[[str], list[dict[str, Any]]]
 """Gives the settings that are tried, by the name of the model."""
 
 
-def by_rate(model: str) -> list[dict[str, Any]]:
+def settings_by_rate(model: str) -> list[dict[str, Any]]:
     """Settings that trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
 
     Of a graph all rows are a batch, and Adam is tried, too, as is usual there (Kipf and Welling 2017). The numbers of
@@ -51,13 +51,13 @@ def by_rate(model: str) -> list[dict[str, Any]]:
     ]
 
 
-def by_decay(model: str) -> list[dict[str, Any]]:
-    """Settings of `by_rate` for a library that takes weight decay: half of those of gradient descent have one.
+def settings_by_decay(model: str) -> list[dict[str, Any]]:
+    """Settings of `settings_by_rate` for a library that takes weight decay: half of those of gradient descent have one.
 
     PyTorch and TensorFlow refuse it, or step all weights by it, where gradients are sparse.
     """
     if not models.get(model).is_product:
-        return by_rate(model)
+        return settings_by_rate(model)
     return [
         *grid(optimizer=("sgd",), batch_rows=BATCHES[:1], rate=(1.0, 3.0, 10.0)),
         *grid(optimizer=("sgd",), batch_rows=BATCHES[:1], rate=(1.0, 3.0, 10.0), decay=(DECAY,)),
@@ -116,7 +116,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Contender:
+class Candidate:
     """A way to train. It has either `steps`, which goes on without end and gives a scorer at each point, or `refit`.
 
     `refit(rows, value, iterations)` trains anew with that many iterations at most, and gives the scorer and whether it
@@ -174,13 +174,13 @@ def one_number(rows: Rows) -> str:
     return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
-_contenders: Registry[Contender] = Registry("contender", ("workbench.bench.fit.contenders",), BenchError)
+_contenders: Registry[Candidate] = Registry("contender", ("workbench.bench.fit.candidates",), BenchError)
 register, names, get = _contenders.register, _contenders.names, _contenders.get
 
 
-def contenders_of(model: str, only: tuple[str, ...] = ()) -> list[Contender]:
+def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
     """Contenders that train the model, ours first; with `only` those of these names (`BenchError` lists the known)."""
-    able = sorted((one for one in map(get, names()) if model in one.models), key=_place)
+    able = sorted((one for one in map(get, names()) if model in one.models), key=_sort_key)
     if not able:
         known = ", ".join(sorted({model for name in names() for model in get(name).models}))
         raise BenchError(f"No contender trains the model {model} here; models are: {known}.")
@@ -191,10 +191,10 @@ def contenders_of(model: str, only: tuple[str, ...] = ()) -> list[Contender]:
     return [one for one in able if not only or one.name in only]
 
 
-def _place(contender: Contender) -> tuple[bool, bool, str]:
+def _sort_key(contender: Candidate) -> tuple[bool, bool, str]:
     return contender.side != "ours", contender.is_dense, contender.name
 
 
-def origin(contender: Contender) -> str:
+def origin(contender: Candidate) -> str:
     """The module that registered it."""
     return _contenders.origin(contender.name)

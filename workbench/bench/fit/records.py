@@ -18,13 +18,13 @@ import numba
 
 from workbench import store
 from workbench.bench.fit.cases import Case
-from workbench.bench.fit.choosing import TOLERANCES, Row, is_reached, soonest, target_of, targets_among
-from workbench.bench.fit.contract import Contender, get, origin
+from workbench.bench.fit.contract import Candidate, get, origin
+from workbench.bench.fit.selection import TOLERANCES, Row, fastest_to_target, is_reached, target_of, targets_of_records
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine
-from workbench.measure.rounds import LOOKS
-from workbench.measure.stack import stack
-from workbench.sweeps import sources
+from workbench.measure.rounds import INTERIM_ANALYSES
+from workbench.measure.stack import describe_stack
+from workbench.sweeps import code_sources
 from workbench.sweeps.spec import Cell
 
 # Time for settings: all are tried for a short time, those that may still matter for longer, by one rule for all.
@@ -69,7 +69,7 @@ def rungs(seconds: float, first: float | None = None) -> list[Rung]:
     return [*before, Rung(seconds, AFTER[len(before) - 1] if before else None)]
 
 
-def going_on(tried: Tried, rung: Rung, seconds: float) -> dict[str, list[int]]:
+def settings_to_continue(tried: Tried, rung: Rung, seconds: float) -> dict[str, list[int]]:
     """The numbers of the settings of each contender that train in a rung; `seconds` are those of the last one."""
     every = [row for rows in tried.values() for row in rows.values() if row["value_best"] is not None]
     return {name: _of_contender(rows, every, rung, seconds) for name, rows in tried.items()}
@@ -79,10 +79,10 @@ def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, sec
     able = [number for number, row in rows.items() if row["value_best"] is not None]
     sign = -1.0 if any(row["larger_is_better"] for row in every) else 1.0
     best = sorted(able, key=lambda number: sign * rows[number]["value_best"])[: rung.settings]
-    return sorted(number for number in best if may_matter(rows[number], every, seconds))
+    return sorted(number for number in best if may_reach_target(rows[number], every, seconds))
 
 
-def may_matter(row: Row, every: Sequence[Row], seconds: float) -> bool:
+def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
     """Whether a training that goes on for so many seconds may reach, or move, one of the targets."""
     if row["left"] != LIMIT:
         return False
@@ -90,22 +90,22 @@ def may_matter(row: Row, every: Sequence[Row], seconds: float) -> bool:
     best = max if larger else min
     of_all = best(one["value_best"] for one in every)
     of_side = best(one["value_best"] for one in every if one["side"] == row["side"])
-    expected = at_pace(row["curve"], seconds, larger)
-    if expected is None or is_reached(expected, _beyond(of_side, larger), larger):
+    expected = extrapolate_value(row["curve"], seconds, larger)
+    if expected is None or is_reached(expected, _better_by_tolerance(of_side, larger), larger):
         return True
     targets = [target_of(of_all, larger, tolerance) for tolerance in TOLERANCES]
     missed = [target for target in targets if not is_reached(row["value_best"], target, larger)]
     return any(is_reached(expected, target, larger) for target in missed)
 
 
-def left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
+def settings_left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
     """Settings trained on in the end, by contender: the number of its best one, and for how long, up to `seconds`.
 
     It is of those that did not reach a target and were left before `LEAST` times the seconds of the soonest of their
     side at that target.
     """
     every = [row for rows in tried.values() for row in rows.values()]
-    targets, larger = targets_among(every)
+    targets, larger = targets_of_records(every)
     found = {}
     for name, rows in tried.items():
         able = {number: row for number, row in rows.items() if row["value_best"] is not None}
@@ -113,25 +113,25 @@ def left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
             continue
         number = (max if larger else min)(able, key=lambda number: able[number]["value_best"])
         of_side = [row for row in every if row["side"] == able[number]["side"]]
-        missed = [target for target in targets.values() if not soonest(list(able.values()), target, larger)]
-        first = [there[0] for target in missed if (there := soonest(of_side, target, larger))]
+        missed = [target for target in targets.values() if not fastest_to_target(list(able.values()), target, larger)]
+        first = [there[0] for target in missed if (there := fastest_to_target(of_side, target, larger))]
         needed = min(LEAST * max(first, default=0.0), seconds)
         if able[number]["left"] == LIMIT and able[number]["seconds_rung"] < needed:
             found[name] = number, Rung(needed, 1)
     return found
 
 
-def _beyond(value: float, larger: bool) -> float:
+def _better_by_tolerance(value: float, larger: bool) -> float:
     """Value that is better by as much as the tightest target may be worse."""
     return value - (target_of(value, larger, TOLERANCES[0]) - value)
 
 
-def at_pace(curve: Sequence[Sequence[float]], seconds: float, larger: bool) -> float | None:
+def extrapolate_value(curve: Sequence[Sequence[float]], seconds: float, larger: bool) -> float | None:
     """The best value that is to be expected after so many seconds, with the gain of the last doubling of time in each.
 
     None where there are not two points to tell a pace by.
 
-    >>> at_pace([[1.0, 0.7, 1], [2.0, 0.6, 2]], 8.0, False)
+    >>> extrapolate_value([[1.0, 0.7, 1], [2.0, 0.6, 2]], 8.0, False)
     0.4
     """
     known = [point for point in curve if point[1] is not None]
@@ -172,7 +172,7 @@ class Policy:
     @property
     def is_steady(self) -> bool:
         """Whether there are rounds enough to judge by that more may be added where they spread."""
-        return self.rounds >= LOOKS[0]
+        return self.rounds >= INTERIM_ANALYSES[0]
 
     @property
     def count(self) -> int:
@@ -192,12 +192,12 @@ class Records:
     def open(self) -> None:
         """Make the folder, describe the machine in it, read the records it has."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
+        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
         rows = store.FIT.read(self.file) if self.file.exists() else []
         self.known = {row["key"]: row for row in rows if row["status"] in FINAL}
 
     def append(
-        self, case: Case, contender: Contender, stage: str, key: str, value: Row, rung: Rung, columns: Row
+        self, case: Case, contender: Candidate, stage: str, key: str, value: Row, rung: Rung, columns: Row
     ) -> Row:
         """Store a training of a setting; returns its record."""
         cell = case.cell
@@ -229,22 +229,22 @@ class Records:
         store.FIT.append(self.file, row)
         return row
 
-    def key(self, case: Case, contender: Contender, *more: Any) -> str:
+    def key(self, case: Case, contender: Candidate, *more: Any) -> str:
         """Hash of case, contender, policy, code and libraries, and of what else tells a training from others."""
         policy = {"seconds": self.policy.seconds, "threads": self.policy.count}
-        parts = [asdict(case), contender.name, policy, source_hash(case, contender), stack(*LIBRARIES), *more]
+        parts = [asdict(case), contender.name, policy, source_hash(case, contender), describe_stack(*LIBRARIES), *more]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
 
 
 @functools.cache
 def _source(contender: str, dataset: str, model: str) -> str:
     roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(contender))}
-    roots |= closure.registered("data set", [dataset]) | closure.registered("model", [model])
+    roots |= closure.registering_modules("data set", [dataset]) | closure.registering_modules("model", [model])
     if get(contender).side == "ours":
-        roots |= sources.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
-    return closure.own().digest(roots)
+        roots |= code_sources.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
+    return closure.installed_code().digest(roots)
 
 
-def source_hash(case: Case, contender: Contender) -> str:
+def source_hash(case: Case, contender: Candidate) -> str:
     """Hash of the code that makes the data and trains."""
     return _source(contender.name, case.cell.dataset, case.model)

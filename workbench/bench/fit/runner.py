@@ -9,31 +9,31 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.bench.fit.cases import Asked, Case
-from workbench.bench.fit.choosing import (
+from workbench.bench.fit.cases import Case, TrainingRequest
+from workbench.bench.fit.contract import Candidate, get, list_candidates
+from workbench.bench.fit.records import Policy, Records, Rung, rungs, settings_left_early, settings_to_continue
+from workbench.bench.fit.selection import (
     ROUNDS_MOST,
     Best,
     Job,
     Row,
     Training,
+    candidates_for_more_rounds,
     curve_columns,
-    in_more_rounds,
+    fastest_to_target,
     is_end,
     jobs_of,
     reached_at,
-    soonest,
-    targets_among,
+    targets_of_records,
 )
-from workbench.bench.fit.contract import Contender, contenders_of, get
-from workbench.bench.fit.records import Policy, Records, Rung, going_on, left_early, rungs
 from workbench.measure import memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
-from workbench.measure.rounds import turned
+from workbench.measure.rounds import counterbalanced_order
 
 # Rounds of a case: the best settings run again, each in turn, to the targets of all tolerances.
 
 
-Trainings = Callable[[Asked], Iterator[tuple[Training, Row]]]
+Trainings = Callable[[TrainingRequest], Iterator[tuple[Training, Row]]]
 """Gives each training that is asked for, and the facts of the data."""
 
 
@@ -48,32 +48,32 @@ class Rounds:
         self,
         records: Records,
         case: Case,
-        contenders: Mapping[str, Contender],
+        contenders: Mapping[str, Candidate],
         tried: Mapping[str, Sequence[Row]],
         trainings: Trainings,
         tell: Callable[[str], None],
     ) -> None:
-        self.records, self.case, self.contenders, self.trainings, self.tell = records, case, contenders, trainings, tell
-        self.targets, self.larger = targets_among([row for rows in tried.values() for row in rows])
+        self.records, self.case, self.candidates, self.trainings, self.tell = records, case, contenders, trainings, tell
+        self.targets, self.larger = targets_of_records([row for rows in tried.values() for row in rows])
         self.best = {tolerance: self._best(tried, target) for tolerance, target in self.targets.items()}
         self.is_ours = {name: one.side == "ours" for name, one in contenders.items()}
         self.jobs = jobs_of(self.best, self.is_ours)
         self.seconds: dict[float, dict[str, dict[int, float]]] = {tolerance: {} for tolerance in self.targets}
 
     def _best(self, tried: Mapping[str, Sequence[Row]], target: float) -> dict[str, Best]:
-        every = {name: soonest(rows, target, self.larger) for name, rows in tried.items()}
+        every = {name: fastest_to_target(rows, target, self.larger) for name, rows in tried.items()}
         return {name: found for name, found in every.items() if found}
 
     def run(self) -> None:
         """The rounds that are asked for, in turned order; if they are as many as a first look takes, further ones.
 
-        Those are, at each tolerance, of the soonest alone (`in_more_rounds`).
+        Those are, at each tolerance, of the soonest alone (`candidates_for_more_rounds`).
         """
         policy = self.records.policy
         for number in range(policy.rounds):
             self._round(self.jobs, number)
         for number in range(policy.rounds, ROUNDS_MOST if policy.is_steady else 0):
-            names = {each: in_more_rounds(seconds, self.is_ours) for each, seconds in self.seconds.items()}
+            names = {each: candidates_for_more_rounds(seconds, self.is_ours) for each, seconds in self.seconds.items()}
             wanted = (job.only([each for each in names if job.name in names[each]]) for job in self.jobs)
             if not (jobs := [job for job in wanted if job.numbers]):
                 return
@@ -84,7 +84,7 @@ class Rounds:
         known = [self._known(job, number) for job in jobs]
         if not all(known):
             most = max(self.records.policy.rounds, number + 1)
-            for index in turned(range(len(jobs)), number):
+            for index in counterbalanced_order(range(len(jobs)), number):
                 self.tell(f"{self.case.name}: {jobs[index].name}, round {number + 1} of {most}")
                 known[index] = self._trained(jobs[index], number)
         for job, rows in zip(jobs, known, strict=True):
@@ -94,7 +94,7 @@ class Rounds:
 
     def _key(self, job: Job, tolerance: float, number: int) -> str:
         parts: tuple[Any, ...] = (number, tolerance, self.targets[tolerance], job.value, job.numbers[tolerance])
-        return self.records.key(self.case, self.contenders[job.name], "round", *parts)
+        return self.records.key(self.case, self.candidates[job.name], "round", *parts)
 
     def _known(self, job: Job, number: int) -> dict[float, Row]:
         """The rows of a training by tolerance, if all are stored."""
@@ -104,16 +104,18 @@ class Rounds:
 
     def _trained(self, job: Job, number: int) -> dict[float, Row]:
         """One training to the tightest of its targets; a row for each, of the last of its processes."""
-        contender, tightest = self.contenders[job.name], self.targets[min(job.numbers)]
-        ladder = sorted({int(iterations) for iterations in job.numbers.values()}) if contender.refit else []
+        candidate, tightest = self.candidates[job.name], self.targets[min(job.numbers)]
+        ladder = sorted({int(iterations) for iterations in job.numbers.values()}) if candidate.refit else []
         seconds = self.records.policy.seconds
         rows: dict[float, Row] = {}
-        for training, facts in self.trainings(Asked(self.case, contender, [(0, job.value)], seconds, tightest, ladder)):
+        for training, facts in self.trainings(
+            TrainingRequest(self.case, candidate, [(0, job.value)], seconds, tightest, ladder)
+        ):
             for tolerance in job.numbers:
                 key, columns = self._key(job, tolerance, number), self._columns(training, facts, tolerance)
                 given = facts | columns | {"round": number}
                 rows[tolerance] = self.records.append(
-                    self.case, contender, "rounds", key, job.value, Rung(seconds), given
+                    self.case, candidate, "rounds", key, job.value, Rung(seconds), given
                 )
         return rows
 
@@ -149,16 +151,16 @@ class Runner:
 
     def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> bool:
         """Measure what the folder has no rows of yet; False where Ctrl-C stopped it, which loses nothing finished."""
-        each = [(case, contenders_of(case.model, only)) for case in cases]
+        each = [(case, list_candidates(case.model, only)) for case in cases]
         self.records.open()
         steps = len(rungs(self.policy.seconds, self.policy.first)) + self.policy.rounds
-        self.total = sum(len(contenders) for _, contenders in each) * steps
+        self.total = sum(len(candidates) for _, candidates in each) * steps
         try:
-            for case, contenders in each:
-                tried = self.climb(case, contenders)
-                named = {one.name: one for one in contenders}
+            for case, candidates in each:
+                tried = self.climb(case, candidates)
+                named = {contender.name: contender for contender in candidates}
                 rounds = Rounds(self.records, case, named, tried, self._trainings, self._tell)
-                self.over += self.policy.rounds * max(len(contenders) - len(rounds.jobs), 0)
+                self.over += self.policy.rounds * max(len(candidates) - len(rounds.jobs), 0)
                 rounds.run()
         except KeyboardInterrupt:
             return False
@@ -167,22 +169,22 @@ class Runner:
             log.unlink()  # no library had anything to say
         return True
 
-    def climb(self, case: Case, contenders: Sequence[Contender]) -> dict[str, list[Row]]:
+    def climb(self, case: Case, contenders: Sequence[Candidate]) -> dict[str, list[Row]]:
         """The newest row of each setting of each contender, after all rungs."""
-        tried: dict[str, dict[int, Row]] = {one.name: {} for one in contenders}
-        numbers = {one.name: list(range(len(one.values(case.model)))) for one in contenders}
+        tried: dict[str, dict[int, Row]] = {contender.name: {} for contender in contenders}
+        numbers = {contender.name: list(range(len(contender.values(case.model)))) for contender in contenders}
         for number, rung in enumerate(rungs(self.policy.seconds, self.policy.first)):
             if number:
-                numbers = going_on(tried, rung, self.policy.seconds)
-            for one in contenders:
-                self._tell(f"{case.name}: {one.name}, settings for {rung.seconds:g} s")
-                self.try_settings(case, one, rung, numbers[one.name], tried[one.name])
-        for name, (number, rung) in left_early(tried, self.policy.seconds).items():
+                numbers = settings_to_continue(tried, rung, self.policy.seconds)
+            for contender in contenders:
+                self._tell(f"{case.name}: {contender.name}, settings for {rung.seconds:g} s")
+                self.try_settings(case, contender, rung, numbers[contender.name], tried[contender.name])
+        for name, (number, rung) in settings_left_early(tried, self.policy.seconds).items():
             self.try_settings(case, get(name), rung, [number], tried[name])
         return {name: list(rows.values()) for name, rows in tried.items()}
 
     def try_settings(
-        self, case: Case, contender: Contender, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
+        self, case: Case, contender: Candidate, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
     ) -> None:
         """Train settings of a contender, by number, for the seconds of a rung, and put the row of each into `rows`.
 
@@ -201,7 +203,9 @@ class Runner:
             return
         while rest:  # in another process again what is left after a setting that did not end well
             before = {number: rows[number]["curve"] for number in rest if number in rows and contender.refit}
-            asked = Asked(case, contender, [(number, values[number]) for number in rest], rung.seconds, before=before)
+            asked = TrainingRequest(
+                case, contender, [(number, values[number]) for number in rest], rung.seconds, before=before
+            )
             for training, facts in self._trainings(asked):
                 number = training.number
                 columns = facts | curve_columns(training, facts)
@@ -212,7 +216,7 @@ class Runner:
                 if is_end(rows[number]):
                     return
 
-    def _trainings(self, asked: Asked) -> Iterator[tuple[Training, Row]]:
+    def _trainings(self, asked: TrainingRequest) -> Iterator[tuple[Training, Row]]:
         """Each training that came to an end, the last by whatever ended the process, and the facts of the data."""
         facts: Row = {}
         training = Training(asked.values[0][0])
@@ -232,7 +236,7 @@ class Runner:
             if is_open:
                 yield training, facts
 
-    def _answers(self, asked: Asked) -> Iterator[Row]:
+    def _answers(self, asked: TrainingRequest) -> Iterator[Row]:
         """Each answer of a process; `Ended` where it ends badly, or is silent for too long."""
         request = {
             "case": asdict(asked.case),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels.rivals.torch_sparse import INSTALL, pytorch
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_decay, by_rate, register
+from kernels.competitors.torch_sparse import INSTALL, pytorch
+from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, register, settings_by_decay, settings_by_rate
 
 # Dense rows for competitors: the same training, on X as a dense array, if that takes few enough bytes.
 #
@@ -40,13 +40,13 @@ def densified(rows: Rows, dtype: str) -> Rows:
     return replace(rows, x=rows.x.toarray().astype(dtype, copy=False))
 
 
-def register_both(contender: Contender, dtype: str = "float32") -> None:
+def register_both(contender: Candidate, dtype: str = "float32") -> None:
     """Register a training of a competitor, and the same with dense rows of a type."""
     register(contender)
     register(of_dense_rows(contender, dtype))
 
 
-def of_dense_rows(contender: Contender, dtype: str = "float32") -> Contender:
+def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
     """The candidate that trains as this one does, on dense rows of a type."""
     steps, refit = contender.steps, contender.refit
 
@@ -130,8 +130,8 @@ def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
         made, decay = getattr(torch.optim, OPTIMIZERS[value["optimizer"]]), value.get("decay", 0.0)
         return [made(parameters_of(module, decay), lr=value["rate"], weight_decay=decay)]
     kinds = torch.nn.EmbeddingBag, torch.nn.Embedding
-    tables = [one.weight for one in module.modules() if isinstance(one, kinds)]
-    others = [one for one in module.parameters() if not any(one is table for table in tables)]
+    tables = [module.weight for module in module.modules() if isinstance(module, kinds)]
+    others = [parameter for parameter in module.parameters() if not any(parameter is table for table in tables)]
     lazy = torch.optim.SparseAdam(tables, lr=value["rate"])
     return [lazy, torch.optim.Adam(others, lr=value["rate"])] if others else [lazy]
 
@@ -186,7 +186,9 @@ def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         return train(rows, value, net, loss, sparse=False)
 
-    register(of_dense_rows(Contender(f"PyTorch {what}", models=trained, values=by_decay, steps=steps, **RIVAL)))
+    register(
+        of_dense_rows(Candidate(f"PyTorch {what}", models=trained, values=settings_by_decay, steps=steps, **RIVAL))
+    )
 
 
 def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") -> None:
@@ -198,5 +200,5 @@ def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") 
             return train(rows, value, net, loss, sparse)
 
         name = f"PyTorch {what or trained[0]}, {kind} gradient"
-        values = by_rate if sparse else by_decay
-        register(Contender(name, models=trained, values=values, steps=steps, **RIVAL))
+        values = settings_by_rate if sparse else settings_by_decay
+        register(Candidate(name, models=trained, values=values, steps=steps, **RIVAL))

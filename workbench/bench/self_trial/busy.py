@@ -12,7 +12,7 @@ from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.threads import NAMES
 from workbench.bench.self_trial.trials import CONTENDERS, compared, counted, key_of, split_key
 from workbench.measure import loads
-from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps import grid
 from workbench.sweeps.spec import Cell
 
@@ -25,7 +25,7 @@ LOGISTIC = {"dataset": "uniform", "rows": 20_000, "features": 1024, "density": 0
 SOFTMAX = {"dataset": "uniform", "rows": 8192, "features": 2048, "density": 0.05, "model": "softmax", "width": 16}
 BATCHES = {"batch_rows": 256, "optimizer": "sgd"}
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 def cells() -> dict[str, Cell]:
@@ -39,16 +39,16 @@ def cells() -> dict[str, Cell]:
     }
 
 
-def busy(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dict[str, Any]]:
+def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure up to `most` rounds beside each load, at least those of a first look; outcomes of these rounds."""
-    rows: dict[str, list[Row]] = {load: [] for load in CONDITIONS}
+    rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for number in range(most):
-        if number >= LOOKS[0] and budget.is_over:
+        if number >= INTERIM_ANALYSES[0] and budget.is_over:
             break
         for load in CONDITIONS:
-            with loads.running(load), trials.Trials(folder / FILE, trials.experiment("busy", load)) as measured:
+            with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("busy", load)) as measured:
                 for cell in cells().values():
-                    for name in turned(NAMES, number):
+                    for name in counterbalanced_order(NAMES, number):
                         budget.tell(f"all threads against one, {load}, round {number + 1}")
                         on_threads = cell.model_copy(update={"serial": name == NAMES[1]})
                         task = trials.task_of(on_threads, name, number)
@@ -56,9 +56,9 @@ def busy(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dic
     return [found for load in CONDITIONS for found in outcomes(load, rows[load])]
 
 
-def outcomes(load: str, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The ratio all threads / one thread of each configuration, and in how many it is surely more than `MOST`."""
-    names, slow, known = {grid.key(cell): name for name, cell in cells().items()}, 0, 0
+    names, slow, known = {grid.configuration_key(cell): name for name, cell in cells().items()}, 0, 0
     for key in dict.fromkeys(split_key(row["key"])[0] for row in rows):
         ratio = ratio_of(*(_seconds(rows, key, name) for name in NAMES))
         known += ratio is not None
@@ -67,6 +67,6 @@ def outcomes(load: str, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     yield counted("busy", f"all threads take {MOST:g} times as long as one", load, slow, known, (None, 0.0))
 
 
-def _seconds(rows: Sequence[Row], key: str, name: str) -> dict[tuple[str, int], float]:
+def _seconds(rows: Sequence[Record], key: str, name: str) -> dict[tuple[str, int], float]:
     own = (row for row in rows if row["key"] == f"{key} {name}" and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}

@@ -32,22 +32,22 @@ HELD = 0.95
 
 def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) -> list[dict[str, Any]]:
     """Run the demo so many times beside each load, with the runs of earlier calls, or until the budget is over."""
-    settings, path = spec.load(SPEC), folder / FILE
-    found = trials.of_this_machine(stored(path))
+    settings, path = spec.load_spec(SPEC), folder / FILE
+    found = trials.of_this_machine(read_decisions(path))
     while not budget.is_over:
         done = {load: len({row["condition"] for row in found if load_of(row) == load}) for load in runs}
         load = min(runs, key=lambda name: done[name] / runs[name])
         if done[load] >= runs[load]:
             break
         budget.tell(f"the demo, {load}, run {done[load] + 1} of {runs[load]}")
-        rows = list(decided(run(settings, load), f"{load}, run {done[load] + 1}"))
+        rows = list(decision_records(run(settings, load), f"{load}, run {done[load] + 1}"))
         for row in rows:
             store.SELF.append(path, row)
         found += rows
     return list(outcomes(found))
 
 
-def stored(path: Path) -> list[dict[str, Any]]:
+def read_decisions(path: Path) -> list[dict[str, Any]]:
     """The decisions of earlier runs; none where the file is not there yet."""
     return store.SELF.read(path) if path.exists() else []
 
@@ -59,7 +59,7 @@ def run(settings: Spec, load: str) -> Schedule:
     schedule = Schedule.of(settings, [])
     with (
         tempfile.TemporaryDirectory(prefix="self-demo-") as home,
-        loads.running(load),
+        loads.run_load(load),
         trials.Trials(Path(home) / FILE, name, seconds_quiet=patience) as measured,
     ):
         for tasks in schedule.rounds():
@@ -70,7 +70,7 @@ def run(settings: Spec, load: str) -> Schedule:
     return schedule
 
 
-def decided(schedule: Schedule, condition: str) -> Iterator[dict[str, Any]]:
+def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, Any]]:
     """A row for each density of a run: the ratio of the best, with its interval, or that there is none."""
     for course in schedule.courses:
         (density,) = {cell.density for cell in course.comparison.cells.values()}
@@ -104,7 +104,7 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     named = sum(map(len, winners.values()))
     yield counted("demo", "a density's winner is the same in all runs", "all", agreed, named, (1.0, None))
     for load, own in of_load.items():
-        held = list(_held(own, quiet))
+        held = list(_intervals_hold(own, quiet))
         yield counted("demo", "a winner is named", load, sum(map(bool, map(_winner, own))), len(own), (None, None))
         if held:
             limits = (HELD if load == loads.QUIET else None, None)
@@ -119,7 +119,7 @@ def _winner(row: Mapping[str, Any]) -> str:
     return verdict if verdict in ("sparse", "dense") else ""
 
 
-def _held(own: Sequence[Mapping[str, Any]], quiet: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
+def _intervals_hold(own: Sequence[Mapping[str, Any]], quiet: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
     """Whether each interval holds the median of the ratios of the quiet runs at its density."""
     for row in own:
         others = [other["ratio"] for other in quiet if other["what"] == row["what"] and other["ratio"]]

@@ -17,11 +17,11 @@ from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import CONTENDERS, SelfTrialError, contender_of, group_of, groups, split_key
 from workbench.measure import loads, machine, rounds
 from workbench.measure.loads import QUIET
-from workbench.measure.rounds import turned
+from workbench.measure.rounds import counterbalanced_order
 from workbench.sweeps.schedule import Task
 from workbench.sweeps.spec import Cell
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 HALVES = ("there", "back")
 LEAST = rounds.MOST
@@ -56,7 +56,7 @@ class Noise:
         return Noise({QUIET: tuple(Group(factor * one.logs, one.disturbed) for one in self.groups[QUIET])})
 
 
-def noise_of(rows: Iterable[Row]) -> Noise:
+def noise_of(rows: Iterable[Record]) -> Noise:
     """The noise of recorded rows; `SelfTrialError` if no group has `LEAST` whole quiet rounds. O(rows)."""
     found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool]]]] = {}
     for row in rows:
@@ -81,7 +81,7 @@ def noise_of(rows: Iterable[Row]) -> Noise:
     return Noise({load: tuple(groups) for load, groups in kept.items()})
 
 
-def is_disturbed(row: Row) -> bool:
+def is_disturbed(row: Record) -> bool:
     """Whether other programs ran beside a recorded trial."""
     return (row["busy_others"] or 0.0) > machine.disturbance_limit(row["threads"] or 1)
 
@@ -120,7 +120,7 @@ def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
     every = groups()
     for share, load in enumerate(CONDITIONS, 1):
         number, part = 0, trials.Budget(share / len(CONDITIONS) * budget.seconds, started=budget.started)
-        with loads.running(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
+        with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
             while not number or not part.is_over:
                 for group in random.Random(number).sample(every, len(every)):
                     for task in there_and_back(group, number):
@@ -132,6 +132,6 @@ def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
 
 def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
     """The trials of a group in a round: all contenders in the order of the round, then all in the opposite order."""
-    order = turned(list(CONTENDERS), number)
+    order = counterbalanced_order(list(CONTENDERS), number)
     there = [trials.task_of(group[name], HALVES[0], number) for name in order]
     return there + [trials.task_of(group[name], HALVES[1], number) for name in reversed(order)]

@@ -30,9 +30,9 @@ from workbench.bench.self_trial.trials import (
 )
 from workbench.measure.machine import disturbance_limit
 from workbench.measure.posterior import Ratio
-from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps import grid, run_folder, trial
-from workbench.sweeps.spec import Cell, Spec, dump
+from workbench.sweeps.spec import Cell, Spec, dump_spec
 
 FILE = "self-panel.jsonl"
 ALONE, SEEN = NAMES = ("alone", "seen")
@@ -47,7 +47,7 @@ panel = lab.show(lab.study(dataset="uniform", run_dir={folder!r}), True)
 """What the notebook runs. Its choices are not those of the sweep, which costs it a sentence more."""
 TOGETHER = "all cells together"
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 def untold(request: dict) -> Iterator[dict]:
@@ -67,7 +67,7 @@ def cells() -> dict[str, Cell]:
 def spec() -> Spec:
     """The sweep of these cells, which the panel shows."""
     axes = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
-    return Spec(name="self-panel", axes=axes, contenders=list(CONTENDERS.values()))
+    return Spec(name="self-panel", axes=axes, candidates=list(CONTENDERS.values()))
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
         manager.shutdown_kernel(now=True)
 
 
-def panel(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dict[str, Any]]:
+def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
     name, rows = trials.experiment("panel"), []
     with (
@@ -110,14 +110,14 @@ def panel(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[di
         try:
             with kernel(shown) as tell:
                 for number in range(most):
-                    if number >= LOOKS[0] and budget.is_over:
+                    if number >= INTERIM_ANALYSES[0] and budget.is_over:
                         break
                     for cell in cells().values():
-                        for way in turned(NAMES, number):
+                        for way in counterbalanced_order(NAMES, number):
                             budget.tell(f"a panel beside a trial, round {number + 1}")
                             tell(signal.SIGCONT if way == SEEN else signal.SIGSTOP)
                             rows.append(row := by_name[way].measure_once(trials.task_of(cell, way, number)))
-                            store.append(shown / store.FILE, row | {"key": grid.key(cell)})
+                            store.append(shown / store.FILE, row | {"key": grid.configuration_key(cell)})
         except SelfTrialError as error:
             return [outcome("panel", f"{TOGETHER}: seen / alone", "quiet", status="failed", reason=str(error))]
     return list(outcomes(rows))
@@ -126,18 +126,18 @@ def panel(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[di
 def begun(measured: trials.Trials) -> Path:
     """The run folder of the measuring process, as a panel finds that of a sweep at work."""
     supervisor = measured.supervisor
-    run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump(spec()))
+    run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump_spec(spec()))
     supervisor.state.state = "running"
     supervisor.write()
     return supervisor.folder
 
 
-def outcomes(rows: list[Row]) -> Iterator[dict[str, Any]]:
+def outcomes(rows: list[Record]) -> Iterator[dict[str, Any]]:
     """The ratio seen / alone of each cell and of all, and how many trials of each way a sweep would try again."""
-    by_cell: dict[str, list[Row]] = {}
+    by_cell: dict[str, list[Record]] = {}
     for row in rows:
         by_cell.setdefault(split_key(row["key"])[0], []).append(row)
-    names = {grid.key(cell): name for name, cell in cells().items()}
+    names = {grid.configuration_key(cell): name for name, cell in cells().items()}
     for key, own in by_cell.items():
         sides = {way: _seconds(own, way) for way in NAMES}
         yield _outcome(names.get(key, key), ratio_of(sides[SEEN], sides[ALONE]))
@@ -155,12 +155,12 @@ def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
     return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
 
 
-def _seconds(rows: list[Row], way: str) -> dict[tuple[str, int], float]:
+def _seconds(rows: list[Record], way: str) -> dict[tuple[str, int], float]:
     own = (row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 
 
-def _means(by_cell: list[list[Row]], way: str) -> dict[tuple[str, int], float]:
+def _means(by_cell: list[list[Record]], way: str) -> dict[tuple[str, int], float]:
     """Geometric means over all cells, of the rounds that every cell has."""
     each = [_seconds(rows, way) for rows in by_cell]
     whole = set.intersection(*map(set, each)) if each else set()

@@ -76,7 +76,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def run(
-    names: Sequence[str], folder: Path, seconds_budget: float, told: trials.Told = trials.silent
+    names: Sequence[str], folder: Path, seconds_budget: float, told: trials.Told = trials.ignore_progress
 ) -> Iterator[tuple[str, Rows]]:
     """Run the parts, each with its share of the budget; gives name and outcomes of each, which are stored by then.
 

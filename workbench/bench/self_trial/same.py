@@ -19,8 +19,8 @@ from workbench.bench.self_trial.trials import counted, groups, key_of, split_key
 from workbench.measure import loads
 from workbench.measure.posterior import ANYWHERE, FREEDOM, Scatter, Trial, residuals
 from workbench.measure.rounds import MOST as ROUNDS
-from workbench.measure.rounds import Decision, decide, rounds_due
-from workbench.sweeps.schedule import TIMED, Comparison, Course, Schedule
+from workbench.measure.rounds import Decision, decide_comparison, rounds_due
+from workbench.sweeps.schedule import TIMED, Comparison, ComparisonState, Schedule
 from workbench.sweeps.spec import Cell
 
 FILE = "self-same.jsonl"
@@ -53,8 +53,8 @@ def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) 
     cells = [cell for group in groups() for cell in group.values()]
     chosen = random.sample(cells, count)
     name, patience = trials.experiment("same", load), 20.0 if load == loads.QUIET else 0.0
-    with loads.running(load), trials.Trials(folder / FILE, name, seconds_quiet=patience) as measured:
-        schedule = Schedule([Course(comparison_of(cell)) for cell in chosen])
+    with loads.run_load(load), trials.Trials(folder / FILE, name, seconds_quiet=patience) as measured:
+        schedule = Schedule([ComparisonState(comparison_of(cell)) for cell in chosen])
         for tasks in schedule.rounds():
             for task in tasks:
                 budget.tell(f"a contender against itself, {load}")
@@ -99,7 +99,7 @@ def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
 
 def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
     own = _trials(rows)
-    return decide(own, {names[1]}, scatter=(usual or Scatter()).shrunk(*residuals(own)))
+    return decide_comparison(own, {names[1]}, scatter=(usual or Scatter()).shrunk(*residuals(own)))
 
 
 def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:

@@ -16,12 +16,12 @@ from workbench.bench.self_trial.noise import Group, Noise
 from workbench.bench.self_trial.trials import counted
 from workbench.measure.loads import LOADS, QUIET
 from workbench.measure.posterior import Trial
-from workbench.measure.rounds import MOST, Decision, decide
+from workbench.measure.rounds import MOST, Decision, decide_comparison
 
 # Simulated comparisons: their noise is taken from recorded rounds, their truth is known, their answer is the design's.
 #
 # A comparison takes consecutive recorded rounds from a random one on, so neighbours in time stay neighbours, and spells
-# and two-peaked rounds stay as they were. Its answer is that of `rounds.decide`, as in a sweep.
+# and two-peaked rounds stay as they were. Its answer is that of `rounds.decide_comparison`, as in a sweep.
 
 
 CSR, VENDOR, DENSE = range(3)
@@ -90,7 +90,7 @@ def answers(
 
 def _answer(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> Answer:
     start = int(random.integers(len(group.logs) - rounds + 1))
-    decision = decide(_trials(group, start, rounds, truth, random), {BASELINE}, _predictions(truth, random))
+    decision = decide_comparison(_trials(group, start, rounds, truth, random), {BASELINE}, _predictions(truth, random))
     named = int(decision.sparse) if isinstance(decision.sparse, int) else 0
     return Answer(decision, truth[named])
 
@@ -114,11 +114,11 @@ def _trials(group: Group, start: int, rounds: int, truth: Sequence[float], rando
     for number in range(rounds):
         places: list[tuple[int | str, int, int, float]] = [(BASELINE, DENSE, 0, 0.0)]
         for place, faster in enumerate(truth):
-            contender, half = SLOTS[(first + place) % len(SLOTS)]
+            candidate, half = SLOTS[(first + place) % len(SLOTS)]
             own = OWN * random.standard_normal() if place >= len(SLOTS) else 0.0
-            places.append((place, contender, half, own - faster))
-        for name, contender, half, more in places:
-            at = start + number, contender, half ^ int(swapped[number])
+            places.append((place, candidate, half, own - faster))
+        for name, candidate, half, more in places:
+            at = start + number, candidate, half ^ int(swapped[number])
             seconds = math.exp(group.logs[at] + more)
             found.append(Trial(name, seconds, "simulated", number, bool(group.disturbed[at])))
     return found
@@ -168,7 +168,7 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
         yield _share("coverage", "the ratio is at least the bound stated, all ratios", load, bounds, BOUNDED)
         for ratio in TRUTHS:
             drawn = truths(count // 4, 1, random, ratio).tolist()
-            found = [one for rounds in FEW_AND_MANY for one in answers(noise, load, rounds, drawn, random)]
+            found = [answer for rounds in FEW_AND_MANY for answer in answers(noise, load, rounds, drawn, random)]
             yield _share(
                 "coverage",
                 f"{what}, {ratio:g} x",
@@ -184,10 +184,10 @@ def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, An
     random, count = np.random.default_rng(2), count or ANSWERS
     by_load = {
         load: [
-            one
+            answer
             for candidates in CANDIDATES
             for rounds in ROUNDS
-            for one in answers(noise, load, rounds, truths(count // 5, candidates, random).tolist(), random)
+            for answer in answers(noise, load, rounds, truths(count // 5, candidates, random).tolist(), random)
         ]
         for load in conditions(noise)
     }

@@ -16,7 +16,7 @@ import kernels
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import CONTENDERS, cell_of, compared, contender_of, counted, split_key
 from workbench.measure.posterior import Ratio
-from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps import grid, trial
 from workbench.sweeps.spec import Cell
 
@@ -66,7 +66,7 @@ def cells() -> dict[str, Cell]:
     return found
 
 
-def slow(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dict[str, Any]]:
+def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
     name, rows = trials.experiment("slow"), []
     with (
@@ -76,10 +76,10 @@ def slow(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dic
         by_name = dict(zip(NAMES, (plain, changed), strict=True))
         changed.supervisor.run_name = plain.supervisor.run_name  # one run: their rounds are compared
         for number in range(most):
-            if number >= LOOKS[0] and budget.is_over:
+            if number >= INTERIM_ANALYSES[0] and budget.is_over:
                 break
             for cell in cells().values():
-                for way in turned(NAMES, number):
+                for way in counterbalanced_order(NAMES, number):
                     budget.tell(f"{KERNEL} {TIMES} times as slow, round {number + 1}")
                     rows.append(by_name[way].measure(trials.task_of(cell, way, number)))
     return list(outcomes(rows))
@@ -88,7 +88,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dic
 def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The ratio slowed / plain of each cell beside what its phases let expect, and how many are right."""
     right = wrong = 0
-    names = {grid.key(cell): name for name, cell in cells().items()}
+    names = {grid.configuration_key(cell): name for name, cell in cells().items()}
     by_cell: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_cell.setdefault(split_key(row["key"])[0], []).append(row)

@@ -7,7 +7,7 @@ from typing import Any
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import BATCH_ROWS, DENSITIES, cell_of, compared, counted, key_of
 from workbench.measure.rounds import Decision
-from workbench.sweeps.schedule import Comparison, Course, Schedule
+from workbench.sweeps.schedule import Comparison, ComparisonState, Schedule
 from workbench.sweeps.spec import Cell
 
 FILE = "self-threads.jsonl"
@@ -31,7 +31,7 @@ def cells() -> dict[str, Cell]:
 
 def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str, Any]]:
     """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
-    courses = {name: Course(comparison_of(cell), most) for name, cell in cells().items()}
+    courses = {name: ComparisonState(comparison_of(cell), most) for name, cell in cells().items()}
     with trials.Trials(folder / FILE, trials.experiment("threads")) as measured:
         schedule = Schedule(list(courses.values()))
         for tasks in schedule.rounds():

@@ -12,7 +12,7 @@ from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import cell_of, compared, split_key
 from workbench.measure import loads
 from workbench.measure.machine import disturbance_limit
-from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps.spec import Cell
 
 FILE = "self-threshold.jsonl"
@@ -24,22 +24,22 @@ SLOWED = 1.1
 def cells() -> dict[str, Cell]:
     """Cells to measure, by name."""
     return {
-        f"{contender}, {'one thread' if threads else 'all threads'}": cell_of(contender, 512, 0.03, threads=threads)
-        for contender in ("csr", "dense")
+        f"{candidate}, {'one thread' if threads else 'all threads'}": cell_of(candidate, 512, 0.03, threads=threads)
+        for candidate in ("csr", "dense")
         for threads in (1, None)
     }
 
 
-def threshold(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dict[str, Any]]:
+def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
     rows, every = [], cells()
     with trials.Trials(folder / FILE, trials.experiment("threshold")) as measured:
         for number in range(most):
-            if number >= LOOKS[0] and budget.is_over:
+            if number >= INTERIM_ANALYSES[0] and budget.is_over:
                 break
-            for load in turned(BESIDE, number):
-                with loads.running(load):
-                    for cell in turned(list(every.values()), number):
+            for load in counterbalanced_order(BESIDE, number):
+                with loads.run_load(load):
+                    for cell in counterbalanced_order(list(every.values()), number):
                         budget.tell(f"{load} beside a trial, round {number + 1}")
                         rows.append(measured.measure_once(trials.task_of(cell, load, number)))
     return list(outcomes(rows))

@@ -97,7 +97,7 @@ def groups() -> list[dict[str, Cell]]:
 
 def key_of(cell: Cell, name: str) -> str:
     """The key of a row of a cell that takes part under a name."""
-    return f"{grid.key(cell)} {name}"
+    return f"{grid.configuration_key(cell)} {name}"
 
 
 def split_key(key: str) -> tuple[str, str]:
@@ -133,7 +133,7 @@ Told = Callable[[str, float], None]
 """Hears what is done now, and how much of the part is over, 0 to 1."""
 
 
-def silent(what: str, share: float) -> None:
+def ignore_progress(what: str, share: float) -> None:
     """Tell nobody."""
 
 
@@ -142,7 +142,7 @@ class Budget:
     """Seconds that a part may take, from its making on; and who hears how far it is."""
 
     seconds: float
-    told: Told = silent
+    told: Told = ignore_progress
     started: float = field(default_factory=time.monotonic)
 
     @property

@@ -14,8 +14,8 @@ import numpy as np
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import cell_of, compared, outcome, split_key
 from workbench.measure import loads
-from workbench.measure.rounds import LOOKS, ratio_of, turned
-from workbench.sweeps.in_turns import ROUNDS_A_SET
+from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
+from workbench.sweeps.alternation import ROUNDS_A_SET
 from workbench.sweeps.schedule import Task
 
 FILE = "self-turns.jsonl"
@@ -25,18 +25,18 @@ SIDES = ("dense", "csr")
 SHIFT = (0.97, 1.03)
 """Ratio in turns against that of contenders that run alone, at least and at most."""
 
-Row = Mapping[str, Any]
+Record = Mapping[str, Any]
 Rounds = Mapping[tuple[str, int], float]
 
 
-def turns(folder: Path, budget: trials.Budget, most: int = 10 * LOOKS[-1]) -> list[dict[str, Any]]:
+def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
     """Measure up to `most` rounds in either arrangement beside each load, at least those of a first look."""
-    rows: dict[str, list[Row]] = {load: [] for load in CONDITIONS}
+    rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):
-        if first >= LOOKS[0] and budget.is_over:
+        if first >= INTERIM_ANALYSES[0] and budget.is_over:
             break
         for load in CONDITIONS:
-            with loads.running(load), trials.Trials(folder / FILE, trials.experiment("turns", load)) as measured:
+            with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("turns", load)) as measured:
                 for number in range(first, first + ROUNDS_A_SET):
                     budget.tell(f"fresh processes against turns, {load}, round {number + 1}")
                     fresh = [measured.measure_once(task) for task in tasks_of(NAMES[0], number)]
@@ -47,10 +47,13 @@ def turns(folder: Path, budget: trials.Budget, most: int = 10 * LOOKS[-1]) -> li
 
 def tasks_of(name: str, number: int) -> list[Task]:
     """The trials of both contenders in an arrangement of that name."""
-    return [trials.task_of(cell_of(side, 512, 0.03), f"{name} {side}", number) for side in turned(SIDES, number)]
+    return [
+        trials.task_of(cell_of(side, 512, 0.03), f"{name} {side}", number)
+        for side in counterbalanced_order(SIDES, number)
+    ]
 
 
-def outcomes(load: str, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The ratio dense / csr in each arrangement with the deviation of a round's logarithm, and the shift."""
     seconds = {name: [_seconds(rows, f"{name} {side}") for side in SIDES] for name in NAMES}
     for name, (dense, csr) in seconds.items():
@@ -80,6 +83,6 @@ def _logs(first: Rounds, second: Rounds) -> np.ndarray:
     return np.array([math.log(first[place] / second[place]) for place in sorted(first.keys() & second.keys())])
 
 
-def _seconds(rows: Sequence[Row], name: str) -> dict[tuple[str, int], float]:
+def _seconds(rows: Sequence[Record], name: str) -> dict[tuple[str, int], float]:
     own = (row for row in rows if split_key(row["key"])[1] == name and row["seconds_step"])
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}

@@ -11,7 +11,7 @@ from workbench.bridges.feeds import Source, feed_of
 from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
 from workbench.bridges.pytorch.rows import SparseRows, checked, rows_of
-from workbench.data.batches import cut
+from workbench.data.batches import slicing
 
 Item = tuple[SparseRows, torch.Tensor | None]
 
@@ -94,7 +94,7 @@ class RowDataset(torch.utils.data.Dataset):
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise IndexError(f"Rows {numbers.min()} to {numbers.max()} were asked for; there are 0 to {len(self) - 1}.")
         follow()
-        x = cut.gathered("csr", self.x, numbers)
+        x = slicing.gather_rows("csr", self.x, numbers)
         indptr, indices, values = map(torch.from_numpy, (x.indptr, x.indices, x.data))
         labels = None if self.y is None else torch.from_numpy(self.y[numbers])
         return SparseRows(indptr, indices, values, x.shape[1]), labels

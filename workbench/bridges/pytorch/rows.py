@@ -11,10 +11,10 @@ import scipy.sparse
 from kernels import structure
 from kernels.plain import plain
 from workbench import formats
-from workbench.bridges.contracts import Breach, ContractError, require
-from workbench.bridges.gradients import Framework, became_dense, row_breaches
+from workbench.bridges.contracts import ContractError, Violation, require
+from workbench.bridges.gradients import Framework, dense_gradient_violation, find_row_violations
 from workbench.bridges.pytorch.library import torch
-from workbench.bridges.table import ERROR
+from workbench.bridges.validation_rules import ERROR
 from workbench.formats.compressed import assemble
 from workbench.formats.parts import Parts
 
@@ -26,7 +26,7 @@ BOUNDARY = "state_dict -> module"
 
 def check_saved(
     module: torch.nn.Module, make: Callable[[], torch.nn.Module], *inputs: Any, tolerance: float = 1e-6
-) -> list[Breach]:
+) -> list[Violation]:
     """Whether a module that `make` gives computes the same of `inputs` once it has loaded what this one saves.
 
     A layer whose weight is sparse has values and where they stand. If only the values are parameters or buffers, a
@@ -40,7 +40,7 @@ def check_saved(
     except RuntimeError as error:
         lines = str(error).strip().splitlines()
         came = f"The state does not load: {lines[-1].strip()}"
-        return [Breach("topology", BOUNDARY, ERROR, came, "a state that loads", "Make the module of the same sizes")]
+        return [Violation("topology", BOUNDARY, ERROR, came, "a state that loads", "Make the module of the same sizes")]
     before, after = _result(module, inputs), _result(other, inputs)
     largest = float(before.abs().max()) if before.numel() else 0.0
     apart = float((before - after).abs().max()) if before.shape == after.shape and before.numel() else 0.0
@@ -50,7 +50,7 @@ def check_saved(
     came = f"The module that loaded the state gives something else, by up to {apart:.3g} of {largest:.3g}"
     advice = f"Register what it computes with as buffers; not in the state: {beside}"
     effect = "load_state_dict says nothing, and the model is another one"
-    return [Breach("topology", BOUNDARY, ERROR, came, "the pattern saved with the values", advice, effect)]
+    return [Violation("topology", BOUNDARY, ERROR, came, "the pattern saved with the values", advice, effect)]
 
 
 def _through_a_file(state: Any) -> Any:
@@ -104,15 +104,15 @@ def require_row_sparse(gradients: Iterable[torch.Tensor | None], names: Iterable
 Expected: a torch.sparse_coo tensor, the touched rows. Take regularizers and dense terms off this weight. Otherwise \
 every row is stepped, or the optimizer is not lazy, without a word.
     """
-    found: list[Breach] = []
+    found: list[Violation] = []
     for gradient, name in zip(gradients, names, strict=True):
         if gradient is None:
             continue
         if gradient.layout is not torch.sparse_coo or gradient.sparse_dim() != 1:
-            found.append(became_dense(name, PYTORCH))
+            found.append(dense_gradient_violation(name, PYTORCH))
             continue
         summed = gradient if gradient.is_coalesced() else gradient.coalesce()
-        found += row_breaches(name, summed._indices()[0].numpy(), gradient.shape[0], PYTORCH)
+        found += find_row_violations(name, summed._indices()[0].numpy(), gradient.shape[0], PYTORCH)
     if found:
         raise ContractError(found)
 

@@ -11,11 +11,11 @@ import scipy.sparse
 
 from kernels import threads
 from workbench import formats
-from workbench.bridges.contracts import Breach
+from workbench.bridges.contracts import Violation
 from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
 from workbench.bridges.pytorch.rows import SparseRows, arrays_of, rows_of
-from workbench.bridges.table import ERROR, WARNING
+from workbench.bridges.validation_rules import ERROR, WARNING
 from workbench.data.profiles.row_hashes import row_hashes
 from workbench.formats.compressed import assemble
 
@@ -29,7 +29,7 @@ def init_worker(worker: int) -> None:
     follow()
 
 
-def check_loader(loader: torch.utils.data.DataLoader) -> list[Breach]:
+def check_loader(loader: torch.utils.data.DataLoader) -> list[Violation]:
     """Check the workers of a DataLoader, a breach for each fault. It takes two epochs of the data.
 
     One is that of the workers, the other the same without any: rows that come more often than there, or never, are an
@@ -74,7 +74,7 @@ def _matrix(x: Any) -> Any:
     indptr, indices, values = arrays_of(rows := rows_of(x))
     values = np.ones(indices.size, np.float32) if values is None else values
     x = assemble("csr", indptr.copy(), indices.copy(), values.copy(), (indptr.size - 1, rows.features))
-    formats.enter(x)
+    formats.validate(x)
     x.sum_duplicates()
     return x
 
@@ -88,7 +88,7 @@ def _epoch(loader: torch.utils.data.DataLoader, workers: int) -> Iterator[_Seen]
     yield from like
 
 
-def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Breach]:
+def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Violation]:
     came, there = (np.concatenate([np.empty(0, np.uint64), *(seen.hashes for seen in side)]) for side in (given, alone))
     _, number = np.unique(np.concatenate([came, there]), return_inverse=True)
     count = int(number.max(initial=-1)) + 1
@@ -98,16 +98,16 @@ def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[B
         what = f"{workers} workers give {came.size:,} rows of {there.size:,}: {twice:,} too often, {never:,} never"
         advice = "Share rows out by torch.utils.data.get_worker_info() in __iter__, or take FeedDataset"
         effect = "an epoch has other rows than the data, and no error comes"
-        yield Breach("workers", BOUNDARY, ERROR, what, "each row once", advice, effect)
+        yield Violation("workers", BOUNDARY, ERROR, what, "each row once", advice, effect)
 
 
-def _of_threads(given: list[_Seen], workers: int) -> Iterator[Breach]:
+def _of_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
     most, cores = max((seen.threads for seen in given), default=1), os.cpu_count() or 1
     if most > 1 and most * workers > cores:
         came = f"Kernels run on {most} threads in each of {workers} workers, on {cores} cores"
         advice = "Pass worker_init_fn=init_worker, which leaves them one each, or take FeedDataset"
         effect = "they take turns, and the training waits for them"
-        yield Breach("threads", BOUNDARY, WARNING, came, "one thread a worker", advice, effect)
+        yield Violation("threads", BOUNDARY, WARNING, came, "one thread a worker", advice, effect)
 
 
 def _start_method(loader: torch.utils.data.DataLoader) -> str:
@@ -115,10 +115,10 @@ def _start_method(loader: torch.utils.data.DataLoader) -> str:
     return context.get_start_method() if context is not None else torch.multiprocessing.get_start_method()
 
 
-def _of_start(method: str) -> Iterator[Breach]:
+def _of_start(method: str) -> Iterator[Violation]:
     loaded = [name for name in UNSAFE if name in sys.modules]
     if method == "fork" and loaded:
         came = f"Workers are forked from a process that has loaded {' and '.join(loaded)}"
         advice = 'Pass multiprocessing_context="forkserver" or "spawn"'
         effect = "a worker that calls it waits for ever"
-        yield Breach("start method", BOUNDARY, WARNING, came, "processes that start anew", advice, effect)
+        yield Violation("start method", BOUNDARY, WARNING, came, "processes that start anew", advice, effect)

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse
 
 from workbench import formats
-from workbench.bridges.contracts import Breach, ContractError, require, require_sound
-from workbench.bridges.gradients import Framework, became_dense, row_breaches
+from workbench.bridges.contracts import ContractError, Violation, require, require_sound
+from workbench.bridges.gradients import Framework, dense_gradient_violation, find_row_violations
 from workbench.bridges.tensorflow.library import tf
 from workbench.formats.parts import Parts
 
@@ -33,13 +33,13 @@ def require_row_sparse(gradients: Iterable[Any], names: Iterable[str]) -> None:
 
     A regularizer of a layer's weight, for one, makes its gradient dense.
     """
-    found: list[Breach] = []
+    found: list[Violation] = []
     for gradient, name in zip(gradients, names, strict=True):
         if isinstance(gradient, tf.IndexedSlices):
             count = None if gradient.dense_shape is None else int(gradient.dense_shape[0])
-            found += row_breaches(name, gradient.indices.numpy(), count, TENSORFLOW)
+            found += find_row_violations(name, gradient.indices.numpy(), count, TENSORFLOW)
         else:
-            found.append(became_dense(name, TENSORFLOW))
+            found.append(dense_gradient_violation(name, TENSORFLOW))
     if found:
         raise ContractError(found)
 

@@ -9,10 +9,10 @@ from numpy.typing import DTypeLike
 
 from kernels.shuffled import permutation
 from workbench import formats
-from workbench.data.batches import cut
-from workbench.data.batches.cut import MadeDense, is_made
+from workbench.data.batches import slicing
+from workbench.data.batches.chunks import BatchChunk, batches_per_chunk
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
-from workbench.data.batches.stretches import Stretch, together
+from workbench.data.batches.slicing import MadeDense, is_made
 from workbench.data.errors import DataError
 
 Held = tuple[str, str, Any]
@@ -67,7 +67,9 @@ class Batches(Feed):
         unnamed = dict.fromkeys(data, "x") if not isinstance(self.x, Mapping) else {}
         unnamed |= dict.fromkeys(labels, "y") if not isinstance(self.y, Mapping) else {}
         words = {name: unnamed.get(name, name) for name in (*data, *labels)}
-        admitted = {name: (name, *cut.admit(array, words[name])) for name, array in {**data, **labels}.items()}
+        admitted = {
+            name: (name, *slicing.coerce_for_slicing(array, words[name])) for name, array in {**data, **labels}.items()
+        }
         first = next(iter(admitted.values()))[2]
         object.__setattr__(self, "data", tuple(admitted[name] for name in data))
         object.__setattr__(self, "labels", tuple(admitted[name] for name in labels))
@@ -113,7 +115,7 @@ class Batches(Feed):
     @property
     def at_once(self) -> int:
         """Number of batches that are cut in one call."""
-        return together(self) if self.shuffle else 1
+        return batches_per_chunk(self) if self.shuffle else 1
 
     def settings(self) -> dict[str, int | str | bool]:
         """Settings that the rows of a batch depend on."""
@@ -129,12 +131,12 @@ class Batches(Feed):
         """The batches of that epoch, one by one, from batch `first` on."""
         check_position(number, first)
         for name, _, array in (*self.data, *self.labels):
-            cut.check(array, name)
+            slicing.require_unchanged(array, name)
         at, count, at_once = first, self.count(number), self.at_once
         order = _Order(self.total, self.seed) if self.shuffle else None
         while at < count:
             if order is not None and at_once > 1 and (rows := self._rows_together(number, at, at_once, order)).size:
-                stretch = Stretch(self, rows)
+                stretch = BatchChunk(self, rows)
                 at += len(stretch)
                 yield from stretch.batches()
             else:
@@ -169,7 +171,7 @@ class Batches(Feed):
         """The rows of that epoch's batches, one batch after the other: int64, `rows` for each batch but the last."""
         check_position(number, 0)
         for name, _, array in (*self.data, *self.labels):
-            cut.check(array, name)
+            slicing.require_unchanged(array, name)
         start, stop = self._span(number)
         count = self.count(number) * self.rows
         places = np.arange(start, start + count if self.last in ("discard", "pad", "roll_over") else stop)
@@ -181,14 +183,14 @@ class Batches(Feed):
         return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
 
     def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
-        data = {name: cut.ranged(format, array, start, stop) for name, format, array in self.data}
-        labels = {name: cut.ranged(format, array, start, stop) for name, format, array in self.labels}
+        data = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.data}
+        labels = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.labels}
         return Batch(data, labels, np.arange(start, stop), 0, rolled)
 
     def of_rows(self, rows: np.ndarray, pad: int = 0, rolled: int = 0) -> Batch:
         """The batch of the rows with these numbers, int64 [R]; `pad` and `rolled` as it is to tell them."""
-        data = {name: cut.gathered(format, array, rows) for name, format, array in self.data}
-        labels = {name: cut.gathered(format, array, rows) for name, format, array in self.labels}
+        data = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.data}
+        labels = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.labels}
         return Batch(data, labels, rows, pad, rolled, is_copy=True)
 
 

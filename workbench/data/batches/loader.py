@@ -21,7 +21,7 @@ class Ready(NamedTuple, Generic[Result]):
     seconds_wait: float
 
 
-def ahead(
+def prefetch(
     items: Iterable[Item], prepare: Callable[[Item], Result], depth: int = 1, at_once: int = 1
 ) -> Iterator[Ready[Result]]:
     """`prepare(item)` of each item, in order, made on one other thread up to `depth` items before they are asked for.
@@ -33,7 +33,7 @@ def ahead(
     two threads at once, the item is prepared when it is asked for, and on all threads; small ones `at_once`, one right
     after the other, which takes half the time of as many in turns with steps. Raises `ValueError` for a negative depth.
 
-    >>> [ready.value for ready in ahead([1, 2, 3], lambda item: item * item)]
+    >>> [ready.value for ready in prefetch([1, 2, 3], lambda item: item * item)]
     [1, 4, 9]
     """
     if depth < 0:
@@ -45,7 +45,7 @@ def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result], at_onc
     iterator, made, error = iter(items), deque[Ready[Result]](), None
     while error is None:
         try:
-            while len(made) < at_once and (ready := _made(iterator, prepare)) is not None:
+            while len(made) < at_once and (ready := _prepare_next(iterator, prepare)) is not None:
                 made.append(ready)
                 del ready  # the memory of a result may serve the next one
         except Exception as raised:  # in the place of its item, those before it come first
@@ -58,7 +58,7 @@ def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result], at_onc
         raise error
 
 
-def _made(items: Iterator[Item], prepare: Callable[[Item], Result]) -> Ready[Result] | None:
+def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> Ready[Result] | None:
     """The next item, prepared; None at the end."""
     start = perf_counter()
     for item in items:

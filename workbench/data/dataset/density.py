@@ -14,7 +14,7 @@ import scipy.sparse
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import DataError
-from workbench.formats import moves
+from workbench.formats import numpy_conversions
 from workbench.formats.compressed import assemble, index_dtype, kept_or_widened
 
 PARTS_OF_NUMBERS = 8
@@ -104,7 +104,7 @@ def _unions(dataset: Dataset) -> tuple[np.ndarray, scipy.sparse.csr_array]:
 def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weights: np.ndarray):
     """Weighted sums of the rows `rows[starts[i]:starts[i + 1]]` of x; what cancels stays stored."""
     index = x.indptr.dtype
-    product: Callable = moves.get("csr_csr", x.dtype)
+    product: Callable = numpy_conversions.get("csr_csr", x.dtype)
     indptr, indices, data = product(
         *(starts.astype(index), rows.astype(index), weights.astype(x.dtype)), *(x.indptr, x.indices, x.data)
     )
@@ -112,7 +112,7 @@ def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weig
 
 
 def _taken(x: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    slice_rows: Callable = moves.get("slice_rows", x.dtype)
+    slice_rows: Callable = numpy_conversions.get("slice_rows", x.dtype)
     indptr, indices, data = slice_rows(x.indptr, x.indices, x.data, rows)
     return assemble("csr", indptr, indices, data, (len(rows), x.shape[1]))
 

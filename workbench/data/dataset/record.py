@@ -161,7 +161,7 @@ class Dataset:
         if self.graph.shape != (self.rows, self.rows):
             shape = " x ".join(map(str, self.graph.shape))
             raise DataError(f"graph is {shape} for {self.rows} rows of x; it has a row and a column for each of them.")
-        object.__setattr__(self, "graph", formats.check(formats.enter(self.graph)[1], dtypes=formats.FLOATS))
+        object.__setattr__(self, "graph", formats.check(formats.validate(self.graph)[1], dtypes=formats.FLOATS))
 
     def _check_y(self) -> None:
         """Refuse labels that do not hold what their kind says (`DataError`)."""
@@ -212,7 +212,7 @@ def _checked(x: Any) -> scipy.sparse.csr_array:
     """A matrix as a data set holds it, or `DataError` or `FormatError`."""
     if formats.format_of(x) != "csr":
         raise DataError(f"x is {formats.format_of(x)}; a data set holds csr: formats.to_format(x, 'csr').")
-    return formats.check(formats.enter(x)[1], dtypes=formats.FLOATS)
+    return formats.check(formats.validate(x)[1], dtypes=formats.FLOATS)
 
 
 def canonical(x: Any) -> scipy.sparse.csr_array:

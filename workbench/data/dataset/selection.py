@@ -14,7 +14,7 @@ from workbench.formats.compressed import assemble, kept_or_widened
 # Other classes: the rarest of them as one, for a model with fewer outputs, and another one as the positive one.
 
 
-def merged(dataset: Dataset, width: int) -> Dataset:
+def merge_rare_classes(dataset: Dataset, width: int) -> Dataset:
     """The data set with at most `width` classes: the most frequent keep name and order, the others become the last one.
 
     The last class is called after how many it stands for, and `labels.merged` names them. Do this before `split`, so
@@ -35,7 +35,7 @@ def merged(dataset: Dataset, width: int) -> Dataset:
     kept = np.sort(np.argsort(-counts, kind="stable")[: width - 1])
     number_of = np.full(len(classes), width - 1)
     number_of[kept] = np.arange(width - 1)
-    return _renumbered(dataset, kept, number_of)
+    return _renumber_classes(dataset, kept, number_of)
 
 
 def with_positive(dataset: Dataset, positive: str) -> Dataset:
@@ -43,7 +43,7 @@ def with_positive(dataset: Dataset, positive: str) -> Dataset:
     return dataclasses.replace(dataset, labels=dataclasses.replace(dataset.labels, positive=positive))
 
 
-def _renumbered(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray) -> Dataset:
+def _renumber_classes(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray) -> Dataset:
     labels = dataset.labels
     names = tuple(labels.classes[number] for number in kept)
     rare = tuple(name for name, number in zip(labels.classes, number_of, strict=True) if number == len(kept))
@@ -62,7 +62,7 @@ def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
     """
     x = dataset.x
     if isinstance(x, StoredRows) and len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
-        return between(dataset, int(rows[0]), int(rows[0]) + len(rows))
+        return rows_between(dataset, int(rows[0]), int(rows[0]) + len(rows))
     cut = kernels.get("slice_rows").trusted
     assert cut is not None  # it has a CPU twin
     indptr, indices, data = cut(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
@@ -79,7 +79,7 @@ def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.cs
     return part
 
 
-def between(dataset: Dataset, start: int, stop: int) -> Dataset:
+def rows_between(dataset: Dataset, start: int, stop: int) -> Dataset:
     """Rows `start` to `stop`; of stored rows nothing is read, and labels share memory."""
     if not isinstance(dataset.x, StoredRows):
         return take(dataset, np.arange(start, stop))
@@ -95,11 +95,11 @@ def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
     _check_count("rows", n, dataset.rows)
     if isinstance(dataset.x, StoredRows):
         _refuse_stored_order(dataset.x)
-        return between(dataset, 0, n)
+        return rows_between(dataset, 0, n)
     return take(dataset, np.sort(np.random.default_rng(seed).permutation(dataset.rows)[:n]))
 
 
-def shuffled(dataset: Dataset, seed: int = 0) -> Dataset:
+def shuffle_rows(dataset: Dataset, seed: int = 0) -> Dataset:
     """All rows in random order, so that contiguous mini-batches mix classes."""
     return take(dataset, np.random.default_rng(seed).permutation(dataset.rows))
 
@@ -157,12 +157,12 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
     if isinstance(dataset.x, StoredRows):
         _refuse_stored_order(dataset.x)
         order = np.arange(dataset.rows)[::-1]
-        cut = dataset.rows - _cut(dataset, order, held_out)
+        cut = dataset.rows - _count_held_out(dataset, order, held_out)
         return order[::-1][:cut], order[::-1][cut:]
     order = np.random.default_rng(seed).permutation(dataset.rows)
     if dataset.groups is not None:
         order = _by_group(dataset.groups, order)
-    cut = _cut(dataset, order, held_out)
+    cut = _count_held_out(dataset, order, held_out)
     test, train = order[:cut], order[cut:]
     if dataset.groups is not None:  # mix the rows of different groups again
         rng = np.random.default_rng((seed, 1))
@@ -170,7 +170,7 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
     return train, test
 
 
-def _cut(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
+def _count_held_out(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
     """Number of rows of the order that are held out: the share to the nearest row, or the nearest border of groups."""
     cut = round(held_out * dataset.rows)
     if dataset.groups is not None and dataset.rows:

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
-from workbench.data.labels.meaning import listed
+from workbench.data.labels.meaning import format_names
 
 OF_MODEL = {"linear": "numbers", "logistic": "binary", "softmax": "classes"}
 
@@ -79,7 +79,9 @@ def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
     positive = dataset.labels.positive
     if positive is None:
         advice = "name the one that means yes: positive = '...'"
-        raise DataError(f"{_labels_are(dataset)}: {listed(dataset.classes)}. This model answers yes or no; {advice}.")
+        raise DataError(
+            f"{_labels_are(dataset)}: {format_names(dataset.classes)}. This model answers yes or no; {advice}."
+        )
     number = dataset.classes.index(positive)
     yes = dataset.y[:, number] == 1 if dataset.kind == "multilabel" else dataset.y == number
     return yes.astype(dtype)[:, None]
@@ -92,7 +94,7 @@ def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray
         values = dataset.labels.values
         if values is None:
             advice = f"Take a model of classes, or a column of 0 and 1 for each: width = {len(dataset.classes)}"
-            raise DataError(f"{_labels_are(dataset)}: {listed(dataset.classes)}. They are no numbers. {advice}.")
+            raise DataError(f"{_labels_are(dataset)}: {format_names(dataset.classes)}. They are no numbers. {advice}.")
         return _fitting(values, dtype)[dataset.y][:, None]
     y = dataset.y.reshape(dataset.rows, natural_width(dataset, "numbers"))
     if width is not None and width > y.shape[1]:

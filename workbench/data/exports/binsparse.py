@@ -32,7 +32,7 @@ def write(dataset: Dataset, path: Path) -> None:
         for name, start, part in _parts(blocks(dataset)):
             arrays[name][start : start + len(part)] = part
         labels = label_names(dataset, dataset.y)
-        file.create_dataset("labels", data=[str(one) for one in labels] if labels.dtype.kind == "U" else labels)
+        file.create_dataset("labels", data=[str(label) for label in labels] if labels.dtype.kind == "U" else labels)
         if dataset.groups is not None:
             file.create_dataset("groups", data=dataset.groups)
 

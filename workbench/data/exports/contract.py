@@ -13,7 +13,7 @@ from workbench.data import contract
 from workbench.data.dataset.record import Dataset, StoredRows
 from workbench.data.dataset.row_blocks import RowBlock
 from workbench.data.errors import DataError
-from workbench.data.files.optional import required
+from workbench.data.files.optional import import_optional
 from workbench.data.shards.converting import blocks_of
 
 
@@ -44,7 +44,7 @@ def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: st
     """
     kind, path = get(to), Path(path)
     if kind.package:
-        required(kind.package, kind.extra, f"The export to {kind.name}")
+        import_optional(kind.package, kind.extra, f"The export to {kind.name}")
     whole = dataset if isinstance(dataset, Dataset) else contract.get("sparse").make(dataset)
     if path.exists():
         raise DataError(f"There is already {path}; remove it, or choose another name.")

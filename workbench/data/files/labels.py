@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.data.errors import DataError
 from workbench.data.files.matrix_market import is_market, read_header, read_market
-from workbench.data.files.opened import opened
+from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
 from workbench.data.files.types import starts_with
 from workbench.data.labels.meaning import number_named
@@ -75,7 +75,7 @@ def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
             return read_label_array(path), lambda row: f"{path}, row {row}"
         if is_market(path):
             return _of_market(path), lambda row: f"{path}, row {row}"
-        with opened(path) as file:
+        with open_text(path) as file:
             labels = [label_of(text, path, line) for line, text in enumerate(file, 1)]
     return of_text(labels), lambda row: f"{path}:{row + 1}"
 

@@ -12,7 +12,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import reading
 from workbench.data.files.types import looks_like, starts_with
-from workbench.data.labels.meaning import listed
+from workbench.data.labels.meaning import format_names
 from workbench.formats.files import check_members
 
 ZIP = b"PK\x03\x04"
@@ -39,7 +39,7 @@ def read_matrix(path: str | os.PathLike) -> Any:
 
 def read_saved(path: str | os.PathLike) -> Any:
     """The matrix in an archive of `scipy.sparse.save_npz` (`DataError`); no pickles."""
-    with saved(path), open(path, "rb") as file:
+    with read_scipy_archive(path), open(path, "rb") as file:
         for name, header in check_members(file).items():
             if name.removesuffix(".npy") in INDICES and header.dtype.kind not in "iu":  # which SciPy would cut
                 advice = "indices are whole numbers. Save the matrix again by scipy.sparse.save_npz"
@@ -48,11 +48,11 @@ def read_saved(path: str | os.PathLike) -> Any:
 
 
 @contextmanager
-def saved(path: str | os.PathLike) -> Iterator[Any]:
+def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
     """The archive of a matrix by SciPy, its members looked at (`DataError`, `ValueError`)."""
-    with arrays(path) as archive:
+    with read_npz_arrays(path) as archive:
         if "format" not in archive.files:
-            held = f"it holds the arrays {listed(archive.files)}"
+            held = f"it holds the arrays {format_names(archive.files)}"
             raise DataError(f"{path} cannot be read as {SAVED}: {held}. Save one by scipy.sparse.save_npz.")
         format = archive["format"]
         if format.ndim or format.dtype.kind not in "SU":
@@ -62,7 +62,7 @@ def saved(path: str | os.PathLike) -> Iterator[Any]:
 
 
 @contextmanager
-def arrays(path: str | os.PathLike) -> Iterator[Any]:
+def read_npz_arrays(path: str | os.PathLike) -> Iterator[Any]:
     """An .npz archive whose members are what they claim to be (`ValueError`)."""
     with open(path, "rb") as file:
         check_members(file)

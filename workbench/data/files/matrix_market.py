@@ -30,7 +30,7 @@ from workbench.data.files.decimal_numbers import (
     settle,
 )
 from workbench.data.files.line_blocks import codes_of, line_blocks, map_blocks
-from workbench.data.files.opened import NotTextError, head, opened
+from workbench.data.files.opened import NotTextError, open_text, read_head
 from workbench.formats.compressed import index_dtype
 from workbench.formats.files import bytes_memory
 
@@ -129,7 +129,7 @@ def _dense(header: Header, values: np.ndarray) -> np.ndarray:
 def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
     """The header, and all entries behind it."""
     try:
-        with opened(path) as file:
+        with open_text(path) as file:
             header = _header(file, path)
             return header, _read_entries(file, header)
     except NotTextError as error:  # it began as Matrix Market text
@@ -141,12 +141,12 @@ def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
 
 def is_market(path: str | os.PathLike) -> bool:
     """Whether the file, unpacked, begins as Matrix Market text does."""
-    return head(path, len(codecs.BOM_UTF8 + BANNER)).removeprefix(codecs.BOM_UTF8).startswith(BANNER)
+    return read_head(path, len(codecs.BOM_UTF8 + BANNER)).removeprefix(codecs.BOM_UTF8).startswith(BANNER)
 
 
 def read_header(path: str | os.PathLike) -> Header:
     """The banner and the sizes; `DataError` with the line for what is malformed, complex or beyond this machine."""
-    with opened(path) as file:
+    with open_text(path) as file:
         return _header(file, path)
 
 
@@ -325,7 +325,7 @@ def _read_wholes(text, row_count, column_count, rows, columns, values):
 def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
     """Raise a `DataError` with the first line that is wrong, where one is."""
     seen = read = 0
-    with opened(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
             if number <= header.lines or not line.strip():
                 read += len(line) if number > header.lines else 0

@@ -70,13 +70,13 @@ def refuse_endless(path: str | os.PathLike) -> None:
         raise DataError(f"{path} is a pipe or a device, no file; save what comes from it as a file.")
 
 
-def packing(path: str | os.PathLike) -> str:
+def compression_of(path: str | os.PathLike) -> str:
     """Name, of `PACKINGS`, of the way the file is packed; "" for one that is not."""
     with open(path, "rb") as file:
         return _found(file.read(16))[0]
 
 
-def opened(
+def open_text(
     path: str | os.PathLike,
     encoding: str = "utf-8",
     noticing: dict[bytes, bool] | None = None,
@@ -100,14 +100,14 @@ def place_in(
     """Says for a row, from 0, file and line where it stands; `holds_row` says which lines hold one. O(file) a call."""
 
     def place(row: int) -> str:
-        with opened(path, encoding) as file:
+        with open_text(path, encoding) as file:
             lines = (number for number, text in enumerate(file, 1) if holds_row(text))
             return f"{path}:{next(itertools.islice(lines, row, None))}"
 
     return place
 
 
-def head(path: str | os.PathLike, count: int = 4096) -> bytes:
+def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
     """The first bytes of the file, unpacked and unchecked; a damaged archive is a `DataError`."""
     with open(path, "rb") as source:
         name, unpack = _found(source.read(16))
@@ -136,7 +136,7 @@ def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) ->
 
 @final
 class CheckedText(io.RawIOBase):
-    """The stream behind `opened`, which says what it refuses."""
+    """The stream behind `open_text`, which says what it refuses."""
 
     def __init__(self, path: str | os.PathLike, encoding: str, noticing: dict[bytes, bool], advice: str) -> None:
         super().__init__()

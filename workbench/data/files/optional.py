@@ -6,7 +6,7 @@ from typing import Any
 from workbench.data.errors import DataError
 
 
-def required(package: str, extra: str, what: str) -> Any:
+def import_optional(package: str, extra: str, what: str) -> Any:
     """The package; `DataError` with the line that installs it where it is not there. `what` is what needs it."""
     try:
         return importlib.import_module(package)

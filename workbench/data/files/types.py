@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import head, refuse_endless
+from workbench.data.files.opened import read_head, refuse_endless
 
 HEAD = 1 << 16
 """Bytes that are looked at."""
@@ -132,7 +132,7 @@ def _names(row: bytes) -> list[str]:
     return _SEPARATORS.split(row.decode("utf-8", "replace"))
 
 
-def otherwise(path: str | os.PathLike, what: str) -> str:
+def file_type_hint(path: str | os.PathLike, what: str) -> str:
     """A sentence on what the file looks like, to end a message with; "" where it looks as it should, or as nothing."""
     kind = _kind_of(path)
     return "" if kind.what in (what, "other text") else f" It looks like {kind.what}. {kind.advice}."
@@ -154,7 +154,7 @@ def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
 def _kind_of(path: str | os.PathLike) -> Kind:
     if Path(path).is_dir():
         return _of_folder(Path(path))
-    first = head(path, HEAD)
+    first = read_head(path, HEAD)
     if first.startswith(b"PK\x03\x04"):
         return _of_archive(path)
     if first.startswith(b"\x89HDF"):

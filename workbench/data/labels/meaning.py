@@ -79,11 +79,11 @@ class Labels:
         if (self.kind == "numbers") == bool(self.classes):
             raise DataError(f"Labels of kind {self.kind} have {len(self.classes)} classes; numbers have none.")
         if len(set(self.classes)) < len(self.classes):
-            raise DataError(f"Classes are named twice: {listed(self.classes)}; each has a name of its own.")
+            raise DataError(f"Classes are named twice: {format_names(self.classes)}; each has a name of its own.")
         if self.positive is not None and self.positive not in self.classes:
-            raise DataError(f"positive is {self.positive!r}; the classes are {listed(self.classes)}.")
+            raise DataError(f"positive is {self.positive!r}; the classes are {format_names(self.classes)}.")
         if self.kind == "classes" and len(self.classes) == 2 and self.positive is None:
-            object.__setattr__(self, "positive", _larger(*self.classes))
+            object.__setattr__(self, "positive", _positive_of_two(*self.classes))
 
     @property
     def values(self) -> np.ndarray | None:
@@ -141,7 +141,7 @@ def check_kind(kind: str) -> None:
         raise DataError(f"kind is {kind!r}; it is one of {known}, or left out to be guessed.")
 
 
-def listed(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """The names with commas between them; of many the first ones, and how many more there are."""
     names = tuple(names)
     text = ", ".join(names[:SHOWN])
@@ -164,7 +164,7 @@ def number_named(name: str) -> float | None:
     return float(name) if _NUMBER.fullmatch(name) else None
 
 
-def _larger(first: str, second: str) -> str:
+def _positive_of_two(first: str, second: str) -> str:
     """The positive one of two classes: called so, else the second in their order."""
     second_is_other = second.casefold() not in POSITIVE_WORDS and number_named(second) is None
     return first if first.casefold() in POSITIVE_WORDS and second_is_other else second

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted, listed, name_of, number_named
+from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted, format_names, name_of, number_named
 
 MOST_CLASSES = 1000
 """Whole-number labels with more distinct values than this are guessed to be numbers."""
@@ -33,7 +33,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
         labels = np.char.decode(labels, "utf-8", "backslashreplace")
     _refuse_unwritable(labels, place)
     _refuse_infinite(labels, place)
-    kind, guess = (wanted.kind, "") if wanted.kind else guessed(labels, wanted)
+    kind, guess = (wanted.kind, "") if wanted.kind else guess_label_kind(labels, wanted)
     if kind == "numbers":
         y = _numbers(labels, place)
         return Labels(kind, guess=guess, span=(float(y.min()), float(y.max()))), y
@@ -45,7 +45,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
     return Labels("classes", names, _positive(wanted, names), guess=guess), y
 
 
-def guessed(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
+def guess_label_kind(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
     """The kind of labels that nobody stated, and why."""
     if labels.ndim == 1 and (wanted.classes is not None or wanted.positive is not None):
         return "classes", ""
@@ -118,7 +118,7 @@ class Names:
     def must_find(self, label: Any, what: str) -> int:
         """The number of the class that an argument called `what` names; `DataError` lists the classes."""
         if (number := self.find(label)) is None:
-            raise DataError(f"{what} is {label!r}; the classes are {listed(self.classes)}.")
+            raise DataError(f"{what} is {label!r}; the classes are {format_names(self.classes)}.")
         return number
 
 
@@ -171,7 +171,7 @@ def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[st
             known_number = unseen
         if known_number is None:
             advice = "Give unseen = one of them to count such rows to it, or take the rows out"
-            unknown = f"the label {name!r} is none of the classes {listed(known.classes)}"
+            unknown = f"the label {name!r} is none of the classes {format_names(known.classes)}"
             raise DataError(f"{place(int(np.argmax(y == number)))}: {unknown}. {advice}.")
         number_of[number] = known_number
     return known.classes, number_of[y]

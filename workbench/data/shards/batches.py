@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench.data.batches.block_order import BlockOrder
-from workbench.data.batches.cut import Buffers, gathered
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.slicing import Buffers, gather_rows
 from workbench.data.dataset.record import StoredRows
 from workbench.data.errors import DataError
-from workbench.data.shards.shuffling import stacked
+from workbench.data.shards.shuffling import stack_csr
 
 BYTES_INDEX = 4
 """Bytes of the index of an entry that was read."""
@@ -130,7 +130,7 @@ class StoredBatches(Feed):
     def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
         rows = np.concatenate([numbers for numbers, _ in parts])
         labels = {} if self.y is None else {"label": self.y[rows]}
-        x, is_made = stacked([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
+        x, is_made = stack_csr([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
         if self.buffers is not None and is_made:
             x = self.buffers.of_csr(x)
         return Batch({"data": x}, labels, rows, pad, rolled, is_copy=is_made)
@@ -160,7 +160,7 @@ class _Rows:
         rows, held, places = self.stretch
         if places is None:
             return rows[start:stop], self.x.read(int(rows[start]), int(rows[stop - 1]) + 1)
-        return rows[start:stop], gathered("csr", held, places[start:stop])
+        return rows[start:stop], gather_rows("csr", held, places[start:stop])
 
 
 def buffer_bytes(x: StoredRows, rows: int) -> int:

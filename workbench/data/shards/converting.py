@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench import formats
 from workbench.data import contract
-from workbench.data.batches.cut import ranged
+from workbench.data.batches.slicing import slice_range
 from workbench.data.dataset.record import Dataset, StoredRows
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
@@ -23,7 +23,7 @@ from workbench.data.labels.meaning import Labels, Wanted
 from workbench.data.labels.reading import MOST_CLASSES, read_labels
 from workbench.data.shards import manifest as manifests
 from workbench.data.shards.manifest import Manifest
-from workbench.data.shards.shuffling import Shuffle, hashes
+from workbench.data.shards.shuffling import Shuffle, hash_rows
 from workbench.data.shards.writing import Rows, ShardWriter
 
 # Folders that are whole or not there: written beside their place, under a lock, and moved there at the end.
@@ -38,7 +38,7 @@ ADVICE = {
 
 
 @contextlib.contextmanager
-def beside(folder: Path) -> Iterator[Path]:
+def replacement_folder(folder: Path) -> Iterator[Path]:
     """A new folder beside the one that is wanted, which becomes it at the end, or is gone after an error.
 
     It is locked, so that what a killed process left is known from what another one is at.
@@ -253,7 +253,7 @@ def convert(
     """
     folder = Path(folder)
     _check(shuffle, shard_bytes)
-    with beside(folder) as partial:
+    with replacement_folder(folder) as partial:
         blocks, wanted, check_unchanged = _opened(origin, parameters)
         conversion = _Conversion(blocks, wanted, partial, shuffle, shard_bytes, progress)
         made = conversion.run()
@@ -315,7 +315,7 @@ def _cut(dataset: Dataset) -> Iterator[RowBlock]:
     mean = max(x.nnz / max(dataset.rows, 1), 1.0)
     while start < dataset.rows:
         stop = min(start + max(int(ENTRIES_OF_BLOCK / mean), 1), dataset.rows)
-        part = x.read(start, stop) if isinstance(x, StoredRows) else ranged("csr", x, start, stop)
+        part = x.read(start, stop) if isinstance(x, StoredRows) else slice_range("csr", x, start, stop)
         groups = None if dataset.groups is None else dataset.groups[start:stop]
         yield RowBlock(part, dataset.y[start:stop], groups)
         start = stop
@@ -376,7 +376,7 @@ class _Conversion:
             self.writer.add(rows)
         else:
             units = np.arange(self.rows, self.rows + len(kept)) if block.groups is None else block.groups
-            self.spool.add(hashes(units, self.shuffle or 0), rows)
+            self.spool.add(hash_rows(units, self.shuffle or 0), rows)
         self.rows, self.entries, self.y = self.rows + len(kept), self.entries + x.nnz, kept[:1] if len(kept) else self.y
 
     def checked(self, block: RowBlock) -> Any:

@@ -250,7 +250,7 @@ def read(folder: Path) -> Manifest:
         manifest = _decoded(table)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataError(f"{path} is damaged: {type(error).__name__} {error}. {AGAIN}.") from None
-    if fault := _fault(manifest, table):
+    if fault := _manifest_error(manifest, table):
         raise DataError(f"{path} is damaged: {fault}. {AGAIN}.")
     return manifest
 
@@ -274,11 +274,14 @@ def _shard(table: dict[str, Any]) -> Shard:
     return Shard(table["first_row"], table["rows"], table["nnz"], types["indices_1"], files)
 
 
-def _fault(manifest: Manifest, table: dict[str, Any]) -> str:
+def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
     """Describe the part of a manifest that does not add up; "" where all does."""
     if wrong := _wrong_types(manifest):
         return f"{wrong[0]} is of another type"
-    counts = [*manifest.shape, *(number for one in manifest.shards for number in (one.first_row, one.rows, one.nnz))]
+    counts = [
+        *manifest.shape,
+        *(number for shard in manifest.shards for number in (shard.first_row, shard.rows, shard.nnz)),
+    ]
     counts += [] if manifest.y_width is None else [manifest.y_width]
     if not all(type(count) is int and 0 <= count < 2**62 for count in counts):
         return "its sizes are no counts"
@@ -309,7 +312,7 @@ def _wrong_types(manifest: Manifest) -> list[str]:
     wrong = [name for name, value in {**texts, "guess": labels.guess}.items() if not isinstance(value, str)]
     for name in ("classes", "merged"):
         names = getattr(labels, name)
-        if not (isinstance(names, tuple) and all(isinstance(one, str) for one in names)):
+        if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
             wrong.append(name)
     is_span = isinstance(span, tuple) and len(span) == 2 and all(isinstance(end, int | float) for end in span)
     wrong += ["positive"] if not isinstance(labels.positive, str | None) else []

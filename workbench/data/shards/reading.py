@@ -208,7 +208,7 @@ class ShardRows(StoredRows):
         x = assemble("csr", starts.astype(columns.dtype), columns, data, (rows, features))
         if not structure.in_range(columns, features):
             try:
-                formats.enter(x)
+                formats.validate(x)
             except formats.FormatError as error:
                 raise DataError(f"{self.place} is damaged: {error} {AGAIN}.") from None
         return x

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from workbench.data.batches.cut import gathered
+from workbench.data.batches.slicing import gather_rows
 from workbench.data.errors import DataError
 from workbench.data.shards.writing import Rows
 from workbench.formats.compressed import assemble, index_dtype
@@ -25,7 +25,7 @@ BYTES_PENDING = 1 << 25
 """Bytes that are held before they are dealt out: some hundred kilobytes to each file."""
 
 
-def hashes(units: np.ndarray, seed: int) -> np.ndarray:
+def hash_rows(units: np.ndarray, seed: int) -> np.ndarray:
     """A hash of each number, uint64 [R]: one to one for a seed. splitmix64, Steele, Lea and Flood 2014."""
     mixed = units.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -127,11 +127,11 @@ def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
         return parts[0]
     blocks = [rows for _, rows in parts]
     groups = [rows.groups for rows in blocks if rows.groups is not None]
-    rows = Rows(stacked([one.x for one in blocks]), np.concatenate([one.y for one in blocks]))
+    rows = Rows(stack_csr([block.x for block in blocks]), np.concatenate([block.y for block in blocks]))
     return np.concatenate([keys for keys, _ in parts]), rows._replace(groups=np.concatenate(groups) if groups else None)
 
 
-def stacked(blocks: list[Any]) -> Any:
+def stack_csr(blocks: list[Any]) -> Any:
     """Csr arrays one below the other, as wide as the widest, in one array."""
     if len(blocks) == 1:
         return blocks[0]
@@ -145,15 +145,15 @@ def stacked(blocks: list[Any]) -> Any:
     return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))
 
 
-def together(parts: Sequence[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
+def stack_with_labels(parts: Sequence[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
     """Csr arrays with their labels as one of each; no part is refused (`DataError`). Labels may be tuples, in lists."""
     if not parts:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
     labels = [of_part for _, of_part in parts]
     is_array = isinstance(labels[0], np.ndarray)
     joined = np.concatenate(labels) if is_array else [of_row for of_part in labels for of_row in of_part]
-    return stacked([x for x, _ in parts]), joined
+    return stack_csr([x for x, _ in parts]), joined
 
 
 def _taken(rows: Rows, order: np.ndarray) -> Rows:
-    return Rows(gathered("csr", rows.x, order), rows.y[order], None if rows.groups is None else rows.groups[order])
+    return Rows(gather_rows("csr", rows.x, order), rows.y[order], None if rows.groups is None else rows.groups[order])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from workbench.data.batches.cut import ranged
+from workbench.data.batches.slicing import slice_range
 from workbench.data.shards.manifest import INDICES, FileEntry, Shard, folder_of, write_array
 
 RAW = "raw.npy"
@@ -24,7 +24,7 @@ class Rows(NamedTuple):
     def between(self, start: int, stop: int) -> "Rows":
         """Rows `start` to `stop`, sharing memory."""
         groups = None if self.groups is None else self.groups[start:stop]
-        return Rows(ranged("csr", self.x, start, stop), self.y[start:stop], groups)
+        return Rows(slice_range("csr", self.x, start, stop), self.y[start:stop], groups)
 
     def bytes_until(self) -> np.ndarray:
         """Bytes of all rows up to each one, as int32 indices, int64 [R]."""

@@ -13,9 +13,9 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, canonical
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
-from workbench.data.files.optional import required
+from workbench.data.files.optional import import_optional
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels.meaning import NONE, Wanted, listed
+from workbench.data.labels.meaning import NONE, Wanted, format_names
 
 LICENCE = "that of the file"
 WHAT = "an .h5ad file"
@@ -72,7 +72,7 @@ def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
 
 
 def _opened(path: str | os.PathLike, backed: bool) -> Any:
-    anndata = required("anndata", "exchange", "Reading .h5ad files")
+    anndata = import_optional("anndata", "exchange", "Reading .h5ad files")
     if not Path(path).exists():
         raise FileNotFoundError(path)
     return anndata.read_h5ad(path, backed="r" if backed else None)
@@ -84,7 +84,7 @@ def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
         return np.array(values.astype(str), np.str_) if values.dtype.kind not in "biuf" else values.to_numpy()
     if column in file.obsm:
         return np.asarray(file.obsm[column])
-    there = listed([*file.obs, *file.obsm])
+    there = format_names([*file.obs, *file.obsm])
     raise MissingLabelsError(
         f"{path} has no labels in {column!r}; there is: {there}. Name them: column = ...\n{ADVICE_LABELS}"
     )

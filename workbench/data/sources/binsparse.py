@@ -12,10 +12,10 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
-from workbench.data.files.optional import required
+from workbench.data.files.optional import import_optional
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels.meaning import NONE, Wanted, listed
-from workbench.data.shards.shuffling import together
+from workbench.data.labels.meaning import NONE, Wanted, format_names
+from workbench.data.shards.shuffling import stack_with_labels
 
 LICENCE = "that of the file"
 WHAT = "a binsparse matrix in HDF5"
@@ -37,7 +37,7 @@ def make(
     damaged file, another form than CSR, arrays that do not fit each other; where h5py is not installed, the line that
     installs it.
     """
-    x, labels = together(
+    x, labels = stack_with_labels(
         [(part.x, part.labels) for part in _blocks(path, group, None if kind == NONE else column)], path
     )
     wanted = Wanted(kind, positive, classes, unseen)
@@ -51,13 +51,13 @@ def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **
 
 def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator[RowBlock]:
     with reading_hdf5(path, WHAT):
-        h5py = required("h5py", "exchange", "Reading binsparse files")
+        h5py = import_optional("h5py", "exchange", "Reading binsparse files")
         with h5py.File(path, "r") as file:
             held = file[group]
             rows, features = _shape(held, path)
             if column is not None and column not in held:
                 raise MissingLabelsError(
-                    f"{path} has no labels in {column!r}; there is: {listed(held)}. Name them: column = ...\n"
+                    f"{path} has no labels in {column!r}; there is: {format_names(held)}. Name them: column = ...\n"
                     f"{ADVICE_LABELS}"
                 )
             for start in range(0, rows, ROWS_OF_BLOCK):

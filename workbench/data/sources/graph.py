@@ -20,11 +20,11 @@ from workbench.data.dataset.edges import graph_of
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.files.labels import is_whole, of_text, places_of, read_label_file
-from workbench.data.files.matrices import ZIP, arrays, read_matrix
+from workbench.data.files.matrices import ZIP, read_matrix, read_npz_arrays
 from workbench.data.files.matrix_market import is_market
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import refuse_binary, starts_with
-from workbench.data.labels.meaning import Wanted, listed
+from workbench.data.labels.meaning import Wanted, format_names
 from workbench.data.labels.reading import Place
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
@@ -105,7 +105,7 @@ def make(
 
 def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool, zero_based: bool | str) -> Read:
     if starts_with(path, ZIP):
-        with arrays(path) as archive:
+        with read_npz_arrays(path) as archive:
             if "adj_indptr" in archive.files:
                 return _of_archive(path, archive, labels)
     if starts_with(path, ZIP) or is_market(path):
@@ -139,7 +139,7 @@ def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: boo
 def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:
     names = archive.files
     if labels is None and "labels" not in names:
-        raise DataError(f"{path} holds no labels, but {listed(names)}. {ADVICE}.")
+        raise DataError(f"{path} holds no labels, but {format_names(names)}. {ADVICE}.")
     edges = _edges_of(_compressed(archive, "adj", path), path)
     features = _compressed(archive, "attr", path) if "attr_indptr" in names else None
     if labels is not None:
@@ -157,7 +157,7 @@ def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike
 def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.sparse.csr_array:
     """The csr matrix whose parts are in the archive under that prefix."""
     if missing := [f"{prefix}_{part}" for part in PARTS if f"{prefix}_{part}" not in archive.files]:
-        raise DataError(f"{path} holds no array {missing[0]}, but {listed(archive.files)}.")
+        raise DataError(f"{path} holds no array {missing[0]}, but {format_names(archive.files)}.")
     data, indices, indptr, shape = (archive[f"{prefix}_{part}"] for part in PARTS)
     if data.dtype.kind not in "biuf" or indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
         raise DataError(f"{path}: the parts of {prefix} are {data.dtype}, {indices.dtype}, {indptr.dtype}; no matrix.")

@@ -98,8 +98,8 @@ def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variab
 
 def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
     matrices = [one for one in listed if one.is_matrix]
-    matrices = [one for one in matrices if one.name.casefold() not in LABEL_NAMES] or matrices
-    matrices = [one for one in matrices if one.kind == "sparse"] or matrices
+    matrices = [matrix for matrix in matrices if matrix.name.casefold() not in LABEL_NAMES] or matrices
+    matrices = [matrix for matrix in matrices if matrix.kind == "sparse"] or matrices
     if not matrices:
         raise DataError(f"{path} holds no matrix; it has {_told(listed)}. Say variable = the name of one.")
     largest = sorted(matrices, key=lambda one: one.size)

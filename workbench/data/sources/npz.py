@@ -11,7 +11,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import read_label_array, read_label_file
-from workbench.data.files.matrices import SAVED, ZIP, read_saved, saved
+from workbench.data.files.matrices import SAVED, ZIP, read_saved, read_scipy_archive
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like, starts_with
 from workbench.data.labels.meaning import NONE, Wanted
@@ -49,12 +49,14 @@ def make(
         return dataset_of("npz", x, y, wanted, path, LICENCE, place)
 
 
-def stored(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> tuple[Parts, np.ndarray | None]:
+def read_stored_arrays(
+    path: str | os.PathLike, labels: str | os.PathLike | None = None
+) -> tuple[Parts, np.ndarray | None]:
     """The arrays of the matrix in `path` as stored, unchecked, and the labels (`DataError`)."""
     y = None if labels is None else _labels(labels)
     with reading(path, SAVED):
         _refuse_other(path, SAVED, ZIP, ".npz archive")
-        with saved(path) as archive:
+        with read_scipy_archive(path) as archive:
             return _parts(archive), y
 
 
@@ -93,6 +95,6 @@ register(
         "files of yours",
         LICENCE,
         lambda path, labels=None, **rest: (path, labels),
-        stored=stored,
+        stored=read_stored_arrays,
     )
 )

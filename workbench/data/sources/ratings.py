@@ -23,7 +23,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.labels import Numbers, places_of, sorted_ids
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import rating_columns, refuse_binary
-from workbench.data.labels.meaning import Wanted, listed, number_named
+from workbench.data.labels.meaning import Wanted, format_names, number_named
 from workbench.data.labels.reading import Place
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
@@ -228,7 +228,7 @@ def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str
         block = Block(places[codes], in_order)
         if unknown == "refuse" and (block.columns < 0).any():
             row = int(np.argmin(block.columns))
-            those = f"the {what} {ids[codes[row]]} is none of the {len(in_order):,} known: {listed(in_order)}"
+            those = f"the {what} {ids[codes[row]]} is none of the {len(in_order):,} known: {format_names(in_order)}"
             raise DataError(f"{pairs.place(row)}: {those}. Say unknown = empty to leave that part of the row empty.")
         blocks.append(block)
     return blocks

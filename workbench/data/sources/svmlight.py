@@ -14,9 +14,9 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.line_blocks import line_blocks, map_blocks
-from workbench.data.files.opened import opened, place_in
+from workbench.data.files.opened import open_text, place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.files.types import otherwise, refuse_binary
+from workbench.data.files.types import file_type_hint, refuse_binary
 from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
@@ -105,7 +105,7 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
         return csr_of(rows, features, zero_based), rows
 
     seen = None  # whether the rows before have queries
-    with reading(path, TEXT), opened(path) as file:
+    with reading(path, TEXT), open_text(path) as file:
         try:
             for x, rows in map_blocks(read, line_blocks(file)):
                 groups = _groups(rows.queries, path)
@@ -150,7 +150,7 @@ def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
         rows = read_rows(text, several)
         return rows._replace(values=narrowed(rows.values, np.float32))
 
-    with opened(path) as file:
+    with open_text(path) as file:
         return joined(map_blocks(read, line_blocks(file)))
 
 
@@ -175,7 +175,7 @@ def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: boo
     """Raise a `DataError` with the first line that is wrong, and what the file looks like if it is of another kind."""
     refuse_binary(path, "svmlight text")
     if fault := first_fault(path, features, zero_based, several):
-        raise DataError(f"{fault}{otherwise(path, 'svmlight text')}")
+        raise DataError(f"{fault}{file_type_hint(path, 'svmlight text')}")
 
 
 register(Source("svmlight", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))

@@ -11,9 +11,9 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, MissingLabelsError
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels.meaning import NONE, Wanted, listed
+from workbench.data.labels.meaning import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
-from workbench.data.shards.shuffling import together
+from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE
 from workbench.data.tables.columns import Columns, load
@@ -60,7 +60,9 @@ def make(
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
         learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins)
-        made = dataset_of("table", *together(list(learned.parts()), path), wanted, path, LICENCE, learned.table.place)
+        made = dataset_of(
+            "table", *stack_with_labels(list(learned.parts()), path), wanted, path, LICENCE, learned.table.place
+        )
     return dataclasses.replace(made, facts=facts)
 
 
@@ -104,7 +106,7 @@ def _learned(
         what = f"{table.path}: which column is the label? {known}"
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
-        raise MissingLabelsError(f"{what}. {example}. There are {listed(table.names)}.\n{ADVICE_LABELS}")
+        raise MissingLabelsError(f"{what}. {example}. There are {format_names(table.names)}.\n{ADVICE_LABELS}")
     learned = learn(table, found.columns, wanted)
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
     notes = [note for note in (label_note(found), identifier_note(found)) if note]

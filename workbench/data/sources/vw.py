@@ -15,7 +15,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.opened import place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted
-from workbench.data.shards.shuffling import together
+from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.text import vowpal_wabbit
 from workbench.data.text.unlabelled import lacks_vw_label, read_unlabelled, require_labels
 from workbench.formats.compressed import assemble, index_dtype
@@ -62,7 +62,7 @@ def make(
             _refuse_names(path, columns)
             parts = list(vowpal_wabbit.read(path, True, importance == "ignored"))
         rows = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
-        x, labels = together(rows, path)
+        x, labels = stack_with_labels(rows, path)
         x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
         dataset = dataset_of("vw", x, labels, wanted, path, LICENCE, place_in(path))
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": _reread(bits, parts[0].are_numbers)})

@@ -496,7 +496,9 @@ def _encoder(column: Column) -> Encoder:
 
 def _words(columns: list[Column]) -> dict[str, tuple[str, ...]]:
     """Texts that stand for a missing value, by the name of the column."""
-    return {one.name: ("", *one.missing) if one.kind == "label" else missing_words(one) for one in columns}
+    return {
+        column.name: ("", *column.missing) if column.kind == "label" else missing_words(column) for column in columns
+    }
 
 
 def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Block, int]]:
@@ -533,14 +535,14 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
     return assemble("csr", indptr.astype(dtype), indices, data, (rows, width))
 
 
-def _places(one: Encoded, free: np.ndarray) -> tuple[Any, np.ndarray]:
+def _places(encoded: Encoded, free: np.ndarray) -> tuple[Any, np.ndarray]:
     """Mask of the entries that there are, and the places that they go to; `free` moves on by them."""
-    if one.lengths is None:
-        taken = one.indices >= 0
+    if encoded.lengths is None:
+        taken = encoded.indices >= 0
         places = free[taken]
         free += taken
         return taken, places
-    before = np.cumsum(one.lengths, dtype=np.int64) - one.lengths
-    places = np.arange(len(one.indices)) + np.repeat(free - before, one.lengths)
-    free += one.lengths
+    before = np.cumsum(encoded.lengths, dtype=np.int64) - encoded.lengths
+    places = np.arange(len(encoded.indices)) + np.repeat(free - before, encoded.lengths)
+    free += encoded.lengths
     return slice(None), places

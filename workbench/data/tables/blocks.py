@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, final
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import LONGEST_LINE, head, opened, packing
+from workbench.data.files.opened import LONGEST_LINE, compression_of, open_text, read_head
 from workbench.data.files.reading import reading
 from workbench.data.labels.meaning import number_named
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, each_of, texts_of
@@ -103,7 +103,7 @@ def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
 
     O(characters), slow: for a message. A quote that is never closed is a `DataError`.
     """
-    with opened(path) as file:
+    with open_text(path) as file:
         texts = itertools.islice((line.decode() for line in _lines(file)), dialect.comments, None)
         lines = itertools.chain(texts, [_END])
         begins = 1 + dialect.comments
@@ -145,7 +145,7 @@ def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
 def _start(path: str | os.PathLike) -> list[str]:
     lines: list[str] = []
     count = 0
-    with opened(path) as file:
+    with open_text(path) as file:
         for line in itertools.islice(_lines(file), ROWS_SEEN):
             lines.append(line.decode())
             count += len(line)
@@ -243,8 +243,8 @@ def table_of(
     """The table in the file; of text, `separator` and `header` are guessed where they are None (`DataError`)."""
     arrow()
     with reading(path, TABLE):
-        if head(path, 4) == b"PAR1":
-            if packed := packing(path):
+        if read_head(path, 4) == b"PAR1":
+            if packed := compression_of(path):
                 raise DataError(
                     f"{path} is a Parquet file packed by {packed}; unpack it, its columns are packed by themselves."
                 )
@@ -267,7 +267,7 @@ class TextTable:
         if not names:
             return
         pa = arrow()
-        with reading(self.path, TABLE), opened(self.path) as file:
+        with reading(self.path, TABLE), open_text(self.path) as file:
             counting, differing = _Counting(file), set[str]()
             try:
                 for batch in _batches(pa, counting, self.dialect, names):

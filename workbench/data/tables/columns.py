@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import listed
+from workbench.data.labels.meaning import format_names
 from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
 
 # Columns of a table in words, for people: what each is, and what was seen of it.
@@ -182,7 +182,7 @@ def columns_of(mapping: Mapping[str, Any], source: str) -> Columns:
         raise DataError(f"{source}: columns is {given!r}; it holds a table for each column: [columns.age].")
     columns = tuple(_column(name, said, source) for name, said in given.items())
     if len(labels := [column.name for column in columns if column.kind == "label"]) > 1:
-        raise DataError(f"{source}: {listed(labels)} are of kind label; one column is, others are ignored.")
+        raise DataError(f"{source}: {format_names(labels)} are of kind label; one column is, others are ignored.")
     return Columns(columns, layout, others == "ignored", source)
 
 

@@ -18,7 +18,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import listed
+from workbench.data.labels.meaning import format_names
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, numbers_of, of_rows
 from workbench.data.tables.blocks import Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
@@ -237,7 +237,7 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
     """
     lower = {name.casefold(): name for name in reversed(names) if seen[name].present}
     if by_name := [lower[name] for name in LABELS if name in lower]:
-        others = f"; also called like one: {listed(by_name[1:])}" if len(by_name) > 1 else ""
+        others = f"; also called like one: {format_names(by_name[1:])}" if len(by_name) > 1 else ""
         return by_name[0], f"its name{others}"
     if len(names) < 2:
         return None, ""
@@ -246,7 +246,7 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
         return pairs[0], "the only column of two values"
     if seen[names[-1]].missing:
         return None, ""
-    return names[-1], f"the last column; of two values are: {listed(pairs)}" if pairs else "the last column"
+    return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"
 
 
 def label_note(columns: Columns) -> str:
@@ -262,7 +262,7 @@ def identifier_note(columns: Columns) -> str:
     names = [column.name for column in columns if column.why in (ID_BY_NAME, ID_BY_VALUES)]
     if not names:
         return ""
-    are = f"columns {listed(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
+    are = f"columns {format_names(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
     advice = "As numbers: workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml"
     return f"The {are}: whole numbers that look like ids. {advice}."
 
@@ -336,8 +336,8 @@ def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
 def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None:
     known = set(table.names)
     if unknown := [name for name in names if name not in known]:
-        which = f"column {unknown[0]!r}" if len(unknown) == 1 else f"columns {listed(map(repr, unknown))}"
-        raise DataError(f"{source}: {table.path} has no {which}; its columns are {listed(table.names)}.")
+        which = f"column {unknown[0]!r}" if len(unknown) == 1 else f"columns {format_names(map(repr, unknown))}"
+        raise DataError(f"{source}: {table.path} has no {which}; its columns are {format_names(table.names)}.")
 
 
 def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | None) -> None:
@@ -348,6 +348,6 @@ def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | Non
 
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:
     if label not in table.names:
-        raise DataError(f"label is {label!r}; the columns of {table.path} are {listed(table.names)}.")
+        raise DataError(f"label is {label!r}; the columns of {table.path} are {format_names(table.names)}.")
     if declared is not None and declared.name != label:
         raise DataError(f"label is {label!r}, and in {declared.name!r} of the columns too; keep one of the two.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import label_of, of_text, read_label_file
-from workbench.data.files.opened import BLOCK, LONGEST_LINE, opened, place_in
+from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
 from workbench.data.files.reading import reading
 
 LABELS = ("none", "first")
@@ -101,7 +101,7 @@ class Documents:
 
     def _of_lines(self) -> Iterator[tuple[str, str]]:
         separator = self.separator.encode()
-        with opened(self.path, self.encoding, advice=SAVE) as file:
+        with open_text(self.path, self.encoding, advice=SAVE) as file:
             for line, text in enumerate(file, 1):
                 if self.label == "none":
                     yield text.decode(), ""
@@ -115,7 +115,7 @@ class Documents:
     def _of_folder(self) -> Iterator[tuple[str, str]]:
         for file in files_of(self.path):
             content = bytearray()
-            with reading(file, "a text file"), opened(file, self.encoding, advice=SAVE) as stream:
+            with reading(file, "a text file"), open_text(file, self.encoding, advice=SAVE) as stream:
                 while block := stream.read(BLOCK):
                     content += block
                     if len(content) > LONGEST_LINE:

@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.data.errors import DataError
 from workbench.data.files.labels import is_whole
-from workbench.data.files.opened import opened
+from workbench.data.files.opened import open_text
 from workbench.data.labels.meaning import number_named
 from workbench.data.labels.reading import Place
 
@@ -62,7 +62,7 @@ def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
     """The layout told by the first rows (`DataError`); `separator` is a name of `SIGNS`, None the first that occurs."""
     if separator is not None and separator not in SIGNS:
         raise DataError(f"separator is {separator!r}; it is one of {', '.join(SIGNS)}, or left out to be told.")
-    with opened(path) as file:
+    with open_text(path) as file:
         before, lines = _after_comments(file)
         rows = [line.decode("utf-8") for line in itertools.islice(filter(bytes.strip, lines), 2)]
     if not rows:
@@ -83,7 +83,7 @@ def fields(line: str, separator: str) -> list[str]:
 
 def lines_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Iterator[tuple[int, bytes]]:
     """The lines that hold rows, with their numbers in the file, from 1; with `comments` without what follows a #."""
-    with opened(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, 1):
             held = line.partition(b"#")[0] if comments else line
             if number > layout.skipped and held.strip():
@@ -115,7 +115,10 @@ def read_columns(
     except (ValueError, OverflowError):
         _refuse_first_fault(path, layout, kinds, comments)
         raise
-    is_right = ("" not in one.texts if isinstance(one, Column) else np.isfinite(one).all() for one in columns.values())
+    is_right = (
+        "" not in column.texts if isinstance(column, Column) else np.isfinite(column).all()
+        for column in columns.values()
+    )
     if not all(is_right):
         _refuse_first_fault(path, layout, kinds, comments)
     return columns
@@ -156,7 +159,7 @@ def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], c
     step = 2 if layout.separator == "colons" else 1  # of two colons one parts: the columns between them are empty
     names = range(step * (layout.columns - 1) + 1)
     types = {step * place: TYPES[kind] for place, kind in kinds.items()}
-    with opened(path) as file, np.errstate(invalid="ignore"):  # what is no whole number is refused by pandas
+    with open_text(path) as file, np.errstate(invalid="ignore"):  # what is no whole number is refused by pandas
         frame = pd.read_csv(
             file, sep={"colons": ":", "space": r"\s+"}.get(layout.separator, SIGNS[layout.separator]), header=None,
             names=names, index_col=False, dtype={name: types.get(name, str) for name in names}, na_filter=False,

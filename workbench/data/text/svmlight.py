@@ -15,7 +15,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import opened
+from workbench.data.files.opened import open_text
 from workbench.data.text.svmlight_rows import InvalidLineError, TextRows, read_rows
 from workbench.formats.compressed import assemble, index_dtype
 
@@ -39,7 +39,7 @@ def holds_row(text: bytes) -> bool:
 
 def has_several_labels(path: str | os.PathLike) -> bool:
     """Whether some line has a comma in its label, as rows with several classes have, and columns after it."""
-    with opened(path) as file:
+    with open_text(path) as file:
         for text in file:
             label, *tokens = content(text).split() or [b""]
             if b"," in label and tokens and b":" in tokens[0]:
@@ -53,7 +53,7 @@ def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
     Rows without a number among others that have one are refused with the line (`DataError`).
     """
     numbers, without = array("q"), 0
-    with opened(path) as file:
+    with open_text(path) as file:
         for line, text in enumerate(file, 1):
             tokens = content(text).split(None, 2)[:2]
             if query := next((token for token in tokens if token.startswith(b"qid")), b""):
@@ -120,7 +120,7 @@ def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
 
 def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
     """Describe the file's first fault, with name and line; "" where there is none. `several` labels have commas."""
-    with opened(path) as file:
+    with open_text(path) as file:
         for number, text in enumerate(file, 1):
             if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
                 return f"{path}:{number}: {fault}"
@@ -143,7 +143,7 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
     labels = label.split(b",") if several else [label]
     if several and b":" in label:  # a row without any
         labels, tokens = [], [label, *tokens]
-    if not all(_is_number(one, np.dtype(np.float64)) for one in labels):
+    if not all(_is_number(label, np.dtype(np.float64)) for label in labels):
         return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ..."
     if tokens and tokens[0].startswith(_QUERY):
         try:

@@ -14,7 +14,7 @@ import scipy.sparse
 from workbench.data.batches.block_order import BlockOrder
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
 from workbench.data.errors import DataError
-from workbench.data.files.opened import opened
+from workbench.data.files.opened import open_text
 from workbench.data.files.reading import fingerprint, reading
 from workbench.data.text.svmlight import Line, holds_row, parse
 
@@ -80,7 +80,7 @@ class SvmlightBatches(Feed):
     rows is shuffled fully; a larger `buffer_rows` shuffles better.
 
     With `parts` only the lines that begin in the `part`-th of `parts` equal stretches of bytes are read: all parts
-    together have every row once, and are shuffled each for itself. A compressed file (`opened`) has one part, in the
+    together have every row once, and are shuffled each for itself. A compressed file (`open_text`) has one part, in the
     order of the file. Missing, empty and changed files are refused (`DataError`).
     """
 
@@ -131,7 +131,7 @@ class SvmlightBatches(Feed):
 
     def _open(self) -> BinaryIO:
         with reading(self.path, "svmlight text"):
-            return opened(self.path)
+            return open_text(self.path)
 
     @functools.cached_property
     def total(self) -> int:

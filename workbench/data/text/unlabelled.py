@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, MissingLabelsError
-from workbench.data.files.opened import opened
+from workbench.data.files.opened import open_text
 
 ROWS_SEEN = 20
 _SVMLIGHT = re.compile(rb"\s*[0-9]+:\S")
@@ -35,7 +35,7 @@ def require_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]
 
 def are_unlabelled(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]) -> bool:
     """Whether there are rows, and none of the first ones has a label."""
-    with opened(path) as file:
+    with open_text(path) as file:
         rows = list(itertools.islice((line for line in file if line.strip() and line[:1] != b"#"), ROWS_SEEN))
     return bool(rows) and all(map(lacks_label, rows))
 
@@ -45,7 +45,7 @@ def with_zero_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], boo
     """Copy the file, unpacked, with the label 0 before each row that lacks one; the copy is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         copy = Path(folder) / Path(path).name
-        with opened(path) as file, copy.open("wb") as out:
+        with open_text(path) as file, copy.open("wb") as out:
             for line in file:
                 is_row = line.strip() and line[:1] != b"#"
                 out.write(b"0 " + line if is_row and lacks_label(line) else line)

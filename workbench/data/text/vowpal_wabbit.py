@@ -17,8 +17,8 @@ import numpy as np
 
 from workbench.data.errors import DataError
 from workbench.data.files.line_blocks import line_blocks, map_blocks
-from workbench.data.files.opened import opened
-from workbench.data.files.types import otherwise
+from workbench.data.files.opened import open_text
+from workbench.data.files.types import file_type_hint
 from workbench.data.text.vowpal_wabbit_rows import LARGEST, BlockRows, read_rows
 
 AT_ONCE = 1 << 22
@@ -67,7 +67,7 @@ def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Ite
     def parse(text: bytes) -> tuple[bytes, BlockRows | int]:
         return text, read_rows(text, ignores_importance)
 
-    with opened(path) as file:
+    with open_text(path) as file:
         first = 1
         for text, block in map_blocks(parse, line_blocks(file, AT_ONCE)):
             if isinstance(block, int):  # lines of a block that compiled code does not read, or that is wrong
@@ -146,7 +146,7 @@ class _Reading:
     def _row(self, text: bytes) -> tuple[float, list[_Section]]:
         before, *parts = text.rstrip(b"\r\n").split(b"|")
         if not parts:
-            other = otherwise(self.path, "Vowpal Wabbit text")
+            other = file_type_hint(self.path, "Vowpal Wabbit text")
             raise ValueError(f"there is no '|' before the features; a line is: label | name:value ...{other}")
         return _label(before, self.ignores_importance), [_section(part) for part in parts]
 

@@ -11,7 +11,7 @@ import scipy.sparse
 
 from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import DataError
-from workbench.data.shards.shuffling import stacked
+from workbench.data.shards.shuffling import stack_csr
 
 WEIGHTINGS = ("count", "binary", "tfidf")
 MOST_WORDS_TOGETHER = 3
@@ -65,9 +65,9 @@ class Words:
     def columns(self, parts: Iterable[list[str]], path: str | os.PathLike) -> tuple[Any, "Words"]:
         """The matrix [documents, words] of documents that come in parts, and `self` with the words and idf found."""
         if self.is_learned:
-            return stacked([_no_rows(), *map(self.rows, parts)]), self
+            return stack_csr([_no_rows(), *map(self.rows, parts)]), self
         counting = _Counting(self)
-        x = stacked([_no_rows(), *map(counting.add, parts)])
+        x = stack_csr([_no_rows(), *map(counting.add, parts)])
         words = counting.learned(path)
         if counting.are_met:
             x = counting.chosen_of(x)

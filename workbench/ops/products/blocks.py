@@ -7,7 +7,7 @@ import numpy as np
 import kernels
 from kernels import blas
 from workbench import formats
-from workbench.formats import compressed, moves
+from workbench.formats import compressed, numpy_conversions
 from workbench.formats.compressed import index_dtype
 from workbench.formats.contract import Coo
 
@@ -126,7 +126,7 @@ def as_csr(x: Any, transposed: bool = False) -> Any:
 
 def select_rows(x: Any, rows: np.ndarray) -> Any:
     """Return rows of a csr matrix, in the given order."""
-    indptr, indices, data = moves.get("slice_rows", x.dtype)(x.indptr, x.indices, x.data, rows)
+    indptr, indices, data = numpy_conversions.get("slice_rows", x.dtype)(x.indptr, x.indices, x.data, rows)
     return compressed.assemble("csr", indptr, indices, data, (rows.size, x.shape[1]))
 
 

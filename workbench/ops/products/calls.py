@@ -94,7 +94,7 @@ def make_plan(x: Any) -> BatchPlan:
     >>> make_plan(scipy.sparse.csr_array(np.float32([[0, 2], [0, 1]]))).columns
     array([1])
     """
-    return plan_of(formats.enter(x)[1])
+    return plan_of(formats.validate(x)[1])
 
 
 def plan_of(x: Any) -> BatchPlan:

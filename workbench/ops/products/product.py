@@ -80,7 +80,7 @@ def multiply(
     engine: str | None = None,
 ) -> Any:
     """Compute X @ Y or X.T @ Y for a dense Y, by `rule`; into `out` if given. Shapes and dtypes must fit."""
-    format, x = formats.enter(x)
+    format, x = formats.validate(x)
     kind = format.name
     chosen = rule(kind, transposed, result, engine or default_engine(kind))
     return chosen(x, y, out=out, plan=plan)

@@ -83,10 +83,10 @@ def setup_of(problem: Problem, settings: Mapping[str, Any]) -> training.Setup:
 
 def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
     """Reason why the project has no such training, or ""."""
-    known = {one.name for one in dataclasses.fields(training.Setup)}
+    known = {field.name for field in dataclasses.fields(training.Setup)}
     if unknown := sorted(set(settings) - known):
         return f"The project has no setting {', '.join(unknown)} yet."
-    return training.why_impossible(setup_of(problem, settings))
+    return training.impossible_reason(setup_of(problem, settings))
 
 
 def name_of(kind: str, settings: Mapping[str, Any]) -> str:

@@ -1,0 +1,23 @@
+"""CuPy's choice of how cuBLAS computes a product of float32: in full, or in TF32."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from kernels._compat import part
+
+FLOAT32 = np.dtype(np.float32)
+
+
+@contextmanager
+def float32_computed_as(name: str) -> Iterator[None]:
+    """Compute float32 products within the block as "FP32" or "TF32", whatever the environment says."""
+    routines = "cupy._core._routines_linalg"
+    get, set_ = part(f"{routines}.get_compute_type"), part(f"{routines}.set_compute_type")
+    before = get(FLOAT32)
+    set_(FLOAT32, part(f"{routines}.COMPUTE_TYPE_{name}"))
+    try:
+        yield
+    finally:
+        set_(FLOAT32, before)

@@ -1,0 +1,170 @@
+"""Private parts of Numba: its cache of compiled code, code generation, and the threads of parallel calls."""
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding
+import numba
+from llvmlite import ir
+
+from kernels._compat import missing, part
+
+cgutils = part("numba.core.cgutils")
+Dispatcher = part("numba.core.dispatcher.Dispatcher")
+Intrinsic = part("numba.core.extending._Intrinsic")
+FunctionCache: Any = part("numba.core.caching.FunctionCache")
+IndexDataCacheFile = part("numba.core.caching.IndexDataCacheFile")
+_parallel = part("numba.np.ufunc.parallel")
+
+config: Any = numba.config
+"""Numba's settings, which it defines at run time."""
+
+
+class FileCache(FunctionCache):
+    """Numba's cache of a function's versions in `folder`, in files called `name`, valid for code with this `digest`."""
+
+    def __init__(self, function: Callable, folder: str | None, name: str, digest: str) -> None:
+        super().__init__(function)
+        for attribute in ("_cache_path", "_cache_file", "_index_key"):
+            if not hasattr(self, attribute):
+                raise missing(f"numba.core.caching.FunctionCache.{attribute}")
+        self._cache_path: str = folder or self._cache_path
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, digest)
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple:
+        """Return the key of a version: its types and the processor; `digest` identifies the rest.
+
+        Numba also takes what the function closes over, pickled, which may be impossible to pickle or differ between
+        processes.
+        """
+        return sig, codegen.magic_tuple()
+
+
+def keep_code_in(cache: Any, dispatcher: Any) -> None:
+    """Make a compiled function load its code from `cache` and store it there."""
+    if not hasattr(dispatcher, "_cache"):
+        raise missing("numba.core.dispatcher.Dispatcher._cache")
+    dispatcher._cache = cache
+
+
+def definition_of(intrinsic: Any) -> Any:
+    """Return the function that an intrinsic is made from; other objects are returned as they are."""
+    if isinstance(intrinsic, Intrinsic) and not hasattr(intrinsic, "_defn"):
+        raise missing("numba.core.extending._Intrinsic._defn")
+    return getattr(intrinsic, "_defn", intrinsic)
+
+
+def define(symbol: str, address: int | None) -> None:
+    """Make the function at `address` callable by compiled code as `symbol`."""
+    llvmlite.binding.add_symbol(symbol, address)
+
+
+def check_accesses_by(require: Callable) -> None:
+    """Make `require(context, builder, place, length, axis)` emit the index check of code with `boundscheck`."""
+    if not hasattr(cgutils, "do_boundscheck"):
+        raise missing("numba.core.cgutils.do_boundscheck")
+    cgutils.do_boundscheck = require
+
+
+def note(context: Any, builder: Any, symbol: str, place: Any, length: Any, what: str) -> None:
+    """Emit a call of the function `symbol` with an index, a length and a text."""
+    i64, text = ir.IntType(64), ir.IntType(8).as_pointer()
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [i64, i64, text]), symbol)
+    builder.call(function, [place, length, context.insert_const_string(builder.module, what)])
+
+
+def leave(context: Any, builder: Any) -> None:
+    """Emit a return with an IndexError, or a plain return in code of `on_threads`."""
+    if builder.function.function_type.return_type == ir.VoidType():
+        builder.ret_void()
+        return
+    context.call_conv.return_user_exc(builder, IndexError, ("index is out of bounds",))
+
+
+def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any, Any, Any, Sequence], None]) -> None:
+    """Emit a call of code for `count` parts on the layer's threads, or on this thread if there is one part or one
+    thread.
+
+    `write(builder, first, parts, values)` emits the code of consecutive parts, given the shared values; it is emitted
+    once,
+    as a function. The layer passes the address `first`, since it adds to pointers: NULL is the first part, a step one
+    byte.
+    """
+    i64, bytes_, void = ir.IntType(64), ir.IntType(8).as_pointer(), ir.VoidType()
+    shared = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, values))
+    pointers = [bytes_.as_pointer(), i64.as_pointer(), i64.as_pointer(), bytes_]
+    name = builder.module.get_unique_name(f"{builder.function.name}.parts")
+    function = ir.Function(builder.module, ir.FunctionType(void, pointers), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    inside = ir.IRBuilder(function.append_basic_block())
+    first, parts = inside.ptrtoint(inside.load(function.args[0]), i64), inside.load(function.args[1])
+    struct = inside.load(inside.bitcast(function.args[3], shared.type))
+    write(inside, first, parts, cgutils.unpack_tuple(inside, struct))
+    inside.ret_void()
+
+    places = [cgutils.alloca_once_value(builder, value) for value in (bytes_(None), count, i64(1))]
+    arguments = [*places, builder.bitcast(shared, bytes_)]
+    number = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), NUMBER)
+    threads = builder.sext(builder.call(number, []), i64)
+    is_alone = builder.or_(*(builder.icmp_signed("==", many, i64(1)) for many in (count, threads)))
+    with builder.if_else(is_alone) as (alone, together):
+        with alone:
+            builder.call(function, arguments)
+        with together:
+            loop = ir.FunctionType(void, [bytes_] * 5 + [i64, i64, i64])
+            loop = cgutils.get_or_insert_function(builder.module, loop, LOOP)
+            casted = [builder.bitcast(pointer, bytes_) for pointer in (function, *arguments)]
+            builder.call(loop, [*casted, i64(1), i64(1), threads])
+
+
+def call_compiled(context: Any, builder: Any, function: Any, signature: Any, values: Sequence) -> None:
+    """Emit a call of a compiled function (given by its type), which must not raise and returns nothing."""
+    compiled = function.dispatcher.overloads[tuple(signature.args)]
+    context.active_code_library.add_linking_library(compiled.library)
+    context.call_internal_no_propagate(builder, compiled.fndesc, signature, values)
+
+
+LOOP, NUMBER = "numba_parallel_for", "get_num_threads"
+"""Functions of the layer by the names that compiled code has for them once it is loaded."""
+
+
+def layer_module(layer: str) -> str:
+    """Return the module of the threading layer omp, tbb or workqueue."""
+    return f"numba.np.ufunc.{layer if layer == 'workqueue' else f'{layer}pool'}"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Functions of the threading layer in use, which Numba itself calls behind two locks.
+
+    `count` and `set_count`: threads of the next parallel call of the calling thread. `start` takes the initial thread
+    count.
+    `dies_of_fork`: whether a parallel call in a forked process ends it.
+    """
+
+    count: Callable[[], int]
+    set_count: Callable[[int], None]
+    start: Callable[[int], None]
+    dies_of_fork: bool
+
+
+@functools.cache
+def layer() -> Layer:
+    """Return the layer, loaded on first use."""
+    numba.get_num_threads()  # loads it
+    name = layer_module(numba.threading_layer())
+    count = ctypes.PYFUNCTYPE(ctypes.c_int)(part(f"{name}.get_num_threads"))
+    takes = ctypes.PYFUNCTYPE(None, ctypes.c_int)
+    set_count, start = takes(part(f"{name}.set_num_threads")), takes(part(f"{name}.launch_threads"))
+    return Layer(count, set_count, start, getattr(part(name), "openmp_vendor", "") == "GNU")
+
+
+def is_layer_loaded() -> bool:
+    """Return whether this process, or the one that it was forked from, has loaded a threading layer."""
+    if not hasattr(_parallel, "_is_initialized"):
+        raise missing("numba.np.ufunc.parallel._is_initialized")
+    return _parallel._is_initialized

@@ -1,0 +1,71 @@
+"""The dense products on a CUDA device, by cuBLAS: with float32 as it is, and rounded to TF32 for the tensor cores.
+
+cublas.dense_dense        out = x @ w
+cublas.dense_t_dense      out = x.T @ g, without a transposed copy
+cublas_tf32.dense_dense   the first with TF32: 10 bits of a factor's 23 are used
+cublas_tf32.dense_t_dense the second with TF32
+
+Arguments  as those of blas.dense_dense and blas.dense_t_dense, CuPy arrays
+Writes     out, overwritten; nothing else changes
+Assumes    C order
+Cost       2*R*D*N flops; bytes as of blas.dense_dense
+Parallel   as cuBLAS does; the order of sums is its own
+Limits     memory: R*D*value bytes for x
+Source     cupy.matmul with out, whose compute type is set for the call and put back
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kernels import devices
+from kernels._compat.cupy_internals import float32_computed_as
+from kernels.competitors.cusparse import UNAVAILABLE
+from kernels.registry import get, register
+
+
+def _multiply(left, right, out, compute: str) -> None:
+    """Compute out = left @ right with float32 computed as FP32 or TF32."""
+    with float32_computed_as(compute):
+        devices.cupy().matmul(left, right, out=out)
+
+
+def dense_dense(x, w, out):
+    """Run on a CUDA device, in float32."""
+    _multiply(x, w, out, "FP32")
+
+
+def dense_t_dense(x, g, out):
+    """Run on a CUDA device, in float32."""
+    _multiply(x.T, g, out, "FP32")
+
+
+def tf32_dense_dense(x, w, out):
+    """Run on a CUDA device, in TF32."""
+    _multiply(x, w, out, "TF32")
+
+
+def tf32_dense_t_dense(x, g, out):
+    """Run on a CUDA device, in TF32."""
+    _multiply(x.T, g, out, "TF32")
+
+
+def _register(library: str, name: str, gpu: Callable) -> None:
+    """Register a competitor of the BLAS kernel `name`."""
+    rivalled = f"blas.{name}"
+    ours = get(rivalled)
+    register(
+        replace(
+            ours,
+            name=f"{library}.{name}",
+            rival_of=rivalled,
+            cpu=None,
+            gpu=gpu,
+            unavailable=UNAVAILABLE,
+        )
+    )
+
+
+_register("cublas", "dense_dense", dense_dense)
+_register("cublas", "dense_t_dense", dense_t_dense)
+_register("cublas_tf32", "dense_dense", tf32_dense_dense)
+_register("cublas_tf32", "dense_t_dense", tf32_dense_t_dense)

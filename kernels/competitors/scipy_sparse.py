@@ -1,0 +1,105 @@
+"""SciPy's sparse products, at their best.
+
+scipy.csr_dense         out = A @ x, A in CSR form
+scipy.csc_dense         out = A @ x, A in CSC form
+scipy.coo_dense         out = A @ x, A in COO form, entries in any order
+scipy.csr_t_dense_full  out = A.T @ g, A in CSR form
+scipy.csr_csr           (indptr, indices, data) of A @ B, both in CSR form, columns sorted
+
+Arguments  as those of csr_dense, csc_dense, coo_dense, csr_t_dense_full, csr_csr
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do
+Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Parallel   never: SciPy's products run on one thread; same bits on every run
+Limits     z < 2**63
+Source     The compiled routines behind `A @ x`, called without what the operator adds: 8 us to make a csr_array of the
+           arrays, and a result of its own to copy from. A test compares them with the operator
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernels._compat.scipy_internals import sparsetools
+from kernels.plan import index_type
+from kernels.registry import get, register
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """Run on one core."""
+    out[...] = 0
+    shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
+    if x.shape[1] == 1:
+        sparsetools.csr_matvec(*shape, *matrix, *flat)
+    else:
+        sparsetools.csr_matvecs(*shape, x.shape[1], *matrix, *flat)
+
+
+def csc_dense(indptr, indices, data, x, out):
+    """Run on one core."""
+    out[...] = 0
+    shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
+    if x.shape[1] == 1:
+        sparsetools.csc_matvec(*shape, *matrix, *flat)
+    else:
+        sparsetools.csc_matvecs(*shape, x.shape[1], *matrix, *flat)
+
+
+def coo_dense(row, col, data, x, out):
+    """Run on one core."""
+    out[...] = 0
+    if x.shape[1] == 1:
+        sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
+    else:
+        sparsetools.coo_matmat_dense(data.size, x.shape[1], row, col, data, x.reshape(-1), out.reshape(-1))
+
+
+def csr_t_dense_full(indptr, indices, data, g, out):
+    """Run on one core."""
+    csc_dense(indptr, indices, data, g, out)
+
+
+def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
+    """Run on one core; allocates an element per column of B, and restores the zeros that SciPy omits."""
+    a, b = (a_indptr, a_indices), (b_indptr, b_indices)
+    rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1
+    stored = sparsetools.csr_matmat_maxnnz(rows, columns, *a, *b)
+    kind = index_type(stored, a_indptr.dtype)
+    a, b = [[array.astype(kind, copy=False) for array in arrays] for arrays in (a, b)]
+    indptr, indices, data = _product(rows, columns, stored, (*a, a_data), (*b, b_data))
+    if indptr[-1] < stored:
+        ones = (*a, np.ones_like(a_data)), (*b, np.ones_like(b_data))
+        every_indptr, every, values = _product(rows, columns, stored, *ones)
+        values[:] = 0
+        place = _keys(every_indptr, every, columns).searchsorted(_keys(indptr, indices, columns))
+        values[place] = data[: indptr[-1]]
+        return every_indptr, every, values
+    return indptr, indices, data
+
+
+def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (indptr, indices, data) of the product with `stored` entries, by SciPy's routine."""
+    kind = a[0].dtype
+    indptr, indices, data = np.empty(rows + 1, kind), np.empty(stored, kind), np.empty(stored, a[2].dtype)
+    sparsetools.csr_matmat(rows, columns, *a, *b, indptr, indices, data)
+    sparsetools.csr_sort_indices(rows, indptr, indices, data)
+    return indptr, indices, data
+
+
+def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
+    """Return an integer key per entry, ascending with row and column."""
+    return np.arange(indptr.size - 1).repeat(np.diff(indptr)) * columns + indices[: indptr[-1]]
+
+
+def _register(cpu: Callable) -> None:
+    """Register a competitor of the kernel with the function's name."""
+    name = cpu.__name__
+    register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, rival_of=name))
+
+
+_register(csr_dense)
+_register(csc_dense)
+_register(coo_dense)
+_register(csr_t_dense_full)
+_register(csr_csr)

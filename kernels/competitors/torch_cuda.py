@@ -1,0 +1,132 @@
+"""PyTorch's sparse products on a CUDA device, over the memory of CuPy's arrays: the extra `peers` has it.
+
+torch_cuda.csr_dense         out = A @ x, A in CSR form
+torch_cuda.csr_t_dense_full  out = A.T @ g, A.T made once in CSR form
+torch_cuda.csr_dense_ones    out = A @ x, every stored value one, by EmbeddingBag's sum
+
+Arguments  as those of csr_dense, csr_t_dense_full and csr_dense_ones, CuPy arrays
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do
+Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Parallel   as cuSPARSE and PyTorch's own kernels do, in CuPy's current stream, which is made PyTorch's as well
+Limits     z < 2**31 with int32 indices
+Source     torch.sparse_csr_tensor through DLPack, torch.addmm with out; torch.nn.functional.embedding_bag
+"""
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from kernels import devices
+from kernels.competitors import cusparse
+from kernels.competitors.torch_sparse import UNAVAILABLE as NO_TORCH
+from kernels.competitors.torch_sparse import pytorch
+from kernels.registry import get, register
+
+UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
+
+
+def tensors(*arrays):
+    """Return tensors over the memory of CuPy's arrays."""
+    return [pytorch().from_dlpack(array) for array in arrays]
+
+
+def _csr(indptr, indices, data, shape):
+    """Return a sparse CSR tensor over the memory of CuPy's arrays."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
+        return pytorch().sparse_csr_tensor(*tensors(indptr, indices, data), size=shape)
+
+
+@contextlib.contextmanager
+def stream() -> Iterator[None]:
+    """Make PyTorch use CuPy's current stream, the default one too, of which `ExternalStream` would make another.
+
+    See https://github.com/pytorch/pytorch/issues/182960. Out-of-memory errors of PyTorch become MemoryError.
+    """
+    torch = pytorch()
+    current = torch.cuda.get_stream_from_external(devices.cupy().cuda.get_current_stream().ptr)
+    try:
+        with torch.cuda.stream(current):
+            yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
+
+
+def in_stream(work: Callable[[], object]) -> Callable[[], None]:
+    """Return a call that does `work` in the stream that is CuPy's current one at that time."""
+
+    def call() -> None:
+        with stream():
+            work()
+
+    return call
+
+
+def _multiply(matrix, dense, out) -> Callable[[], None]:
+    """Return the product as a call without arguments."""
+    torch = pytorch()
+    if not out.numel() or not matrix._nnz():
+        return in_stream(functools.partial(out.fill_, 0))
+    return in_stream(functools.partial(torch.addmm, out, matrix, dense, beta=0, out=out))
+
+
+def prepare_csr_dense(indptr, indices, data, x, out):
+    """Return the product as a call without arguments."""
+    return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *tensors(x, out))
+
+
+def prepare_csr_t_dense_full(indptr, indices, data, g, out):
+    """Return the product as a call without arguments; A.T is converted here."""
+    matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
+    return _multiply(matrix.t().to_sparse_csr(), *tensors(g, out))
+
+
+def prepare_csr_dense_ones(indptr, indices, x, out):
+    """Return the sum of rows as a call without arguments; EmbeddingBag creates a new result, which is copied."""
+    starts, columns, table, result = tensors(indptr, indices, x, out)
+    if not columns.numel() or not out.size:
+        return in_stream(functools.partial(result.fill_, 0))
+    bag = functools.partial(
+        pytorch().nn.functional.embedding_bag, columns, table, starts, mode="sum", include_last_offset=True
+    )
+    return in_stream(lambda: result.copy_(bag()))
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """Run the CUDA implementation."""
+    prepare_csr_dense(indptr, indices, data, x, out)()
+
+
+def csr_t_dense_full(indptr, indices, data, g, out):
+    """Run the CUDA implementation."""
+    prepare_csr_t_dense_full(indptr, indices, data, g, out)()
+
+
+def csr_dense_ones(indptr, indices, x, out):
+    """Run the CUDA implementation."""
+    prepare_csr_dense_ones(indptr, indices, x, out)()
+
+
+def _register(gpu: Callable, prepare: Callable) -> None:
+    """Register a competitor of the kernel with the function's name."""
+    name = gpu.__name__
+    ours = get(name)
+    register(
+        replace(
+            ours,
+            name=f"torch_cuda.{name}",
+            rival_of=name,
+            cpu=None,
+            gpu=gpu,
+            prepare=prepare,
+            unavailable=UNAVAILABLE,
+        )
+    )
+
+
+_register(csr_dense, prepare_csr_dense)
+_register(csr_t_dense_full, prepare_csr_t_dense_full)
+_register(csr_dense_ones, prepare_csr_dense_ones)

@@ -1,0 +1,150 @@
+"""PyTorch's sparse gradient of an EmbeddingBag with the optimizer's step on it: what fused updates are compared with.
+
+torch.sgd_fused           as sgd_fused, by torch.optim.SGD, on the CPU
+torch.adagrad_fused       as adagrad_fused, by torch.optim.Adagrad
+torch.adam_fused          as adam_fused, by torch.optim.SparseAdam
+torch_cuda.<rule>_fused   the same three on a CUDA device, over the memory of CuPy's arrays
+
+Arguments  as those of the kernel that each is a rival of, less what the optimizers have not: decay 0, rescale 1, clip
+           infinite
+Writes     weights and states; nothing else changes
+Assumes    indices in range, as ours do; a batch's forward pass is done once, in `prepare`, with its entries by row
+Cost       flops and bytes as of the kernel that each is a rival of; PyTorch sorts the batch's columns anew in each step
+Parallel   as PyTorch does; on a CUDA device its sums come in any order
+Limits     z < 2**31
+Source     torch.nn.EmbeddingBag(mode="sum", sparse=True), backward from g, and the optimizer's step; differs: epsilon
+           of Adagrad stands outside the root, and is too small here for that to tell
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kernels.competitors import cusparse, torch_cuda
+from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
+from kernels.contract import KernelError
+from kernels.registry import get, register
+from kernels.rules import twins as rule_twins
+from kernels.rules.rule import Rule, get_rule
+
+NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
+"""Rules that PyTorch has an optimizer of for sparse gradients, and numbers that tests and benchmarks take of each."""
+
+WITHOUT = {"decay": 0.0, "rescale": 1.0, "clip": math.inf}
+"""What these optimizers have not is left out so."""
+
+
+def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
+    """Return the scalars by name. Raises KernelError for values that PyTorch does not support."""
+    named = dict(zip(rule.numbers, numbers, strict=True))
+    if refused := [f"{name} {named[name]}" for name, value in WITHOUT.items() if named[name] != value]:
+        allowed = ", ".join(f"{name} {value}" for name, value in WITHOUT.items())
+        raise KernelError(f"PyTorch's {rule.name} for sparse gradients has no {', '.join(refused)}; pass {allowed}.")
+    return named
+
+
+def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) -> Any:
+    """Return PyTorch's optimizer of the rule with our states, which it changes in place."""
+    optim = pytorch().optim
+    if rule.name == "sgd":
+        return optim.SGD([weights], lr=named["learning_rate"])
+    if rule.name == "adagrad":
+        optimizer = optim.Adagrad([weights], lr=named["learning_rate"], eps=named["epsilon"])
+        optimizer.state[weights]["sum"] = states[0]
+        return optimizer
+    betas = named["beta1"], named["beta2"]
+    optimizer = optim.SparseAdam([weights], lr=named["learning_rate"], betas=betas, eps=named["epsilon"])
+    optimizer.state[weights] = {"step": int(named["step"]) - 1, "exp_avg": states[0], "exp_avg_sq": states[1]}
+    return optimizer
+
+
+def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
+    """Return the batch (column of each entry, row starts of `count` rows, values) with its entries sorted by row."""
+    torch = pytorch()
+    order = torch.argsort(rows, stable=True)
+    starts = torch.zeros(count + 1, dtype=torch.int64, device=rows.device)
+    torch.cumsum(torch.bincount(rows, minlength=count), 0, out=starts[1:])
+    return torch.repeat_interleave(columns, segments.diff().long())[order], starts, values[order]
+
+
+def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], None]:
+    """Return backward pass from g and optimizer step as a call; the forward pass is done here."""
+    torch, count = pytorch(), len(rule.written)
+    (table, *states), (columns, segments, rows, values, g) = tensors[:count], tensors[count:]
+    if not rows.numel() or not g.numel():
+        return lambda: None
+    kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
+    bag = torch.nn.EmbeddingBag.from_pretrained(table, **kept)
+    indices, starts, ordered = _by_row(columns, segments, rows, values, g.shape[0])
+    scores = bag(indices, starts, per_sample_weights=ordered)
+    optimizer = _optimizer(rule, bag.weight, states, named)
+
+    def call() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        scores.backward(g, retain_graph=True)
+        optimizer.step()
+
+    return call
+
+
+def _prepare(rule: Rule, *args: Any) -> Callable[[], None]:
+    """Return a step as a call without arguments, on the CPU."""
+    count = len(args) - len(rule.numbers)
+    named = _named(rule, args[count:])
+    return _step(rule, list(map(pytorch().from_numpy, args[:count])), named)
+
+
+def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
+    """Return a step as a call without arguments, on a CUDA device."""
+    count = len(args) - len(rule.numbers)
+    named = _named(rule, args[count:])
+    with torch_cuda.stream():  # of the forward pass, which backward follows
+        step = _step(rule, torch_cuda.tensors(*args[:count]), named)
+    return torch_cuda.in_stream(step)
+
+
+def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
+    """Return a function with the parameters `names` that prepares a step and does it."""
+
+    def step(*args: Any) -> None:
+        prepare(rule, *args)()
+
+    twin: Any = step
+    twin.__module__ = __name__
+    twin.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return twin
+
+
+def _register(rule: Rule) -> None:
+    """Register the competitors of the fused kernel of a rule."""
+    ours = get(f"{rule.name}_fused")
+    numbers = dict(zip(rule.numbers, rule.example, strict=True)) | WITHOUT | NUMBERS[rule.name]
+    plain = replace(rule, example=tuple(numbers[name] for name in rule.numbers))
+    arguments = functools.partial(rule_twins.arguments_fused, plain)
+    names = [name for name, _, _ in ours.parsed]
+    for library, prepare, unavailable in (
+        ("torch", _prepare, UNAVAILABLE),
+        ("torch_cuda", _prepare_cuda, UNAVAILABLE or cusparse.UNAVAILABLE),
+    ):
+        twin, on_cuda = _twin(rule, prepare, names), library == "torch_cuda"
+        register(
+            replace(
+                ours,
+                name=f"{library}.{ours.name}",
+                rival_of=ours.name,
+                cpu=None if on_cuda or unavailable else twin,
+                gpu=twin if on_cuda else None,
+                arguments=arguments,
+                prepare=functools.partial(prepare, rule),
+                unavailable=unavailable,
+            )
+        )
+
+
+for _name in NUMBERS:
+    _register(get_rule(_name))

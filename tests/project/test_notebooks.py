@@ -1,0 +1,204 @@
+"""Notebooks: their form, and that papermill runs them; small, in a folder of their own."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+from papermill.exceptions import PapermillExecutionError
+
+from tests.support.clocks import SECONDS
+from workbench.panels import lab
+from workbench.study import choices, suited
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LAB = ROOT / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
+OTHERS = [path for path in NOTEBOOKS if path != LAB]
+SHORT = [path for path in OTHERS if path.stem[:2] in ("00", "08", "09")]
+LONG = [pytest.param(path, marks=pytest.mark.exhaustive) for path in OTHERS if path not in SHORT]
+"""Notebooks that take longer to run: they run with `--exhaustive`."""
+FRAMEWORKS = ("keras", "tensorflow", "torch")
+"""What a notebook may need that the project does without; its test is then skipped, as those of bridges are."""
+OTHER_PARTS = ("distributed",)
+"""What a notebook may need of other extras."""
+START = ("absl::InitializeLog()", "oneDNN custom operations are on")
+"""Lines that TensorFlow writes when it is loaded, whatever its level of logging."""
+SMALL = {"smoke": True, "dataset": "uniform", "densities": [0.01, 0.1], "widths": [4], "threads": 1}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """An empty folder to run in; kernels find this project, and nothing of the user's is read or written."""
+    monkeypatch.chdir(tmp_path)
+    own = {"PYTHONPATH": ROOT, "WORKBENCH_CACHE": tmp_path / "cache", "IPYTHONDIR": tmp_path / "ipython"}
+    for name, value in {**own, "JUPYTER_RUNTIME_DIR": tmp_path / "runtime"}.items():
+        monkeypatch.setenv(name, str(value))
+    return tmp_path
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def tagged(notebook: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
+
+
+def needed(notebook: nbformat.NotebookNode) -> set[str]:
+    """The frameworks, and packages of other extras, that a notebook imports."""
+    trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {name.partition(".")[0] for name in names} & {*FRAMEWORKS, *OTHER_PARTS}
+
+
+def unexpected(text: str) -> list[str]:
+    """Lines of an error stream but those of TensorFlow's start."""
+    return [line for line in text.splitlines() if line.strip() and not any(known in line for known in START)]
+
+
+def problems(notebook: nbformat.NotebookNode) -> list[str]:
+    """What a committed notebook must not have."""
+    found = []
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if any(cell.outputs or cell.execution_count for cell in code):
+        found.append("outputs")
+    if "widgets" in notebook.metadata:
+        found.append("widget state")
+    trees = [ast.parse(cell.source) for cell in code]
+    if any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda) for tree in trees for node in ast.walk(tree)):
+        found.append("definitions")
+    if len(tagged(notebook, "parameters")) != 1 or "parameters" not in code[0].metadata.get("tags", ()):
+        found.append("parameters cell")
+    if len(tagged(notebook, "gate")) != 1 or "gate" not in code[-1].metadata.get("tags", ()):
+        found.append("gate cell")
+    if notebook.metadata.kernelspec.name != "python3" or "version" in notebook.metadata.language_info:
+        found.append("kernel of one machine")
+    return found
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_committed_notebook_is_clean(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert not problems(notebook)
+    assert notebook.cells[0].cell_type == "markdown"
+    assert notebook.cells[0].source.startswith("# ")
+    assert path.read_text(encoding="utf-8") == nbformat.writes(notebook) + "\n"  # as Jupyter saves it: small diffs
+
+
+def test_the_check_of_notebooks_can_fail():
+    notebook = read(LAB)
+    notebook.metadata.widgets = {}
+    notebook.cells[-1].source = "def f(): pass"
+    notebook.cells[-1].metadata.tags = []
+    notebook.cells[-1].execution_count = 1
+    assert problems(notebook) == ["outputs", "widget state", "definitions", "gate cell"]
+
+
+def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
+    lines = tagged(read(LAB), "parameters")[0].source.splitlines()
+    values = {}
+    for line, node in zip(lines, ast.parse("\n".join(lines)).body, strict=True):
+        assert isinstance(node, ast.AnnAssign), line
+        assert line.count("  # ") == 1, line
+        values[node.target.id] = ast.literal_eval(node.value)
+    rest = {"run_dir": "", "smoke": False, "show_widgets": None}
+    assert set(values) == {choice.name for choice in choices.CHOICES} | set(rest)
+    assert {name: values.pop(name) for name in rest} == rest
+    assert suited.complete_with_suggestions(lab.parameters(values)) == suited.complete_with_suggestions({})
+
+
+def test_papermill_lists_the_parameters_with_their_help():
+    found = papermill.inspect_notebook(LAB)
+    assert found["densities"]["inferred_type_name"] == "list"
+    assert all(entry["help"] for entry in found.values())
+    assert set(found) == {choice.name for choice in choices.CHOICES} | {"run_dir", "smoke", "show_widgets"}
+
+
+def run(out: str, **parameters) -> nbformat.NotebookNode:
+    papermill.execute_notebook(LAB, out, parameters=parameters, progress_bar=False, start_timeout=SECONDS)
+    return read(Path(out))
+
+
+def outputs(notebook: nbformat.NotebookNode, cell: str) -> str:
+    """Everything that the cell of that id put out, as text."""
+    found = next(entry for entry in notebook.cells if entry.id == cell)
+    return "".join(out.get("text", "") + "".join(out.get("data", {}).values()) for out in found.outputs)
+
+
+def is_picture(shown: dict) -> bool:
+    """Whether an output is a picture, or a page that carries one."""
+    page = shown.get("text/html", "")
+    return bool({"image/png", "image/svg+xml"} & set(shown)) or "data:image/svg+xml;base64" in page or "<svg" in page
+
+
+@pytest.mark.slow
+def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, capsys):
+    notebook = run("out.ipynb", **SMALL)
+    assert "18 trials; Run takes " in outputs(notebook, "study")
+    assert "No front end" in outputs(notebook, "panel")
+    assert "Finished: 18 of 18 trials." in outputs(notebook, "run")
+    assert len(outputs(notebook, "run").splitlines()) < 30
+    verdict = outputs(notebook, "verdict")
+    assert "For time" in verdict
+    assert "For memory" in verdict
+    for cell in ("time-chart", "memory-chart", "phases-chart", "loss-chart"):
+        assert "data:image/svg+xml;base64" in outputs(notebook, cell)
+        assert len(outputs(notebook, cell)) < 300_000
+    assert "<table>" in outputs(notebook, "break-even-table")
+    table = outputs(notebook, "trial-table")
+    assert table.count("✓ ok") + table.count("≈ disturbed") == 18
+    assert "18 of 18 trials gave a result" in outputs(notebook, "gate")
+    assert "widgets" not in notebook.metadata
+    rows = here / "runs" / f"{lab.NAME}-smoke" / "trials.jsonl"
+    before = rows.read_bytes()
+    capsys.readouterr()
+    lab.run(lab.study(**SMALL))  # as the cells do, without another kernel
+    assert "All 18 trials are measured" in capsys.readouterr().out
+    assert rows.read_bytes() == before
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_parameters_of_the_others_are_literals_with_type_and_help(path):
+    lines = tagged(read(path), "parameters")[0].source.splitlines()
+    for line, node in zip(lines, ast.parse("\n".join(lines)).body, strict=True):
+        assert isinstance(node, ast.AnnAssign), line
+        assert line.count("  # ") == 1, line
+        ast.literal_eval(node.value)
+    assert lines[-1].startswith("smoke: bool = False  # ")
+
+
+@pytest.mark.parametrize("path", SHORT + LONG, ids=lambda path: path.stem)
+def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
+    if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
+    papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False, start_timeout=SECONDS)
+    notebook = read(Path("out.ipynb"))
+    assert "All of it held" in outputs(notebook, "gate")
+    said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
+    errors = [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
+    assert not unexpected("\n".join(errors))
+    assert any(is_picture(out.get("data", {})) for out in said)
+
+
+def test_a_notebook_that_needs_a_framework_says_so_before_its_code_and_in_its_first_import():
+    paths = [path for path in OTHERS if needed(read(path)) & set(FRAMEWORKS)]
+    assert paths
+    for path in paths:
+        notebook = read(path)
+        assert "pip install 'sparse-workbench[lab,peers]'" in notebook.cells[0].source
+        first = next(cell.source for cell in notebook.cells if cell.cell_type == "code" and "import" in cell.source)
+        assert "\nfrom workbench.bridges." in first, "whose error says how to install it"
+
+
+def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here):
+    """The others are refused by the same call: see `test_panel_choices.py`."""
+    with pytest.raises(PapermillExecutionError) as error:
+        run("out.ipynb", densties=[0.1])
+    assert "unknown parameter 'densties'. Did you mean 'densities'?" in str(error.value)
+    assert not (here / "runs").exists()

@@ -1,0 +1,120 @@
+"""README and documentation: commands are known, numbers are those of the results, specs are valid, Python runs."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from workbench.command import cli
+from workbench.sweeps import grid, spec
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+GENERATED = {"command_line.md", "settings.md", "columns.md", "data_sets.md", "models.md", "operators.md", "api.md"}
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted((ROOT / "docs").glob("*/*.md")) if page.name not in {*GENERATED, "gallery.md"}),
+]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Return the code blocks of a language in a page."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(text: str) -> list[str]:
+    """Return the commands of the workbench in a text: those on separate lines and those between backticks."""
+    text = re.sub(r"\\+\n\s*", " ", text)
+    lines = re.findall(r"^(?: {4})?(workbench [a-z].*)$", text, re.MULTILINE)
+    return lines + [" ".join(inline.split()) for inline in re.findall(r"`(workbench [a-z][^`]*)`", text)]
+
+
+COMMANDS = sorted({line for page in PAGES for line in commands(page.read_text(encoding="utf-8"))})
+ROOT_COMMAND = typer.main.get_command(cli.app)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_takes_its_options(line):
+    _, *words = shlex.split(line.replace(" ... ", " "), comments=True)
+    command = ROOT_COMMAND
+    while hasattr(command, "commands") and words:
+        name = words.pop(0)
+        command = command.commands[name]
+    if words:  # else the command is named, not shown
+        command.make_context(name, words)
+
+
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        ("README.md", 4),
+        ("CONTRIBUTING.md", 3),
+        ("docs/start/which_command.md", 8),
+        ("docs/howto/several_machines.md", 8),
+        ("docs/howto/train_on_several_machines.md", 8),
+    ],
+)
+def test_commands_are_found_in_a_page(page, least):
+    assert len(commands((ROOT / page).read_text(encoding="utf-8"))) >= least
+
+
+SPECS = [(page, text) for page in PAGES for text in blocks(page, "toml") if "[axes]" in text]
+
+
+@pytest.mark.parametrize(("page", "text"), SPECS, ids=[page.name for page, _ in SPECS])
+def test_a_spec_has_configurations_and_none_that_mean_nothing(page, text):
+    found = grid.expand_grid(spec.parse_spec(text))
+    assert len(found.cells) > 1
+    assert not found.dropped
+
+
+def test_a_spec_is_shown():
+    assert SPECS
+
+
+def test_files_that_are_named_are_there():
+    named = re.findall(r"`((?:kernels|workbench|notebooks|results|tests|docs)/[\w./-]*)`|\]\(([\w./-]+)\)", TEXT)
+    assert len(named) > 7
+    missing = [name for pair in named for name in pair if name and not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_make_has_the_targets_that_are_named():
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"(?:^|`)make (\w+)", TEXT, re.MULTILINE)
+    assert {"demo", "test", "lab", "docs"} <= set(named) <= set(targets)
+
+
+RESULTS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| \[[^\]]+\]\((results/[^)]+)\) \|$", TEXT, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("question", "result", "page"), RESULTS, ids=[question for question, *_ in RESULTS])
+def test_numbers_of_a_result_stand_in_its_page(question, result, page):
+    claimed = re.findall(r"\d[\d.]*\d|\d", result)
+    assert claimed, question
+    shown = set(re.findall(r"\d[\d.]*\d|\d", (ROOT / page).read_text(encoding="utf-8")))
+    assert set(claimed) <= shown
+
+
+def test_results_are_shown():
+    assert len(RESULTS) >= 6
+
+
+def claims(text: str) -> list[str]:
+    """Return the numbers, or ranges of numbers, before "times", as written in captions and reports."""
+    return re.findall(r"(\d[\d.]*(?: to \d[\d.]*)?) times", re.sub(r"\s+", " ", text))
+
+
+def test_numbers_under_the_chart_are_those_of_the_report():
+    [caption] = re.findall(r"^\*From .*?\*$", TEXT, re.DOTALL | re.MULTILINE)
+    [page] = re.findall(r"\]\((results/[\w./-]+-report\.md)\)", caption)
+    assert len(claims(caption)) >= 3
+    assert set(claims(caption)) <= set(claims((ROOT / page).read_text(encoding="utf-8")))
+
+
+def test_the_readme_is_short():
+    assert len(TEXT.split()) <= 700

@@ -1,0 +1,73 @@
+"""The table of settings: whatever is derived from it has each of them, and nothing that it lacks."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+from workbench import settings, store, training
+from workbench.analysis import configurations
+from workbench.command import cli
+from workbench.study.choices import CHOICES
+from workbench.sweeps import grid, spec, trial
+from workbench.sweeps.spec import Cell, SpecError
+
+NAMES = [setting.name for setting in settings.SETTINGS]
+
+
+def test_a_cell_has_a_field_for_each_setting_and_no_other():
+    assert list(Cell.model_fields) == NAMES
+    assert all(getattr(Cell(), setting.name) == setting.default for setting in settings.SETTINGS)
+
+
+def test_columns_of_rows_are_those_of_the_table():
+    for setting in settings.SETTINGS:
+        column = store.COLUMNS[setting.column or setting.name]
+        assert (column.kind, column.meaning, column.part) == (setting.kind, setting.meaning, "setting")
+    beyond = set(store.SETTINGS) - {setting.column or setting.name for setting in settings.SETTINGS}
+    assert beyond == {"index_dtype", "round"}
+
+
+def test_every_setting_but_the_axis_and_what_is_repeated_tells_rows_apart():
+    parted = {*configurations.LINE, *configurations.GROUP} - {"index_dtype", "machine", "rows_trained"}
+    others = {*settings.columns("axis"), *settings.columns("best")}
+    assert parted | others == {setting.column or setting.name for setting in settings.SETTINGS}
+    assert not parted & others
+
+
+def test_the_command_train_has_an_option_for_each_setting():
+    assert list(inspect.signature(cli.train).parameters)[-len(NAMES) :] == NAMES
+
+
+def test_choices_of_the_panel_are_controls_of_the_table_and_how_to_measure():
+    named = [setting.control.name for setting in settings.SETTINGS if setting.control]
+    assert [choice.name for choice in CHOICES] == [*named, "seconds", "rounds"]
+
+
+def test_a_setup_has_the_settings_that_go_to_one():
+    fields = [field.name for field in dataclasses.fields(training.Setup)]
+    assert fields == [*settings.names(goes_to="setup"), "options", "last"]
+
+
+@pytest.mark.parametrize("name", settings.names(goes_to="optimizer"))
+def test_a_setting_of_the_optimizer_is_an_option_of_it(name):
+    assert grid.setup_of(Cell(**{name: 0.25})).options == {name: 0.25}
+    assert trial.settings_of(Cell(**{name: 0.25}))[name] == 0.25
+    assert isinstance(trial.settings_of(Cell())[name], float)  # what the optimizer does by default is in the row
+
+
+@pytest.mark.parametrize(
+    "setting", [setting for setting in settings.SETTINGS if setting.allowed], ids=lambda one: one.name
+)
+def test_an_unknown_value_is_refused_with_those_that_are_known(setting):
+    with pytest.raises(SpecError) as raised:
+        spec.validate_spec({"name": "x", "axes": {setting.name: "nonsense"}})
+    assert all(value in str(raised.value) for value in spec.allowed_values(setting))
+
+
+@pytest.mark.parametrize(
+    "setting", [setting for setting in settings.SETTINGS if setting.least is not None], ids=lambda one: one.name
+)
+def test_a_number_below_the_least_is_refused(setting):
+    with pytest.raises(SpecError, match=f"axis {setting.name} = "):
+        spec.validate_spec({"name": "x", "axes": {setting.name: setting.least - 1}})

@@ -1,0 +1,290 @@
+"""What trial rows bear, computed from the rows alone: times, memory, ratios and decisions, for tests of what is said.
+
+Nothing of the analysis is used, but for the rules of `measure.rounds` and the model of `measure.posterior`, which are
+what is to be obeyed. The noise that they are given is computed here.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from workbench.measure.posterior import (
+    ANYWHERE,
+    DEVIATION,
+    FREEDOM,
+    LIKELY,
+    MIN_LOG_SD,
+    Ratio,
+    Scatter,
+    Trial,
+    posterior,
+)
+from workbench.measure.rounds import Decision, decide_comparison
+
+Record = Mapping[str, Any]
+MIB = 2**20
+FORMATS = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
+GROUP = ("dataset", "width", "batch_rows", "threads", "device", "model", "optimizer", "machine")
+
+
+def long_name(row: Record) -> str:
+    """A configuration as sentences and tables call it."""
+    if row["format"] == "dense":
+        held = {"csr": "data held as CSR"}.get(row["hold"], "")
+        call = "epochs in one call" if row["launch"] == "epoch" else ""
+        more = ", ".join(part for part in (held, call) if part)
+        return f"dense{', 1 thread' if row['serial'] else ''}{f' ({more})' if more else ''}"
+    call = ", epochs in one call" if row["launch"] == "epoch" else ""
+    return f"{FORMATS[row['format']]} {row['engine']} ({row['gradient']} gradient, {row['update']} update{call})"
+
+
+def short_name(row: Record) -> str:
+    """A configuration as legends call it."""
+    call = " · epoch" if row["launch"] == "epoch" else ""
+    if row["format"] == "dense":
+        held = " · held as CSR" if row["hold"] == "csr" else ""
+        return f"dense{', 1 thread' if row['serial'] else ''}{held}{call}"
+    lazy = "" if row["update"] == "standard" else f" · {row['update']}"
+    return f"{FORMATS[row['format']]} {row['engine']} · {row['gradient']} gradient{lazy}{call}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A number and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All rows of one cell, one a round."""
+
+    rows: tuple[Record, ...]
+
+    @property
+    def head(self) -> Record:
+        """The first row, for the settings."""
+        return self.rows[0]
+
+    @property
+    def name(self) -> str:
+        """The configuration."""
+        return long_name(self.head)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The configuration as it is called in sentences, and in legends."""
+        return long_name(self.head), short_name(self.head)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is a baseline."""
+        return self.head["format"] == "dense"
+
+    @cached_property
+    def rounds(self) -> dict[tuple[str, int], float]:
+        """Seconds by (run, round) of the rounds that count: the lower quartile of the samples."""
+        return {
+            (row["run"], row["round"]): float(np.quantile(row["samples"], 0.25))
+            for row in self.rows
+            if row["status"] == "ok"
+        }
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """All trials that have a time, disturbed ones too; of those cut off alone what the last one reached."""
+        return [
+            Trial(self.head["key"], row["seconds_step"], row["run"], row["round"], row["status"] == "disturbed")
+            for row in self.counted
+            if row["status"] in ("ok", "disturbed", "timeout") and row["seconds_step"]
+        ]
+
+    @property
+    def counted(self) -> tuple[Record, ...]:
+        """The rows that have numbers; the last one where none has."""
+        return tuple(row for row in self.rows if row["status"] in ("ok", "disturbed")) or self.rows[-1:]
+
+    @cached_property
+    def seconds(self) -> Known | None:
+        """The geometric mean of the rounds with the 95 % interval of Student's t; None without a round.
+
+        Without undisturbed rounds it is the median of the others, or what a trial reached, without an interval.
+        """
+        logs = np.log(list(self.rounds.values()))
+        if not logs.size:
+            alone = [trial.seconds for trial in self.trials]
+            return Known(*[float(np.median(alone))] * 3) if alone else None
+        if logs.size == 1:
+            return Known(*[float(np.exp(logs[0]))] * 3)
+        spread = max(float(logs.std(ddof=1)), 0.01) * math.sqrt(1 / logs.size + 1 / 16)
+        half = float(stats.t.ppf(0.975, logs.size - 1)) * spread
+        return Known(*(math.exp(float(logs.mean()) + sign * half) for sign in (0, -1, 1)))
+
+    @cached_property
+    def memory(self) -> Known | None:
+        """The median of the peaks, also of disturbed rounds, to 1 MiB, 2 % or half their range."""
+        peaks = [row["bytes_peak"] for row in self.rows if row["bytes_peak"] is not None]
+        if not peaks:
+            return None
+        middle = float(np.median(peaks))
+        half = max(MIB, 0.02 * middle, (max(peaks) - min(peaks)) / 2)
+        return Known(middle, middle - half, middle + half)
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Steps until 99 % of the drop of the curve is made, of its medians of neighbours; None without a drop."""
+        curve = [point for point in self.rows[-1]["curve"] or () if point[1] is not None]
+        window = max(3, min(9, len(curve) // 8))
+        medians = [
+            float(np.median([loss for _, loss, _ in curve[max(0, end - window) : end]]))
+            for end in range(window // 2 + 1, len(curve) + 1)
+        ]
+        if not medians:
+            return None
+        goal = medians[-1] + 0.01 * (curve[0][1] - medians[-1])
+        points = zip(medians, curve[window // 2 :], strict=True)
+        return next((int(point[2]) for loss, point in points if loss <= goal), None)
+
+    @property
+    def densities(self) -> tuple[float, ...]:
+        """The density asked for, and the one measured."""
+        known = (row[name] for row in self.rows for name in ("density", "density_measured"))
+        return tuple(dict.fromkeys(density for density in known if density is not None))
+
+
+@dataclass(frozen=True)
+class Contest:
+    """All cells of one group at one density."""
+
+    group: tuple
+    density: float | None
+    cells: tuple[Cell, ...]
+    scatter: Scatter
+
+    def only(self, names: set[str]) -> "Contest":
+        """The same with the sparse configurations of these names alone."""
+        return replace(self, cells=tuple(cell for cell in self.cells if cell.is_dense or {*cell.names} & names))
+
+    @property
+    def densities(self) -> tuple[float, ...]:
+        """All that it may be called by."""
+        return tuple(density for cell in self.cells for density in cell.densities)
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The decision on time, of all trials of the cells that may win."""
+        able = [cell for cell in self.cells if cell not in self._worse()]
+        able = sorted(able, key=lambda cell: cell.is_dense)
+        dense = {cell.head["key"] for cell in able if cell.is_dense}
+        return decide_comparison([trial for cell in able for trial in cell.trials], dense, scatter=self.scatter)
+
+    @property
+    def likely(self) -> str:
+        """The side that is probably faster where none surely is; empty if none is likelier than `LIKELY`."""
+        ratio = self.decision.ratio
+        if self._fits() or ratio is None or ratio.verdict != "undecided":
+            return ""
+        return "sparse" if ratio.probability >= LIKELY else "dense" if 1 - ratio.probability >= LIKELY else ""
+
+    def _worse(self) -> list[Cell]:
+        """Lazy cells that trained a worse model than standard ones, which may not win; alone it is judged."""
+        if len({cell.name for cell in self.cells if not cell.is_dense}) < 2:
+            return []
+        ends = [(c, c.rows[-1]["loss_last"], c.rows[-1]["quality"]) for c in self.cells]
+        fair = [(loss, quality) for cell, loss, quality in ends if cell.head["update"] == "standard" and loss]
+        if not fair:
+            return []
+        loss, quality = fair[0]
+        lazy = [end for end in ends if end[0].head["update"] == "lazy" and end[1]]
+        return [cell for cell, its, good in lazy if its > 1.01 * loss or good < quality - 0.005]
+
+    @property
+    def time(self) -> str:
+        """Which side takes less time; a side that runs where the other does not fit has it."""
+        return self._fits() or self.decision.verdict
+
+    @property
+    def memory(self) -> str:
+        """Which side has the lower peak: where the intervals of the two least peaks lie apart."""
+        sparse, dense = (self._least(is_dense) for is_dense in (False, True))
+        if fits := self._fits():
+            return fits
+        if sparse is None or dense is None:
+            return "undecided"
+        return "sparse" if sparse.high < dense.low else "dense" if dense.high < sparse.low else "undecided"
+
+    def _least(self, is_dense: bool) -> Known | None:
+        known = [cell.memory for cell in self.cells if cell.is_dense == is_dense and cell.memory]
+        return min(known, key=lambda one: one.value, default=None)
+
+    def _fits(self) -> str:
+        """The side with a result where all of the other did not fit in memory; empty where both or none has one."""
+        ends = {
+            dense: {row["status"] for c in self.cells if c.is_dense == dense for row in c.rows}
+            for dense in (True, False)
+        }
+        for dense, other in ((True, "sparse"), (False, "dense")):
+            if ends[dense] == {"memory"} and "ok" in ends[not dense]:
+                return other
+        return ""
+
+    def ratios(self) -> Iterator[Ratio]:
+        """Dense / sparse of every pair that ran."""
+        sparse, dense = ([cell for cell in self.cells if cell.is_dense == is_dense] for is_dense in (False, True))
+        for mine in sparse:  # those that trained worse, too
+            for its in dense:
+                if mine.trials and its.trials:
+                    found = posterior([*mine.trials, *its.trials], scatter=self.scatter)
+                    yield found.ratio(its.head["key"], mine.head["key"])
+
+    def memory_ratios(self) -> Iterator[Known]:
+        """Dense / sparse of every pair's peaks, the ends from the far ends."""
+        sparse, dense = ([c.memory for c in self.cells if c.is_dense == is_dense] for is_dense in (False, True))
+        for mine in filter(None, sparse):
+            for its in filter(None, dense):
+                yield Known(its.value / mine.value, its.low / mine.high, its.high / mine.low)
+
+
+def contests(rows: Iterable[Record]) -> list[Contest]:
+    """All comparisons of the rows: groups in the order met, densities in the order met."""
+    places: dict[tuple, dict[tuple, list[Record]]] = {}
+    for row in rows:
+        place = tuple(row[name] for name in GROUP), row["density"]
+        line = long_name(row), row["learning_rate"], row["seed"]
+        places.setdefault(place, {}).setdefault(line, []).append(row)
+    met = {place: tuple(Cell(tuple(own)) for own in lines.values()) for place, lines in places.items()}
+    noise = scatters(met)
+    return [Contest(*place, of_place, noise[place]) for place, of_place in met.items()]
+
+
+def scatters(met: Mapping[tuple, Iterable[Cell]]) -> dict[tuple, Scatter]:
+    """The noise of the comparison at each place: its residuals, shrunk towards those of all, and these to the usual.
+
+    All are of one machine. Residuals are those of the least squares fit of a candidate's and a round's effects.
+    """
+    own = {place: _residuals([trial for cell in cells for trial in cell.trials]) for place, cells in met.items()}
+    squares, freedom = np.sum([*own.values()], axis=0)
+    usual = max((ANYWHERE.freedom * DEVIATION**2 + squares) / (ANYWHERE.freedom + freedom), MIN_LOG_SD**2)
+    return {
+        place: Scatter(max(math.sqrt((FREEDOM * usual + its) / (FREEDOM + count)), MIN_LOG_SD), FREEDOM + count)
+        for place, (its, count) in own.items()
+    }
+
+
+def _residuals(trials: Iterable[Trial]) -> tuple[float, float]:
+    """Twice the sum of squares of undisturbed log seconds, less the effects of candidate and round, and its rank."""
+    quiet = [trial for trial in trials if not trial.is_disturbed]
+    if not quiet:
+        return 0.0, 0.0
+    labels = [{(0, trial.run, trial.candidate), (1, trial.run, trial.round)} for trial in quiet]
+    effects = np.array([[label in own for label in sorted(set().union(*labels))] for own in labels], float)
+    left = np.eye(len(quiet)) - effects @ np.linalg.pinv(effects)
+    logs = np.log([trial.seconds for trial in quiet])
+    return 2 * float(logs @ left @ logs), float(round(np.trace(left)))

@@ -1,0 +1,71 @@
+"""Contenders worth a trial: ways to train that have been fastest somewhere, likeliest first, less the impossible."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workbench import optimizers
+from workbench.optimizers import deferred_updates
+from workbench.sweeps import grid
+from workbench.sweeps.spec import Cell
+
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
+WHOLE = {"format": "csr", "engine": "ours", "gradient": "dense", "update": "standard"}
+"""All rows of the weights are stepped, for a gradient that is dense."""
+
+EPOCH = {**FUSED, "gradient": "row_sparse", "launch": "epoch"}
+"""Nothing of Python runs between two steps, so it comes before the same steps by themselves."""
+DENSE_EPOCH = {**DENSE, "launch": "epoch"}
+
+ON_CPU = (
+    EPOCH,
+    DENSE_EPOCH,
+    {**EPOCH, "update": "standard"},  # if a batch has entries in all columns, to step them all is to search for none
+    DENSE,
+    {**DENSE_EPOCH, "hold": "csr"},  # as little memory as sparse, and nearly the time of dense
+    FUSED,
+    WHOLE,
+    {**WHOLE, "engine": "vendor"},
+    {**DENSE, "hold": "csr"},
+    {**FUSED, "gradient": "row_sparse"},
+    {**WHOLE, "format": "csc"},
+    {**FUSED, "format": "coo"},
+)
+ON_CUDA = (
+    {**FUSED, "launch": "graph"},
+    {**DENSE, "launch": "graph"},
+    DENSE,
+    FUSED,
+    {**WHOLE, "engine": "vendor"},
+    WHOLE,
+)
+BY_DEVICE = {"cpu": ON_CPU, "cuda": ON_CUDA}
+
+
+def list_candidates(
+    settings: Mapping[str, Any], devices: Iterable[str] = ("cpu",), lazy: bool = False
+) -> list[dict[str, Any]]:
+    """Settings of each contender for a training with these settings on these devices, dense ones among them.
+
+    Where a lazy update is not exact, so that it trains another model than dense, an exact one takes its place, and it
+    comes last, only to be told of; with `lazy` it may be chosen, and there is no exact one, which is never faster.
+
+    >>> [one["update"] for one in list_candidates({"dataset": "uniform", "optimizer": "adam"})][:3]
+    ['exact', 'standard', 'standard']
+    """
+    named = [{**one, "device": device} for device in devices for one in BY_DEVICE[device]]
+    if not lazy and not is_lazy_exact(Cell(**settings)):
+        lazies = [one for one in named if one["update"] == "lazy"]
+        named = [one | {"update": "exact"} if one["update"] == "lazy" else one for one in named] + lazies
+    return [one for one in named if not grid.why_dropped(Cell(**{**settings, **one}))]
+
+
+def is_faithful(cell: Cell) -> bool:
+    """Whether the cell trains the model that a dense training does, but for rounding."""
+    return cell.update != "lazy" or is_lazy_exact(cell)
+
+
+def is_lazy_exact(cell: Cell) -> bool:
+    """Whether a row that a batch does not touch would not have changed: a lazy update is exact then."""
+    optimizer = optimizers.get(cell.optimizer)
+    return not deferred_updates.catch_up_strategy(optimizer.rule, optimizer.resolve(grid.setup_of(cell).options))

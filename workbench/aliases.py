@@ -1,0 +1,94 @@
+"""Names that earlier versions used, and the names that replaced them: the one table that inputs look them up in.
+
+Specs that users typed or runs stored may have old keys, and scripts may import old names of public packages. Both are
+read here, with a FutureWarning that states the new name. Everything that is written has new names.
+
+How to add one: an entry in `SPEC_KEYS` or `NAMES`. Nothing of the project is imported here, so that everything may
+import it.
+"""
+
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+SPEC_KEYS = {"contenders": "candidates"}
+"""Keys of a sweep's spec, in TOML and in the `spec.json` of a run."""
+
+NAMES = {
+    "workbench.advising": {"suggested_model": "suggest_model"},
+    "workbench.analysis": {"latest": "pool_rounds", "verdict": "contest_verdict"},
+    "workbench.bridges": {"Breach": "Violation", "made_dense": "densify_with_warning"},
+    "workbench.data": {"between": "rows_between", "merged": "merge_rare_classes", "shuffled": "shuffle_rows"},
+    "workbench.formats": {"admit": "coerce", "enter": "validate"},
+    "workbench.kvstore": {"Drawn": "LazyRandomRows"},
+    "workbench.store": {"others": "external"},
+    "workbench.training": {"Laps": "PhaseTimer", "why_impossible": "impossible_reason"},
+}
+"""Public names by package, each with the name that replaced it."""
+
+
+def with_new_keys(given: Mapping[str, Any], names: Mapping[str, str], warn: bool = True) -> dict[str, Any]:
+    """Return a mapping with its old keys replaced by new ones.
+
+    Parameters
+    ----------
+    given : mapping
+        Keys and values as they were typed or stored. A mapping that has both the old and the new key stays as it is.
+    names : mapping
+        The new key of each old one, such as `SPEC_KEYS`.
+    warn : bool, default True
+        Whether an old key gives a FutureWarning. Files that the project wrote itself are read without one.
+
+    Returns
+    -------
+    dict
+        A copy, in the order of `given`.
+
+    Examples
+    --------
+    >>> with_new_keys({"name": "x", "contenders": []}, SPEC_KEYS, warn=False)
+    {'name': 'x', 'candidates': []}
+    """
+    read = {}
+    for key, value in given.items():
+        new = names.get(key, key)
+        if new != key and new not in given:
+            if warn:
+                warnings.warn(f"The key {key!r} is called {new!r} now; both are read.", FutureWarning, stacklevel=4)
+            key = new
+        read[key] = value
+    return read
+
+
+def find(module: str, name: str) -> Any:
+    """Return what an old name of a module stands for, with a FutureWarning; the `__getattr__` of such modules.
+
+    Parameters
+    ----------
+    module : str
+        Full name of the module, a key of `NAMES`.
+    name : str
+        The name that the module lacks.
+
+    Returns
+    -------
+    object
+        The attribute that has replaced it.
+
+    Raises
+    ------
+    AttributeError
+        If `name` is no old name of the module.
+
+    Examples
+    --------
+    >>> find("workbench.formats", "no_such_name")
+    Traceback (most recent call last):
+    AttributeError: module 'workbench.formats' has no attribute 'no_such_name'
+    """
+    new = NAMES[module].get(name)
+    if new is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    warnings.warn(f"{module}.{name} is called {module}.{new} now; both work.", FutureWarning, stacklevel=3)
+    return getattr(sys.modules[module], new)

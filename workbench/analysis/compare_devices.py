@@ -1,0 +1,93 @@
+"""Comparison of places where more than one was measured: devices, or one process and several trainers.
+
+Devices are groups alike but for it; trainers are configurations of one group. Each place has its fastest, at the lowest
+and the highest density that both have.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from workbench.analysis import configurations, formatting
+from workbench.analysis.compare import REMEDY, Contest, compare_best, trained_worse
+
+Record = Mapping[str, Any]
+MEASURE = "seconds_step"
+
+
+class _Location(NamedTuple):
+    """Name of a place, alone and behind "the fastest", its rows with a time, and what ends their names."""
+
+    name: str
+    there: str
+    rows: Sequence[Record]
+    ending: str = ""
+    verb: str = "is"
+
+
+def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
+    """Compare each two places, at both ends of the densities that they share, in sentences."""
+    for one, other in combinations(groups, 2):
+        if {name for name, value in one.settings.items() if other.settings[name] != value} == {"device"}:
+            yield from _compare_locations(_device(one), _device(other))
+    for group in groups:
+        head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
+        places = _trainers(group)
+        for several in places[1:]:
+            for told in _compare_locations(places[0], several):
+                yield f"{head}{told[:1].lower()}{told[1:]}" if head else told
+
+
+def _device(group: configurations.Group) -> _Location:
+    device = group.settings["device"]
+    return _Location(device, f"on {device}", _comparable_records(group.rows), f" on {device}")
+
+
+def _trainers(group: configurations.Group) -> list[_Location]:
+    """One process, then several trainers, each of which trains sparse: none where there are no others."""
+    sparse = [row for row in _comparable_records(group.rows) if not configurations.is_dense(row)]
+    counts = sorted({row["trainers"] for row in sparse})
+    if counts[:1] != [1]:
+        return []
+    by_count = {count: [row for row in sparse if row["trainers"] == count] for count in counts}
+    alone = _Location("one process", "by one process", by_count.pop(1))
+    return [alone, *(_multiple_trainers(f"{count} trainers", rows) for count, rows in by_count.items())]
+
+
+def _multiple_trainers(name: str, rows: Sequence[Record]) -> _Location:
+    return _Location(name, f"by {name}", rows, verb="are")
+
+
+def _comparable_records(rows: Sequence[Record]) -> list[Record]:
+    """Rows with a time, without those that trained a worse model."""
+    worse = {id(row) for row, _ in trained_worse(rows)}
+    return [row for row in rows if row["status"] in configurations.NUMBERED and id(row) not in worse]
+
+
+def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
+    rows = [configurations.by_density(place.rows) for place in (one, other)]
+    densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
+    for density in dict.fromkeys(densities[:1] + densities[-1:]):
+        found = compare_best(rows[0][density], rows[1][density], MEASURE)
+        yield _sentence(density, one, other, found)
+
+
+def _sentence(density: float | None, one: _Location, other: _Location, found: Contest) -> str:
+    """Sentence about a contest in which the rows of two places stand in those of sparse and of dense."""
+    where = f"At {formatting.format_density(density) if density is not None else configurations.NATURAL} density"
+    both = f"the fastest {one.there} and the fastest {other.there}"
+    if found.verdict == "level":
+        return f"{where} {both} are level, within 10 %."
+    if found.verdict == "undecided":
+        return f"{where} {both} cannot be told apart: {found.why} ({REMEDY[found.why]})."
+    best, slower, ratio = found.known
+    pairs = [(one, best), (other, slower)]
+    (first, fast), (second, slow) = pairs if found.verdict == "sparse" else pairs[::-1]
+    sides = " and ".join(f"{_name_without_device(row)}{place.ending}" for place, row in ((first, fast), (second, slow)))
+    gain = f"{first.name} {first.verb} {formatting.format_gain(ratio)} faster than {second.name}"
+    return f"{where} {gain}, each at its fastest: {sides}."
+
+
+def _name_without_device(row: Record) -> str:
+    """The configuration of a row without its device."""
+    return formatting.name_configuration({**row, "device": "cpu"})

@@ -1,0 +1,163 @@
+"""Cells of rows: which rows measure the same thing, and which cells may be compared."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench import settings
+from workbench.analysis import formatting
+from workbench.analysis.intervals import number_or_none
+from workbench.analysis.pool import cell_of, cells_of, on_its_device, pool_rounds, records
+
+__all__ = ["cell_of", "cells_of", "on_its_device", "pool_rounds", "records"]
+
+Record = Mapping[str, Any]
+
+LINE = (*settings.columns("line"), "index_dtype")
+BEST = settings.columns("best")
+"""Settings of which the best stands for all."""
+GROUP = (*settings.columns("group"), "rows_trained", "machine")
+"""Rows that differ in one of these are never compared, nor drawn as one line; how many rows are left is among them."""
+FROM_DATA = ("rows_total", "features", "width", "rows_trained")
+"""What a row that failed before its data was read does not know."""
+HELD = "format"
+"""The setting `hold` of data that are held in the format of their batches: of a dense training a dense array."""
+NATURAL = "the data's own"
+NUMBERED = ("ok", "disturbed")
+"""Statuses of rows with numbers; those of disturbed rows are of memory."""
+
+
+class Group(NamedTuple):
+    """Cells alike but for density and configuration: what one chart shows. `label` tells it from the other groups."""
+
+    settings: dict[str, Any]
+    label: str
+    rows: list[dict[str, Any]]
+
+
+def groups(frame: pd.DataFrame) -> list[Group]:
+    """The groups of a frame, largest first (equal sizes in the order written); rows as `pool_rounds` pools them."""
+    by_key: dict[tuple, list[dict[str, Any]]] = {}
+    # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
+    for row in sorted(records(pool_rounds(frame)), key=lambda row: row["status"] not in NUMBERED):
+        by_key.setdefault(_group_of(row, by_key), []).append(row)
+    varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in by_key}) > 1]
+    ordered = sorted(by_key.items(), key=lambda item: -len(item[1]))
+    named = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
+    return [Group(group, _label(group, varying), rows) for group, rows in named]
+
+
+def _label(group: Record, varying: list[str]) -> str:
+    """Label that tells a group from the others; one without an intercept among some with one has none."""
+    return describe(group, varying or GROUP) or "without an intercept"
+
+
+def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tuple:
+    """The key of the group that a row belongs to: its own, or of one without a result the only group it can be of."""
+    key = tuple(row[name] for name in GROUP)
+    if row["status"] in NUMBERED:
+        return key
+    agreeing = [other for other in by_key if _is_compatible(key, other)]
+    if len(agreeing) > 1:
+        agreeing = [other for other in agreeing if any(one["density"] == row["density"] for one in by_key[other])]
+    return agreeing[0] if len(agreeing) == 1 else key
+
+
+def _is_compatible(key: tuple, other: tuple) -> bool:
+    """Whether two keys differ at most in what the first does not know of its data."""
+    pairs = zip(GROUP, key, other, strict=True)
+    return all(mine == theirs or (mine is None and name in FROM_DATA) for name, mine, theirs in pairs)
+
+
+def describe(group: Record, names: Sequence[str] = GROUP) -> str:
+    """The settings of a group in words, of those named.
+
+    >>> describe({"width": 16, "batch_rows": 256, "threads": 1}, ("width", "batch_rows", "threads"))
+    'width 16, 256 rows a batch, 1 thread'
+    """
+    say = {setting.column or setting.name: setting.say for setting in settings.SETTINGS}
+    say["machine"] = lambda machine: f"machine {machine}"
+    of_all = group.get("rows_trained") == group.get("rows_total")
+    say["rows_trained"] = lambda rows: "" if of_all and "rows_total" in names else f"{rows:,} rows trained on"
+    return ", ".join(filter(None, (say[name](group[name]) for name in names if group.get(name) is not None)))
+
+
+def names_of(rows: Sequence[Record], names: Sequence[str] = GROUP) -> list[str]:
+    """Name of each row among these: configuration, density, and what varies of the settings named."""
+    varied = [name for name in names if len({row[name] for row in rows} - {None}) > 1]
+    best = [name for name in BEST if len({row[name] for row in rows}) > 1]
+    return [_name(row, varied, best) for row in rows]
+
+
+def _name(row: Record, varied: Sequence[str], best: Sequence[str]) -> str:
+    own = [f"{name.replace('_', ' ')} {row[name]:g}" for name in best if row[name] is not None]
+    at = f"{formatting.name_configuration(row)} at {density_label(row)} density"
+    return ", ".join(filter(None, (at, describe(row, varied), *own)))
+
+
+def line_of(row: Record) -> dict[str, Any]:
+    """The settings of a row that tell its line from the others of a chart."""
+    return {name: row[name] for name in LINE}
+
+
+def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
+    """Rows of each sparse configuration, in the order met; the dense baseline is left out."""
+    lines: dict[tuple, list[Record]] = {}
+    for row in rows:
+        if not is_dense(row):
+            lines.setdefault(tuple(line_of(row).values()), []).append(row)
+    return lines
+
+
+def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
+    """Rows of each dense candidate: those held as a dense array first, a step at a time first, on all threads first."""
+    lines: dict[tuple, list[Record]] = {}
+    for row in dense_rows(rows):
+        lines.setdefault(tuple(line_of(row).values()), []).append(row)
+    return dict(sorted(lines.items(), key=lambda item: _dense_order(item[1][0])))
+
+
+def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
+    hold = storage_of(row)
+    return hold != HELD, hold, (row.get("launch") or "kernels") != "kernels", bool(row.get("serial"))
+
+
+def storage_of(row: Record) -> str:
+    """The setting `hold` of a row; one from before the setting has what is usual."""
+    return row.get("hold") or HELD
+
+
+def dense_rows(rows: Iterable[Record]) -> list[Record]:
+    """Rows of all dense candidates, the best of which is the baseline."""
+    return [row for row in rows if is_dense(row)]
+
+
+def is_dense(row: Record) -> bool:
+    """Whether a row is of a dense candidate: dense batches and kernels, however its data are held and it is run."""
+    return row["format"] == "dense"
+
+
+def density_of(row: Record) -> float | None:
+    """The density to draw a row at: measured, else asked for (a row that failed was not measured)."""
+    measured = number_or_none(row["density_measured"])
+    return number_or_none(row["density"]) if measured is None else measured
+
+
+def density_label(row: Record) -> str:
+    """The density asked for, in words."""
+    return NATURAL if row["density"] is None else formatting.format_density(row["density"])
+
+
+def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
+    """Rows by the density asked for, which is what pairs a sparse row with its baseline."""
+    rows_at: dict[float | None, list[Record]] = {}
+    for row in rows:
+        rows_at.setdefault(row["density"], []).append(row)
+    return rows_at
+
+
+def failures(rows: Iterable[Record]) -> Counter:
+    """Number of rows without a result, by (status, reason)."""
+    return Counter((row["status"], row["reason"] or "") for row in rows if row["status"] not in NUMBERED)

@@ -1,0 +1,276 @@
+"""Numbers and settings as words: units chosen to fit, no more digits than are known, three at most."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from workbench.analysis.intervals import COMPUTED, interval_of
+from workbench.measure.posterior import EQUIVALENCE_MARGIN, Ratio
+
+RANGE = 2.0
+"""What is known no better than to this factor is a range, and no number."""
+Tell = Callable[..., str]
+"""Says a number, its digits the second argument.
+
+`format_number`, `format_seconds`, `format_bytes`, `format_density`.
+"""
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
+"""Formats whose names are written in capitals."""
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """Format a value with so many significant digits, no exponent, no zeros that say nothing.
+
+    >>> format_number(1234.5), format_number(0.0345678), format_number(2.0), format_number(0), format_number(31.84, 2)
+    ('1230', '0.0346', '2', '0', '32')
+    """
+    text = f"{float(f'{value:.{digits}g}'):.12f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _format_with_unit(value: float, units: Iterable[tuple[float, str]], digits: int) -> str:
+    units = tuple(units)
+    if value == 0:
+        return next(f"0 {unit}" for scale, unit in units if scale == 1.0)
+    rounded = abs(float(f"{value:.{digits}g}"))
+    scale, unit = next(((scale, unit) for scale, unit in units if rounded >= scale), units[-1])
+    return f"{format_number(value / scale, digits)} {unit}"
+
+
+def format_seconds(value: float, digits: int = 3) -> str:
+    """A time with its unit.
+
+    >>> format_seconds(0.0141234), format_seconds(0.00099999), format_seconds(75)
+    ('14.1 ms', '1 ms', '75 s')
+    """
+    return _format_with_unit(value, _SECONDS, digits)
+
+
+def format_bytes(value: float, digits: int = 3) -> str:
+    """A size with its unit, in powers of 1000.
+
+    >>> format_bytes(45_612_345), format_bytes(82e9), format_bytes(0)
+    ('45.6 MB', '82 GB', '0 B')
+    """
+    return _format_with_unit(value, _BYTES, digits)
+
+
+def format_density(value: float, digits: int = 3) -> str:
+    """A density in per cent.
+
+    >>> format_density(0.0732), format_density(0.00028)
+    ('7.32 %', '0.028 %')
+    """
+    return f"{format_number(100 * value, digits)} %"
+
+
+def format_quantity(value: float, measure: str, digits: int = 3) -> str:
+    """A number of the column `measure`, in the unit that its name states."""
+    return (format_seconds if measure.startswith("seconds") else format_bytes)(value, digits)
+
+
+def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
+    """A measured number with the digits that its interval allows: every sentence says measured numbers so.
+
+    Known to 10 %: the number, two digits. To a factor of two: both ends, two digits. Worse: both ends, one digit, or
+    two that begin with a 1. "about" where it was measured once.
+
+    >>> format_measured(31.84, 31.8, 31.9, format_number), format_measured(4.96, 4.62, 5.41,
+    ... format_number), format_measured(0.052, 0.021, 0.12, format_density)
+    ('32', '4.6 to 5.4', '2 to 12 %')
+    >>> format_measured(0.0141, 0.0141, 0.0141, format_seconds), format_measured(5.3, 0.0, float("inf"), format_number)
+    ('about 14 ms', 'about 5')
+    """
+    if low == high:
+        return f"about {tell(value, 2)}"
+    if low <= 0 or math.isinf(high):
+        return f"about {_format_rough_density(value, tell)}"
+    if high < EQUIVALENCE_MARGIN * low:
+        return tell(value, 2)
+    if high < RANGE * low:
+        return format_span(low, high, lambda end: tell(end, 2))
+    return format_span(low, high, lambda end: _format_rough_density(end, tell))
+
+
+def format_breakeven(value: float | None, low: float, high: float) -> str:
+    """Describe where a break-even lies, as exactly as that is known.
+
+    >>> format_breakeven(0.082, 0.08, 0.084), format_breakeven(0.082, 0.07, 0.09), format_breakeven(None, 0.03, 0.09)
+    ('at 8.2 % density', 'at 7 to 9 % density', 'somewhere between 3 % and 9 % density')
+    """
+    if value is None or high >= RANGE * low:
+        return (
+            f"somewhere between {_format_rough_density(low, format_density)} and "
+            f"{_format_rough_density(high, format_density)} density"
+        )
+    return f"at {format_measured(value, low, high, format_density)} density"
+
+
+def format_densities(contests: Iterable[Any], digits: int = 3) -> str:
+    """The densities of what has one, as a list in a sentence."""
+    at = [each.density for each in contests]
+    return join_items("the data's own density" if one is None else format_density(one, digits) for one in at)
+
+
+def _format_rough_density(value: float, tell: Tell) -> str:
+    return tell(value, 2 if f"{value:e}".startswith("1") else 1)
+
+
+def format_measured_quantity(row: Mapping[str, Any], measure: str) -> str:
+    """Format a measured value of a row, with unit and the digits that its interval allows; empty without a number."""
+    known = interval_of(row, measure)
+    if known is None and measure == "bytes_peak" and row["status"] not in ("ok", "disturbed"):
+        known = interval_of(row, "bytes_predicted")  # by formula, of what was not measured
+    if known is None:
+        return ""
+    tell: Tell = lambda value, digits=3: format_quantity(value, measure, digits)  # noqa: E731
+    if known.low == known.high and known.why == COMPUTED:
+        return tell(known.value, 3)
+    return format_measured(known.value, known.low, known.high, tell)
+
+
+def format_times(ratio: Ratio) -> str:
+    """A ratio as a factor; one that may be on either side of 1 with both ends.
+
+    >>> format_times(Ratio(4.96, 4.62, 5.41)), format_times(Ratio(1.0, 0.97, 1.03)), format_times(Ratio(1.4, 1.02,
+    ... 1.98))
+    ('4.6 to 5.4 times', '0.97 to 1.03 times', '1.02 to 2 times')
+    """
+    if 0 < ratio.low < 1 < ratio.high < RANGE:
+        return f"{format_span(ratio.low, ratio.high, lambda end: format_factor(end, 2))} times"
+    return f"{format_measured(ratio.value, ratio.low, ratio.high, format_factor)} times"
+
+
+def format_factor(value: float, digits: int) -> str:
+    """A factor: next to 1 with as many digits as tell on which side it is, three at most."""
+    return next((text for more in range(digits, 4) if (text := format_number(value, more)) != "1"), "1")
+
+
+def format_gain(ratio: Ratio) -> str:
+    """Format how many times the better side is better; `ratio` is the worse by the better or the other way round.
+
+    >>> format_gain(Ratio(0.5, 0.45, 0.55)), format_gain(Ratio(2.0, 1.95, 2.05))
+    ('1.8 to 2.2 times', '2 times')
+    """
+    return format_times(ratio if ratio.value >= 1 else invert_ratio(ratio))
+
+
+def invert_ratio(ratio: Ratio) -> Ratio:
+    """The ratio of the same two the other way round."""
+    value, low, high = (1 / end if end else math.inf for end in (ratio.value, ratio.high, ratio.low))
+    return ratio._replace(value=value, low=low, high=high, probability=1 - ratio.probability)
+
+
+def format_span(low: float, high: float, tell: Any) -> str:
+    """Both ends of an interval, the unit once where both have it.
+
+    >>> format_span(0.0132, 0.0145, format_seconds), format_span(0.0009, 0.0011, format_seconds), format_span(5.8,
+    ... 6.4, format_number)
+    ('13.2 to 14.5 ms', '900 µs to 1.1 ms', '5.8 to 6.4')
+    """
+    first, second = tell(low), tell(high)
+    unit = second.partition(" ")[2]
+    return f"{first.removesuffix(' ' + unit) if unit else first} to {second}"
+
+
+def format_with_interval(value: float, low: float, high: float, tell: Any) -> str:
+    """A number with its interval, without it where it is too narrow to be seen in three digits.
+
+    >>> format_with_interval(0.0141, 0.0132, 0.0145, format_seconds), format_with_interval(19.01e6, 19e6, 19.02e6,
+    ... format_bytes)
+    ('14.1 ms (13.2 to 14.5 ms)', '19 MB')
+    """
+    return tell(value) if tell(low) == tell(high) else f"{tell(value)} ({format_span(low, high, tell)})"
+
+
+def join_items(items: Iterable[str], last: str = "and") -> str:
+    """Items as a list in a sentence.
+
+    >>> join_items(["a"]), join_items(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *most, final = items
+    return f"{', '.join(most)} {last} {final}" if most else final
+
+
+def name_configuration(row: Mapping[str, Any]) -> str:
+    """The configuration of a row: format, engine, gradient, update, what is not on the CPU or kernel by kernel.
+
+    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
+    'CSR ours (row_sparse gradient, lazy update)'
+    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy",
+    ... "launch": "graph"})
+    'CSR ours (fused gradient, lazy update, one graph)'
+    >>> name_configuration({"format": "dense", "device": "cuda"}), name_configuration({"format": "dense",
+    ... "serial": True})
+    ('dense on cuda', 'dense, 1 thread')
+    >>> name_configuration({"format": "dense", "hold": "csr", "launch": "epoch", "serial": True})
+    'dense, 1 thread (data held as CSR, epochs in one call)'
+    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy",
+    ... "trainers": 2})
+    'CSR ours, 2 trainers (row_sparse gradient, lazy update)'
+    """
+    place = f"{device_suffix(row)}{_processors(row)}"
+    launches = {"graph": "one graph", "epoch": "epochs in one call", "dual": "dual ascent"}
+    launch = launches.get(str(row.get("launch")), "")
+    if row["format"] == "dense":
+        held = f"data held as {_storage_name(row)}" if _storage_name(row) else ""
+        more = ", ".join(filter(None, (held, launch)))
+        return f"dense{place}{f' ({more})' if more else ''}"
+    index = "64-bit indices" if row.get("index_dtype") == "int64" else ""
+    name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
+    more = ", ".join(filter(None, (f"{row['gradient']} gradient", f"{row['update']} update", index, launch)))
+    return f"{name} ({more})"
+
+
+def _storage_name(row: Mapping[str, Any]) -> str:
+    """Name of what the data of a dense training is held as between its batches; empty for a dense array of its type."""
+    hold = row.get("hold") or "format"
+    return "" if hold == "format" else NAMES.get(hold, hold)
+
+
+def device_suffix(row: Mapping[str, Any]) -> str:
+    """Name of the device of a row, as it ends a name: nothing for the CPU.
+
+    >>> device_suffix({"device": "cuda"}), device_suffix({"device": "cpu"})
+    (' on cuda', '')
+    """
+    device = row.get("device")
+    return f" on {device}" if device not in (None, "cpu") else ""
+
+
+def _processors(row: Mapping[str, Any]) -> str:
+    """Processors of a configuration where they are not all threads in one process."""
+    trainers = row.get("trainers") or 1
+    return f"{', 1 thread' if row.get('serial') else ''}{f', {trainers} trainers' if trainers > 1 else ''}"
+
+
+def short_configuration_name(row: Mapping[str, Any]) -> str:
+    """A configuration in words for a legend, where a standard update goes without saying.
+
+    >>> short_configuration_name({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
+    'CSR ours · row_sparse gradient · lazy'
+    >>> short_configuration_name({"format": "dense", "hold": "uint8", "launch": "epoch", "serial": True})
+    'dense, 1 thread · held as uint8 · epoch'
+    """
+    place = f"{device_suffix(row)}{_processors(row)}"
+    launch = {"graph": "graph", "epoch": "epoch", "dual": "dual"}.get(str(row.get("launch")), "")
+    if row["format"] == "dense":
+        held = f"held as {_storage_name(row)}" if _storage_name(row) else ""
+        return " · ".join(filter(None, (f"dense{place}", held, launch)))
+    index = "int64" if row.get("index_dtype") == "int64" else ""
+    lazy = "" if row["update"] == "standard" else row["update"]
+    name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
+    return " · ".join(filter(None, (name, f"{row['gradient']} gradient", lazy, index, launch)))
+
+
+def format_count(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> format_count(1, "cell"), format_count(3, "cell")
+    ('1 cell', '3 cells')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

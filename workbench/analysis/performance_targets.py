@@ -1,0 +1,232 @@
+"""Goals of the kernels, what was measured, and by how much it was missed."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+
+from workbench.analysis import formatting, performance_targets_cuda
+from workbench.analysis.bench import (
+    SMALL,
+    Goal,
+    Ratio,
+    describe_configuration,
+    geometric_mean,
+    group_by_configuration,
+    newest_records,
+    ratios,
+    records,
+    target_at_least,
+)
+
+# Share of the machine's bound that each kernel reaches, and why one that stays far from it does.
+
+
+ROWS_LARGE = 4096
+"""Rows of a batch from which on a call's own cost is small beside its work."""
+
+WANTED = 0.6
+"""The share that each kernel is to reach, or the page says why not."""
+
+
+class Share(NamedTuple):
+    """The mean share of the bound that a kernel reaches in large batches, what binds most often, in how many cells, and
+    why calls stay below, as its rows say."""
+
+    kernel: str
+    mean: float
+    by: str
+    cells: int
+    why: str
+
+
+def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
+    """Each kernel of ours with a bound, the lowest first; contenders of two kernels are left out."""
+    found: dict[str, list[tuple[float, str, str]]] = {}
+    for rows in group_by_configuration(frame):
+        for row in rows:
+            alone = row["side"] == "ours" and "+" not in row["contender"]
+            if alone and row["bound_share"] and row["rows"] >= ROWS_LARGE:
+                told = row["bound_share"], row["bound_by"], row["why_below"] or ""
+                found.setdefault(row["contender"], []).append(told)
+    named = []
+    for name, each in found.items():
+        (by, _), *_ = Counter(by for _, by, _ in each).most_common(1)
+        mean = geometric_mean(share for share, _, _ in each) or 0.0
+        named.append(Share(name, mean, by, len(each), each[-1][2]))
+    return sorted(named, key=lambda share: share.mean)
+
+
+def share_lines(frame: pd.DataFrame) -> list[tuple[str, str, str, str, str]]:
+    """(kernel, share, what binds, cells, why it is below) for a page."""
+    return [
+        (each.kernel, f"{100 * each.mean:.0f} %", each.by, str(each.cells), each.why * (each.mean < WANTED))
+        for each in bandwidth_shares(frame)
+    ]
+
+
+FEW_ROWS = "32 rows of 14"
+USERS = ("ours, training", "ours, module")
+"""The shape and the contenders of steps as users take them."""
+FEATURES_LARGE = 1_000_000
+ONCE = ("import kernels", "start of Numba")
+
+
+def list_targets(frame: pd.DataFrame) -> list[Goal]:
+    """Goals of the suites that have rows, in a fixed order: of the CPU, then of a CUDA device; all without any row."""
+    frame = newest_records(frame)
+    is_there = frame["device"] == "cuda"
+    there, here = frame[is_there], frame[~is_there]
+    suites = set(here["suite"]) if len(frame) else set(OF_SUITE)
+    lines = [goal for suite, parts in OF_SUITE.items() if suite in suites for part in parts for goal in part(here)]
+    return [*lines, *(performance_targets_cuda.list_targets(there) if len(there) else [])]
+
+
+def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
+    """The lowest of ratios, and where it is."""
+    measured = sorted(measured, key=lambda ratio: ratio.value)
+    if not measured:
+        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+    behind = [ratio for ratio in measured if ratio.value < wanted]
+    where = (
+        f"{formatting.format_number(measured[0].value)} x at {describe_configuration(measured[0].row)} "
+        f"({measured[0].rival})"
+    )
+    more = f"; {len(behind)} of {len(measured)} cells are below" if behind else ""
+    return Goal(what, f"≥ {wanted:g} x", where + more, not behind)
+
+
+def _product(frame: pd.DataFrame) -> list[Goal]:
+    by = {
+        competitor: [r for r in ratios(frame, "csr_dense", competitor) if r.row["shape"] != SMALL]
+        for competitor in ("torch", "scipy")
+    }
+    return [
+        target_at_least("CSR @ dense against MKL (PyTorch), geometric mean", by["torch"], 2.0),
+        _lowest_ratio("CSR @ dense against MKL (PyTorch), lowest", by["torch"], 0.95),
+        target_at_least("CSR @ dense against SciPy, geometric mean", by["scipy"], 6.0),
+    ]
+
+
+def _gradient(frame: pd.DataFrame) -> list[Goal]:
+    lines = []
+    for ours, when, wanted in (("csr_t_dense", "plan cached", 10.0), ("csr_t_dense + plan", "plan built", 4.0)):
+        large = [r for r in ratios(frame, "csr_t_dense", "scipy", ours) if r.row["features"] >= FEATURES_LARGE]
+        lines.append(target_at_least(f"gradient as row_sparse against SciPy's A.T @ G, D ≥ 1e6, {when}", large, wanted))
+    return lines
+
+
+def _vectors(frame: pd.DataFrame) -> list[Goal]:
+    """Goal for vector code of our own against the same loops in plain Numba."""
+    tasks = {"csr_dense": "CSR @ dense", "adagrad_fused": "gradient and AdaGrad in one pass"}
+    return [
+        target_at_least(f"{told_as} against plain Numba, geometric mean", ratios(frame, task, "numba"), 1.3)
+        for task, told_as in tasks.items()
+    ]
+
+
+def _step(frame: pd.DataFrame) -> list[Goal]:
+    lines = _step_of_users(frame)
+    frame = frame[frame["shape"] != FEW_ROWS]
+    for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
+        for competitor, name, wanted in (("tensorflow", "TensorFlow", least[0]), ("torch", "PyTorch", least[1])):
+            mine = [r for r in ratios(frame, "step", competitor) if r.row["batches"] == batches]
+            lines.append(target_at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
+    new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
+    return [*lines, _lowest_ratio("whole step, a new batch each, against any rival, lowest", new, 1.0)]
+
+
+def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
+    """Goal for a step as a training or a module takes it, batches cut from the rows of a data set."""
+    of_users = [
+        row
+        for rows in group_by_configuration(frame, "step")
+        for row in rows
+        if row["contender"] in USERS and row["seconds"]
+    ]
+    few = {row["contender"]: row["seconds"] for row in of_users if (row["shape"], row["batches"]) == (FEW_ROWS, "new")}
+    times: dict[tuple, dict[str, float]] = {}
+    for row in of_users:
+        if row["shape"] != FEW_ROWS:
+            cell = *(row[name] for name in ("shape", "width", "optimizer")), row["contender"]
+            times.setdefault(cell, {})[row["batches"]] = row["seconds"]
+    lines = _largest_time("whole step of 32 rows of 14 entries, cut from the rows", few, 60e-6)
+    for user in USERS:
+        dearer = [each["new"] / each["repeat"] for cell, each in times.items() if cell[-1] == user and len(each) == 2]
+        lines.append(_dearer(f"whole step, cut from the rows by one that repeats, {user}, geometric mean", dearer, 1.6))
+    return lines
+
+
+def _dearer(what: str, times: list[float], most: float) -> Goal:
+    mean, wanted = geometric_mean(times), f"≤ {most:g} x"
+    if mean is None:
+        return Goal(what, wanted, "not measured", None)
+    highest = (
+        f"{formatting.format_number(mean)} x over {formatting.format_count(len(times), 'cell')}, at most "
+        f"{formatting.format_number(max(times))} x"
+    )
+    return Goal(what, wanted, highest, mean <= most)
+
+
+def _share(frame: pd.DataFrame) -> list[Goal]:
+    found, wanted = bandwidth_shares(frame), f"≥ {100 * WANTED:.0f} %"
+    what = "share of the bound measured here, each kernel at R ≥ 4096, geometric mean"
+    if not found:
+        return [Goal(what, wanted, "not measured", None)]
+    below = [share.kernel for share in found if share.mean < WANTED]
+    listed = ", ".join(f"{share.kernel} {100 * share.mean:.0f} %" for share in found[:4])
+    more = f"; {len(below)} of {len(found)} kernels are below" if below else ""
+    return [Goal(what, wanted, f"lowest: {listed}{more}", not below)]
+
+
+def _overhead(frame: pd.DataFrame) -> list[Goal]:
+    """Twice the time of half the batch, less the time of the whole: what does not grow with the batch."""
+    times: dict[str, dict[int, float]] = {}
+    for rows in group_by_configuration(frame):
+        for row in rows:
+            is_small = row["shape"] == SMALL and row["width"] == WIDTH_SMALL
+            if is_small and row["status"] == "ok" and _is_kernel_of_batch(row["contender"]):
+                times.setdefault(row["contender"], {})[row["rows"]] = row["seconds"]
+    beyond = {name: 2 * each[min(each)] - each[max(each)] for name, each in times.items() if len(each) == 2}
+    return _largest_time(f"call beyond its work, R = 64, N = {WIDTH_SMALL}, each kernel", beyond, 3e-6)
+
+
+WIDTH_SMALL = 16
+"""Width of the small batches whose calls are compared: products are measured at others, too."""
+
+OF_BATCH = ("csr_dense", "csr_t_dense", "csr_dense_ones", "csr_t_dense_ones", "sddmm", "squared", "logistic", "softmax")
+
+
+def _is_kernel_of_batch(name: str) -> bool:
+    """A kernel of ours whose work is the batch's alone: what does not grow with the batch is then the call's."""
+    return name in OF_BATCH or (name.endswith(("_fused", "_lazy")) and not set("+.") & set(name))
+
+
+def _start(frame: pd.DataFrame) -> list[Goal]:
+    rows = [row for row in records(frame) if row["task"] == "start" and row["status"] == "ok"]
+    once = {row["contender"]: row["seconds"] for row in rows if row["contender"] in ONCE}
+    first = {row["contender"]: row["seconds"] for row in rows if row["contender"] not in ONCE}
+    start = once.get("start of Numba")
+    beside = f" (Numba's own start, once a process, {formatting.format_seconds(start)} more)" if start else ""
+    return [
+        *_largest_time(f"first call in a new process, warm cache, each kernel{beside}", first, 0.05),
+        *_largest_time(
+            "import of kernels, with all names looked up", {k: v for k, v in once.items() if "import" in k}, 0.4
+        ),
+    ]
+
+
+def _largest_time(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
+    """The largest of some times."""
+    tell = formatting.format_seconds
+    if not seconds:
+        return [Goal(what, f"≤ {tell(wanted)}", "not measured", None)]
+    worst = max(seconds, key=lambda name: seconds[name])
+    above = sum(value > wanted for value in seconds.values())
+    more = f"; {above} of {len(seconds)} are above" if above else ""
+    return [Goal(what, f"≤ {tell(wanted)}", f"{tell(max(seconds[worst], 0.0))} ({worst}){more}", not above)]
+
+
+OF_SUITE = {"kernels": (_product, _gradient, _vectors, _share, _overhead, _start), "step": (_step,)}
+"""Functions that judge the goals of a suite; others have no goals."""

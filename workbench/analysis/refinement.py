@@ -1,0 +1,145 @@
+"""Densities to measure next so that break-evens become narrower: between those that bracket a crossing.
+
+A crossing is bracketed by the last density where sparse surely wins and the first where dense does. Of the gaps between
+the densities measured there, the one that holds the break-even is halved on the logarithmic axis, until the interval
+of the break-even is narrow enough. It is drawn by straight lines, so the gap h must be small too: of a cost fixed +
+slope * density, whose curvature in logarithms is 1/4 at most, they miss the crossing by about h**2 / 16, which is to be
+a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds help.
+
+The best sparse configuration against the best dense one comes first, then each configuration against dense. With the
+one that crosses go all of either side that may be the best at an end of the gap: a verdict at the new density needs
+them.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import pandas as pd
+
+from workbench.analysis import configurations, formatting
+from workbench.analysis.breakeven import BreakEven, breakevens_of_group, locate_crossing, records_and_contests
+from workbench.analysis.compare import Contest, contests, undominated_records
+from workbench.analysis.verdict_text import MEASURES
+
+
+class DensityToAdd(NamedTuple):
+    """A density to measure, and the keys of cells that are to be measured there: sparse ones and the dense ones."""
+
+    density: float
+    keys: tuple[str, ...]
+
+
+class _Crossing(NamedTuple):
+    """A break-even and its interval, and the contests between its two sure verdicts, rising in density."""
+
+    density: float
+    low: float
+    high: float
+    met: Sequence[Contest]
+
+
+def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
+    """The densities that would narrow the break-evens of a frame in time and memory, one for each that is too wide.
+
+    An interval is narrow enough where its high end is at most 1 + `until` times the low one. Where no crossing was
+    seen there is nothing to halve. Those of single configurations wait for that of the best of both sides.
+    O(groups * configurations * densities * rounds).
+    """
+    found: list[DensityToAdd] = []
+    for group in configurations.groups(frame):
+        for measure in MEASURES:
+            best = _densities_of_series([contests(group.rows, measure)], group, measure, until)
+            each = best or _densities_of_series(
+                [met for _, met in records_and_contests(group, measure)], group, measure, until
+            )
+            for opening in each:
+                found.append(_near_existing(opening, found, until))
+    return list(dict.fromkeys(found))
+
+
+def _densities_of_series(
+    series: Sequence[Sequence[Contest]], group: configurations.Group, measure: str, until: float
+) -> list[DensityToAdd]:
+    """The opening of each series of contests, rising in density, whose crossing is not known well enough."""
+    crossings = [one for met in series if (one := _crossing(met))]
+    return [opening for crossing in crossings if (opening := _density_to_add(crossing, group, measure, until))]
+
+
+def _crossing(met: Sequence[Contest]) -> _Crossing | None:
+    compared = [one for one in met if one.ratio is not None and one.density]
+    status, ends = locate_crossing(compared)
+    if status != "crossing":
+        return None
+    verdicts = [one.verdict for one in compared]
+    won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
+    density, low, high = ends
+    return _Crossing(density, low, high, compared[won : lost + 1])
+
+
+def is_narrow(even: BreakEven | _Crossing, until: float) -> bool:
+    """Whether the interval of a crossing is as narrow as asked."""
+    return even.low is not None and even.high is not None and even.high <= (1 + until) * even.low
+
+
+def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, until: float) -> DensityToAdd | None:
+    gaps = [gap for gap in pairwise(even.met) if (gap[0].density or 0.0) <= even.density <= (gap[1].density or 0.0)]
+    ends = gaps[0] if gaps else (even.met[0], even.met[-1])
+    low, high = (end.density or 0.0 for end in ends)
+    enough = 2 * math.sqrt(until) if is_narrow(even, until) else math.log1p(until / 2)
+    if math.log(high / low) <= enough:
+        return None
+    return DensityToAdd(float(f"{math.sqrt(low * high):.3g}"), _keys(ends, group, measure))
+
+
+def _keys(ends: Sequence[Contest], group: configurations.Group, measure: str) -> tuple[str, ...]:
+    """Keys of the configurations that cross, and of those of either side that may be the best at an end of a gap."""
+    keys: list[str] = []
+    for end in ends:
+        crossing, dense, _ = end.known
+        there = [row for row in group.rows if row["density"] == crossing["density"]]
+        able = (row for side in ("sparse", "dense") for row in undominated_records(there, measure, side))
+        keys += [row["key"] for row in (crossing, dense, *able)]
+    return tuple(dict.fromkeys(keys))
+
+
+def _near_existing(opening: DensityToAdd, found: Sequence[DensityToAdd], until: float) -> DensityToAdd:
+    """The opening at the density of another one that is as near as matters, so that they share a comparison."""
+    near = math.log1p(until / 2)
+    density = next((other.density for other in found if abs(math.log(other.density / opening.density)) <= near), None)
+    return opening if density is None else opening._replace(density=density)
+
+
+def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
+    """Width of each break-even of a frame, in a sentence: bracketed to so many per cent, or not bracketed."""
+    several = len(groups := configurations.groups(frame)) > 1
+    return [
+        (f"{group.label}: " if several else "") + _breakeven_width_sentence(even, met, until)
+        for group in groups
+        for measure in MEASURES
+        for even, (_, met) in zip(
+            breakevens_of_group(group, measure), records_and_contests(group, measure), strict=True
+        )
+    ]
+
+
+def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: float) -> str:
+    who = f"{formatting.name_configuration(even.settings)} in {MEASURES[even.measure][0]}"
+    if even.status != "crossing" or even.low is None or even.high is None:
+        return f"{who}: not bracketed, since no crossing was seen; {_reason(even, met)}."
+    share = formatting.format_density(even.high / even.low - 1, 2)
+    text = f"{who}: bracketed {even.place}, to {share}"
+    return (
+        f"{text}."
+        if is_narrow(even, until)
+        else f"{text}, more than {formatting.format_density(until, 2)}: rounds would narrow it."
+    )
+
+
+def _reason(even: BreakEven, met: Sequence[Contest]) -> str:
+    at = [one.density for one in met if one.density]
+    where = f" from {formatting.format_span(at[0], at[-1], formatting.format_density)}" if len(at) > 1 else ""
+    reasons = {"sparse": f"sparse wins{where}", "dense": f"dense wins{where}", "level": f"the two are level{where}"}
+    reasons |= {"several": "the winner changes more than once", "feasible": "dense did not fit where sparse did"}
+    return reasons.get(even.status, f"nothing is decided{where}")

@@ -1,0 +1,135 @@
+"""Density after density in words: who wins in a group and by how much, or why nothing is decided."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from workbench.analysis import configurations, formatting
+from workbench.analysis.compare import NO_DENSE, REMEDY, Contest, contests
+from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
+
+# what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
+MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "needs", "less memory")}
+
+
+def density_range_sentences(group: configurations.Group, measure: str, several: bool) -> list[str]:
+    """A sentence for each stretch of densities with the same winner; with `several` groups it begins with the group."""
+    head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
+    stretches = groupby(contests(group.rows, measure), key=_verdict_key)
+    return [head + _density_range_sentence(list(stretch), measure, bare=not head) for _, stretch in stretches]
+
+
+def contest_sentence(contest: Contest, measure: str) -> str:
+    """Tell who wins one contest, by how much and how sure, in the words of `measure`, a column of time or bytes."""
+    return _density_range_sentence([contest], measure, bare=True)
+
+
+def _verdict_key(contest: Contest) -> tuple:
+    lines = (configurations.line_of(row) if row else None for row in (contest.sparse, contest.dense))
+    return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
+
+
+def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool) -> str:
+    first, where = stretch[0], _density_condition(stretch)
+    if first.ratio is None:
+        text = f"{where} {_one_sided_sentence(first, measure)}"
+    elif first.verdict in ("sparse", "dense"):
+        text = f"{where} {_winner_sentence(stretch, measure)}"
+    else:
+        text = f"{where} {_inconclusive_sentence(first, measure, several=len(stretch) > 1)}"
+    return text if bare else text[0].lower() + text[1:]
+
+
+def _density_condition(stretch: Sequence[Contest]) -> str:
+    densities = [one.density for one in stretch if one.density is not None]
+    if not densities:
+        return "At the density of the data"
+    if len(densities) == 1:
+        return f"At {formatting.format_density(densities[0])} density"
+    return f"From {formatting.format_span(densities[0], densities[-1], formatting.format_density)} density"
+
+
+def density_suffix(contest: Contest) -> str:
+    """Place of a contest, to go on a sentence; empty at the data's own density."""
+    return f" at {formatting.format_density(contest.density)}" if contest.density else ""
+
+
+def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
+    first, last = stretch[0], stretch[-1]
+    sparse, dense = map(formatting.name_configuration, first.known[:2])
+    if first.verdict == "dense":
+        return f"{dense} beats the best sparse, {sparse}: {_gain_clause(first, last, measure)}."
+    return f"{sparse} beats {dense}: {_gain_clause(first, last, measure)}{_equivalent_sentence(stretch)}."
+
+
+def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
+    """Tell what the winner takes instead of what the loser takes, and the ratio, at both ends of a stretch."""
+    sparse, dense, _ = first.known
+    values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
+    less, more = values if first.verdict == "sparse" else values[::-1]
+    peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak"
+    what = "a step" if measure.startswith("seconds") else peak
+    instead = f" instead of {more}" if more else ""
+    lead = f"{less} {what}{instead}, " if less else ""
+    gain = f"{lead}{format_factor_with_interval(first)} {MEASURES[measure][2]}{bound_reason(first)}"
+    return (
+        gain
+        if first is last
+        else f"{gain},{density_suffix(first)}; {format_factor_with_interval(last)}{density_suffix(last)}"
+    )
+
+
+def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
+    """The configurations that are as good as the best over the whole stretch."""
+    lines = [{formatting.name_configuration(row) for row in one.level} for one in stretch]
+    level = sorted(set.intersection(*lines))
+    if not level:
+        return ""
+    if len(level) == 1:
+        return f"; {level[0]} cannot be told from it"
+    return f"; {len(level)} other sparse configurations cannot be told from it"
+
+
+def _inconclusive_sentence(contest: Contest, measure: str, several: bool) -> str:
+    """Tell, if neither surely wins, how likely a side is, and what both take."""
+    sparse, dense, _ = contest.known
+    quantities = (
+        (row, formatting.format_measured_quantity(row, measure) or "was not measured") for row in (sparse, dense)
+    )
+    sides = " and ".join(
+        f"{formatting.name_configuration(row)} {'' if said.startswith('was') else 'takes '}{said}"
+        for row, said in quantities
+    )
+    here, there = (density_suffix(contest), " there") if several and contest.density else ("", "")
+    todo = f" To decide it: {REMEDY[contest.why]}." if contest.why and not contest.likely else ""
+    return f"{grade_comparison(contest, measure)}{here}: {sides}{there}.{todo}"
+
+
+def _one_sided_sentence(contest: Contest, measure: str) -> str:
+    """Tell what is known where one side has no number."""
+    if contest.verdict == "sparse" and contest.sparse and contest.dense:
+        takes = formatting.format_measured_quantity(contest.sparse, measure)
+        more = f"; {formatting.name_configuration(contest.sparse)} takes {takes}" if takes else ""
+        return f"only sparse runs: {failure_reason(contest.dense)}{more}."
+    if contest.verdict == "dense" and contest.sparse:
+        return f"only dense runs: {failure_reason(contest.sparse)}."
+    if contest.why == NO_DENSE:
+        return f"there is no dense baseline, so nothing can be said; {REMEDY[NO_DENSE]}."
+    missing = next(
+        (row for row in (contest.dense, contest.sparse) if row and row["status"] not in configurations.NUMBERED), None
+    )
+    reason = failure_reason(missing) if missing else contest.why
+    return f"there is no comparison of {MEASURES[measure][0]}: {reason}. To decide it: {REMEDY[contest.why]}."
+
+
+def failure_reason(row: Mapping[str, Any]) -> str:
+    """Reason why a row has no result."""
+    need = (
+        f"needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
+    )
+    limit = (
+        f" and the limit is {formatting.format_bytes(row['bytes_limit'])}"
+        if row["bytes_needed"] and row["bytes_limit"]
+        else ""
+    )
+    return f"{formatting.name_configuration(row)} {need}{limit}"

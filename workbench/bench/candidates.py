@@ -1,0 +1,457 @@
+"""Contenders of a case: each makes itself ready on the case's batch, and is then a call that is timed.
+
+The arguments of a kernel are made by the kernel itself, once for all contenders that take the same.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse
+
+import kernels
+from kernels import Cost, Kernel, Sizes, plan
+from workbench.bench.shapes import Batch, BenchError, Shape
+from workbench.measure import bandwidth
+from workbench.measure.roofs import table_bytes, touched_bytes
+
+# Expected results of a kernel: its own reference, in float64, on the very arguments of the call.
+#
+# The reference is plain loops. Numba compiles it as it stands, and it is run on everything; that of an update, which is
+# made from a formula, is run on some of the touched rows, those of the longest runs among them. Conversions and
+# merges, whose references search, are judged by SciPy and NumPy.
+
+
+# Memory traffic of a call beyond its kernel's formula: lines instead of narrow rows, and rows no cache can keep.
+#
+# A row narrower than a line moves a whole line where its neighbours are not touched. Of the rows that are gathered, the
+# most frequent are served by the last cache as far as they fit it, at best; the others come from memory each time.
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """`bytes_row` is 0 where nothing is known; `cold_share` is the share of gathered rows that no cache can keep."""
+
+    bytes_row: int = 0
+    bytes_table: int = 0
+    bytes_lines: int = 0
+    cold: float = 0.0
+
+
+UNKNOWN = Traffic()
+
+
+def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
+    """The traffic of a kernel on a batch: a gradient gathers the rows of g, the others those of x."""
+    if "g" in (name for name, _, _ in kernel.parsed):
+        counts = np.diff(batch.indptr)
+    else:
+        counts = np.bincount(np.unique(batch.indices, return_inverse=True)[1])
+    table = table_bytes(kernel, sizes)
+    return Traffic(sizes.N * sizes.value, table, bytes_of_lines(kernel, sizes), cold_share(counts, table))
+
+
+def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
+    """Bytes beside the touched rows of all [D, N] tables, in the lines that are read, and written where they change."""
+    beside = max(touched_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
+    shape = (("D", 0), ("N", 0))
+    tables = (name for name, kind, axes in kernel.parsed if kind == "f" and axes == shape and name != "out")
+    return beside * sum(2 if name in kernel.writes else 1 for name in tables)
+
+
+def cold_share(counts: np.ndarray, bytes_table: int) -> float:
+    """Share of accesses to rows beyond those most frequent ones that fit the last cache; `counts` are of each row.
+
+    >>> cold_share(np.array([5, 3, 1, 1]), 0)
+    0.0
+    """
+    kept = int(len(counts) * min(1.0, bandwidth.last_cache_bytes() / max(bytes_table, 1)))
+    return float(np.sort(counts)[: len(counts) - kept].sum() / max(counts.sum(), 1))
+
+
+ALLOWED = {"float32": 2e-4, "float64": 1e-10}
+"""Largest error allowed, relative to the largest value of the array it is in."""
+
+LARGE = 2**24
+"""Elements from which on an array that is only read stays as it is: what it is multiplied with is float64 already."""
+
+SAMPLED = 48
+"""Touched rows that an update is checked on."""
+
+
+def _sorted_by(numbers, count, *others):
+    """Compressed starts [count + 1], then `others` in the stable order of `numbers`."""
+    order = np.argsort(numbers, kind="stable")
+    return np.searchsorted(numbers[order], np.arange(count + 1)), *(other[order] for other in others)
+
+
+def _csr_to_csc(indptr, indices, data, n_columns):
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return _sorted_by(indices, n_columns, rows, data)
+
+
+def _slice_rows(indptr, indices, data, rows):
+    shape = len(indptr) - 1, int(indices.max(initial=0)) + 1
+    part = scipy.sparse.csr_array((data, indices, indptr), shape=shape)[rows]
+    return part.indptr, part.indices, part.data
+
+
+def _dense_to_csr(dense):
+    part = scipy.sparse.csr_array(dense)
+    return part.indptr, part.indices, part.data
+
+
+def _merge_rows(indices, values):
+    unique, places = np.unique(indices, return_inverse=True)
+    sums = np.zeros((unique.size, *values.shape[1:]))
+    np.add.at(sums, places, values)
+    return unique, sums
+
+
+def _add_rows(left_indices, left_values, right_indices, right_values):
+    return _merge_rows(np.concatenate([left_indices, right_indices]), np.concatenate([left_values, right_values]))
+
+
+def _retain_rows(indices, values, chosen):
+    kept = np.isin(indices, chosen)
+    return indices[kept], values[kept]
+
+
+DIRECT: dict[str, Callable[..., tuple]] = {
+    "add_rows": _add_rows,
+    "coo_to_csr": lambda row, col, data, n_rows: _sorted_by(row, n_rows, col, data),
+    "csr_to_csc": _csr_to_csc,
+    "dense_to_csr": _dense_to_csr,
+    "merge_rows": _merge_rows,
+    "retain_rows": _retain_rows,
+    "slice_rows": _slice_rows,
+}
+
+Judge = Callable[[Any], float]
+"""Takes what the call returned and gives its largest error; the arrays that the call wrote are looked at then."""
+
+
+def make_judge(kernel: Kernel, args: Sequence) -> Judge:
+    """Work out what a call with `args` should give; to be done before the call, judged after it."""
+    named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
+    touched = "columns" if "columns" in named else "rows"
+    if "weights" in named and touched in named:
+        return _judge_update(kernel, named, touched)
+    desired = expected_results(kernel, args)
+    return lambda returned: largest_error(collect_results(kernel, args, returned), desired)
+
+
+@functools.cache
+def compile_function(function: Callable) -> Callable:
+    """The function compiled, with the plain functions of its module that it calls."""
+    code, known = function.__code__, function.__globals__
+    called = {name: compile_function(known[name]) for name in code.co_names if inspect.isfunction(known.get(name))}
+    return numba.njit(types.FunctionType(code, {**known, **called}, function.__name__, function.__defaults__))
+
+
+def _to_float64(arg: Any, written: bool = True) -> Any:
+    """A copy of an array, floats as float64; numbers as they are, and large arrays that are not written."""
+    if not isinstance(arg, np.ndarray) or (arg.size >= LARGE and not written):
+        return arg
+    return arg.astype(np.float64) if arg.dtype.kind == "f" else arg.copy()
+
+
+def collect_results(kernel: Kernel, args: Sequence, returned: Any) -> list[np.ndarray]:
+    """Everything that a call computed: what it returned, then the arguments that it writes."""
+    parts = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+    written = [arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name in kernel.writes]
+    return [np.asarray(part) for part in (*parts, *written)]
+
+
+def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
+    """Expected value of `collect_results` after a call with `args`, which are not changed. O(work of the kernel)."""
+
+    def copies() -> list:
+        return [_to_float64(arg, name in kernel.writes) for arg, (name, *_) in zip(args, kernel.parsed, strict=True)]
+
+    wide = copies()
+    if kernel.name in DIRECT:
+        return list(DIRECT[kernel.name](*wide))
+    try:
+        returned = compile_function(kernel.reference)(*wide)
+    except (numba.core.errors.NumbaError, numba.core.errors.NumbaWarning):  # no meaning to compile; plain, and slow
+        wide = copies()
+        returned = kernel.reference(*wide)
+    return collect_results(kernel, wide, returned)
+
+
+def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
+    """The judge of an update of the rows `named[touched]`; operands have a row for each, or a batch in column order."""
+    rows, picked = named[touched], _pick_rows(named)
+    tables = [name for name in kernel.writes if isinstance(named[name], np.ndarray)]
+    each = [name for name, _, axes in kernel.parsed if axes[:1] == (("U", 0),) and name != touched]
+    part = {name: _to_float64(arg) for name, arg in named.items() if name not in (*tables, *each)}
+    part |= {name: _to_float64(named[name][rows[picked]]) for name in tables}
+    part[touched] = np.arange(picked.size)
+    for name in each:
+        part[name] = _to_float64(named[name][picked])
+    if "segments" in named:
+        part |= _entries_of(named, picked)
+    kernel.reference(*(part[name] for name in named))
+    desired = [part[name] for name in tables]
+    return lambda _: largest_error([named[name][rows[picked]] for name in tables], desired)
+
+
+def _pick_rows(named: dict[str, Any]) -> np.ndarray:
+    """Places among the touched rows: random ones, and where runs are known the longest."""
+    count = len(named["columns"] if "columns" in named else named["rows"])
+    picked = np.random.default_rng(0).choice(count, min(SAMPLED, count), replace=False)
+    longest = np.argsort(-np.diff(named["segments"]), kind="stable")[:2] if "segments" in named else picked[:0]
+    return np.union1d(picked, longest)
+
+
+def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarray]:
+    """The plan's arrays for the picked columns alone."""
+    starts, ends = named["segments"][picked], named["segments"][picked + 1]
+    places = np.concatenate([np.arange(*ends_of) for ends_of in zip(starts, ends, strict=True)] or [np.empty(0, int)])
+    segments = np.concatenate([[0], np.cumsum(ends - starts)])
+    return {"segments": segments} | {name: named[name][places] for name in ("rows", "values")}
+
+
+def largest_error(actual: Sequence[np.ndarray], desired: Sequence[np.ndarray]) -> float:
+    """Largest error of all arrays, relative to the largest desired value of each; infinite where shapes differ."""
+    if [array.shape for array in actual] != [array.shape for array in desired]:
+        return float("inf")
+    return max((_error(*pair) for pair in zip(actual, desired, strict=True)), default=0.0)
+
+
+def _error(actual: np.ndarray, desired: np.ndarray) -> float:
+    if desired.dtype.kind != "f":
+        return 0.0 if np.array_equal(actual, desired) else float("inf")
+    scale = np.abs(desired).max(initial=0.0)
+    worst = np.abs(actual - desired).max(initial=0.0)
+    return float(worst / (scale or 1.0)) if np.isfinite(worst) else float("inf")
+
+
+BYTES_DENSE = 512 * 2**20
+"""Largest batch that is made dense for BLAS."""
+
+
+@dataclass
+class Ready:
+    """A call to be timed, and what it costs. `make_judge` gives the error of a call from what the call returned."""
+
+    call: Callable[[], Any]
+    judge: Judge
+    cost: Cost
+    traffic: Traffic = UNKNOWN
+    seconds_once: float = 0.0
+    why_below: str = ""
+    """What keeps calls from their bound, where it is known."""
+    steps: int = 1
+    """What a call does so often; times are of one."""
+    phases: Callable[[], dict[str, float]] | None = None
+    """Seconds of the phases of a step, means since it was asked last."""
+
+
+@dataclass
+class Setting:
+    """The batch of a case, its sizes, and arguments that contenders share."""
+
+    batch: Batch
+    sizes: Sizes
+    shared: dict[Any, tuple] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Setting":
+        """Setting of a batch whose width is that of the case."""
+        touched = np.unique(batch.indices).size
+        widths = batch.data.itemsize, batch.indices.itemsize
+        return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
+
+    def arguments(self, kernel: Kernel) -> tuple:
+        """The kernel's arguments; kernels that make theirs in the same way get the same arrays.
+
+        Updates have no decay: with it thousands of steps on one batch bring states down to denormal numbers, which take
+        up to a third longer and which no training has.
+        """
+        if kernel.arguments not in self.shared:
+            named = zip(kernel.parsed, kernel.arguments(self.batch), strict=True)
+            self.shared[kernel.arguments] = tuple(0.0 if name == "decay" else arg for (name, _, _), arg in named)
+        return self.shared[kernel.arguments]
+
+    def traffic(self, kernel: Kernel) -> Traffic:
+        """Memory traffic of the kernel on this batch."""
+        return traffic_of(kernel, self.sizes, self.batch)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A name, a side (ours or rival), how it makes itself ready, the bytes that takes and the most it may take (None:
+    the run's own limit), and why it cannot take part."""
+
+    name: str
+    side: str
+    make: Callable[[Setting], Ready]
+    bytes_needed: Callable[[Sizes], int] = lambda sizes: 0
+    bytes_most: int | None = None
+    unavailable: str = ""
+
+
+def list_candidates(task: str, shape: Shape) -> list[Candidate]:
+    """All that compute `task` on a shape, the first of ours first; `BenchError` lists the known tasks."""
+    if task not in (known := list_tasks()):
+        raise BenchError(f"There is no task {task!r}; there is: {', '.join(known)}.")
+    if task == "plan":
+        return [Candidate("plan.build", "ours", _plan), Candidate("numpy.argsort", "rival", _argsort)]
+    ours = [of_kernel(kernels.get(task))]
+    if shape.values == "ones" and f"{task}_ones" in kernels.names():
+        ours.append(of_kernel(kernels.get(f"{task}_ones")))
+    return ours + _rivals(task) + _other_candidates(task)
+
+
+def _rivals(task: str) -> list[Candidate]:
+    """Rivals on the CPU, available or not; others run on a GPU alone."""
+    return [
+        of_kernel(competitor, "rival") for competitor in kernels.rivals_of(task) if competitor.cpu or not competitor.gpu
+    ]
+
+
+def _other_candidates(task: str) -> list[Candidate]:
+    """Contenders that are not one kernel with the arguments of `task`."""
+    if task == "csr_dense":
+        return [_blas(task)]
+    if task == "csr_t_dense":
+        return [_with_new_plan(task), *_rivals("csr_t_dense_full")]
+    return [_two_kernels(task)] if task.endswith("_fused") else []
+
+
+def list_tasks() -> list[str]:
+    """Names of what the suite `kernels` can measure: kernels of ours whose cost is of the batch, and the batch plan."""
+    names = [name for name in kernels.names() if "." not in name and not name.endswith("_ones")]
+    every_row = {name.replace("_lazy", "_dense") for name in names if name.endswith("_lazy")}
+    return ["plan", *(name for name in names if name not in every_row and kernels.get(name).cpu is not None)]
+
+
+def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
+    """A registered kernel as it stands."""
+    make, needed = functools.partial(_ready, kernel), functools.partial(operand_bytes, kernel)
+    return Candidate(kernel.name, side, make, needed, unavailable=kernel.unavailable)
+
+
+def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
+    """Bytes of the arrays that a call takes, and of their copies in float64 for the check."""
+    letters = {"R": sizes.R, "M": sizes.R, "D": sizes.D, "N": sizes.N, "U": sizes.U, "V": sizes.U}
+    each = {"f": sizes.value, "i": sizes.index, "l": 8, "s": 0}
+    return 3 * sum(
+        each[kind] * int(np.prod([letters.get(letter, sizes.z) for letter, _ in axes], dtype=np.int64))
+        for _, kind, axes in kernel.parsed
+    )
+
+
+def _ready(kernel: Kernel, setting: Setting) -> Ready:
+    args = setting.arguments(kernel)
+    same = kernel.reference, kernel.arguments  # which rivals share, and so what takes long to compute
+    judged = setting.shared.get(same)
+    if judged is None or not kernel.rival_of or set(kernel.writes) - {"out"}:  # what a step is to give is of its start
+        judged = setting.shared[same] = make_judge(kernel, args)
+    start = perf_counter()
+    call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.trusted, *args)
+    once = perf_counter() - start if kernel.prepare else 0.0
+    out = next((arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name == "out"), None)
+    if kernel.prepare:
+        judged = functools.partial(_copy_and_judge, out, judged)
+    return Ready(call, judged, kernel.cost(setting.sizes), setting.traffic(kernel), once, kernel.why_below)
+
+
+def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:
+    """Judge a result that a rival keeps in a tensor of its own."""
+    if returned is not None:
+        out[...] = np.asarray(returned)
+    return judged(None)
+
+
+def _plan(setting: Setting) -> Ready:
+    batch = setting.batch
+    call = functools.partial(plan.build, batch.indptr, batch.indices, batch.D)
+    columns, counts = np.unique(batch.indices, return_counts=True)
+    desired = [columns, np.concatenate([[0], np.cumsum(counts)])]
+    return Ready(
+        call, lambda result: largest_error([result.columns, result.segments], desired), plan_cost(setting.sizes)
+    )
+
+
+def plan_cost(s: Sizes) -> Cost:
+    """Column numbers in; columns, segments, rows and permutation out."""
+    return Cost(0, s.z * 3 * s.index + s.U * (8 + s.index) + (s.R + 1) * s.index)
+
+
+def _argsort(setting: Setting) -> Ready:
+    indices = setting.batch.indices
+
+    def call():
+        order = np.argsort(indices, kind="stable")
+        return np.unique(indices[order], return_index=True)
+
+    columns = np.unique(indices)
+    return Ready(call, lambda result: largest_error([result[0]], [columns]), plan_cost(setting.sizes))
+
+
+def _blas(task: str) -> Candidate:
+    kernel = kernels.get("blas.dense_dense")
+
+    def make(setting: Setting) -> Ready:
+        ours = kernels.get(task)
+        *matrix, x, out = setting.arguments(ours)
+        dense = np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
+        rows = np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0]))
+        dense[rows, matrix[1]] = matrix[2]
+        call = functools.partial(kernel.trusted, dense, x, out)
+        return Ready(call, setting.shared[ours.reference, ours.arguments], kernel.cost(setting.sizes))
+
+    return Candidate(kernel.name, "rival", make, lambda s: s.R * s.D * s.value, BYTES_DENSE)
+
+
+def _with_new_plan(task: str) -> Candidate:
+    """The gradient of a new batch: its plan is built in the call."""
+    kernel = kernels.get(task)
+
+    def make(setting: Setting) -> Ready:
+        batch, args = setting.batch, setting.arguments(kernel)
+        named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
+        from_plan = [name for name in named if name in plan.BatchPlan.__dataclass_fields__]
+
+        def call() -> None:
+            batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
+            named.update(
+                {name: getattr(batch_plan, name) for name in from_plan}, values=batch_plan.in_order(batch.data)
+            )
+            kernel.trusted(*named.values())
+
+        judged = setting.shared.get((kernel.reference, kernel.arguments)) or make_judge(kernel, args)
+        both = kernel.cost(setting.sizes) + plan_cost(setting.sizes)
+        return Ready(call, judged, both, setting.traffic(kernel))
+
+    return Candidate(f"{task} + plan", "ours", make, functools.partial(operand_bytes, kernel))
+
+
+def _two_kernels(task: str) -> Candidate:
+    """Contender that does what a fused kernel does by the gradient and then the lazy update."""
+    lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
+
+    def make(setting: Setting) -> Ready:
+        first, second = setting.arguments(gradient), list(setting.arguments(lazy))
+        second[[name for name, _, _ in lazy.parsed].index("gradient")] = first[-1]
+        gradient.trusted(*first)
+        judged = make_judge(lazy, second)
+
+        def call() -> None:
+            gradient.trusted(*first)
+            lazy.trusted(*second)
+
+        both = gradient.cost(setting.sizes) + lazy.cost(setting.sizes)
+        return Ready(call, judged, both, setting.traffic(gradient))
+
+    both = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731
+    return Candidate(f"csr_t_dense + {lazy.name}", "ours", make, both)

@@ -1,0 +1,155 @@
+"""scikit-learn's stochastic gradient descent, row by row: SGDClassifier, SGDRegressor, one for each class.
+
+Each is tried by its schedules of the learning rate: its optimal one, constant ones, and ones that fall with the rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, one_number
+from workbench.bench.fit.torch_loop import register_both
+
+SMALLEST = 1e-12
+"""Probabilities count as this at least."""
+LITTLE = 1e-6
+"""The penalty of settings that try learning rates."""
+
+Steps = Callable[[Rows, Value], Iterator[Scorer]]
+
+
+def parts(rows: Rows) -> list[slice]:
+    """The rows up to each next point."""
+    count, each = rows.x.shape[0], rows.rows_point
+    return [slice(start, min(start + each, count)) for start in range(0, count, each)]
+
+
+def schedule_of(value: Value) -> dict[str, Any]:
+    """The learning rate of a setting as scikit-learn's estimators take it; without a schedule it is their optimal one.
+
+    Its adaptive schedule is the constant one where rows come part by part, as here.
+    """
+    if "schedule" not in value:
+        return {"alpha": value["strength"]}
+    known = {"alpha": LITTLE, "learning_rate": value["schedule"], "eta0": value["rate"]}
+    return known | ({"power_t": value["power"]} if "power" in value else {})
+
+
+def _classifier(rows: Rows, value: Value):
+    from sklearn.linear_model import SGDClassifier
+
+    return SGDClassifier(
+        loss="log_loss",
+        average=value["average"],
+        fit_intercept=rows.has_intercept,
+        random_state=rows.seed,
+        n_jobs=rows.threads,
+        **schedule_of(value),
+    )
+
+
+def ones_beside(x) -> scipy.sparse.csr_array:
+    """X csr [R, D + 1] with a last column of ones."""
+    ones = np.ones((x.shape[0], 1), x.dtype)
+    return scipy.sparse.csr_array(scipy.sparse.hstack([x, ones], format="csr", dtype=x.dtype))
+
+
+def with_ones(steps: Steps) -> Steps:
+    """The same training with a column of ones in place of the intercept of sparse rows.
+
+    The intercept of sparse rows has a hundredth of the learning rate in scikit-learn (`SPARSE_INTERCEPT_DECAY`), by
+    which some data are hardly learned; a column of ones has all of it.
+    """
+
+    def steps_with_ones(rows: Rows, value: Value) -> Iterator[Scorer]:
+        if not rows.has_intercept or not scipy.sparse.issparse(rows.x):
+            yield from steps(rows, value)
+            return
+        for scorer in steps(replace(rows, x=ones_beside(rows.x), has_intercept=False), value):
+            yield lambda x, scorer=scorer: scorer(ones_beside(x))
+
+    return steps_with_ones
+
+
+def log_probabilities(model, width: int, x) -> np.ndarray:
+    """Scores [R, N] whose softmax is what the model says: those of classes one against the rest are no such scores.
+
+    A class that no row has that is trained on is as good as impossible to it.
+    """
+    found = np.full((x.shape[0], width), np.log(SMALLEST))
+    found[:, model.classes_] = np.log(np.maximum(model.predict_proba(x), SMALLEST))
+    return found
+
+
+def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+    """Epochs of yes or no, or of classes; the rows are cut into parts once."""
+    model, classes = _classifier(rows, value), np.arange(max(rows.width, 2))
+    y = rows.y.reshape(-1).astype(np.int64)
+    cut = [(rows.x[part], y[part]) for part in parts(rows)]
+    scorer = (
+        model.decision_function
+        if classes.size == 2 and rows.model != "softmax"
+        else partial(log_probabilities, model, rows.width)
+    )
+    while True:
+        for x, labels in cut:
+            model.partial_fit(x, labels, classes=classes)
+            yield scorer
+
+
+def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
+    """Epochs of one model for each class."""
+    from sklearn.multioutput import MultiOutputClassifier
+
+    model = MultiOutputClassifier(_classifier(rows, value), n_jobs=rows.threads)
+    y, classes = rows.y.astype(np.int64), [np.arange(2)] * rows.width
+    cut = [(rows.x[part], y[part]) for part in parts(rows)]
+    while True:
+        for x, labels in cut:
+            model.partial_fit(x, labels, classes=classes)
+            yield lambda x: np.column_stack([one.decision_function(x) for one in model.estimators_])
+
+
+def steps_of_numbers(rows: Rows, value: Value) -> Iterator[Scorer]:
+    """Epochs of one number a row."""
+    from sklearn.linear_model import SGDRegressor
+
+    average, seed = value["average"], rows.seed
+    model = SGDRegressor(average=average, fit_intercept=rows.has_intercept, random_state=seed, **schedule_of(value))
+    cut = [(rows.x[part], rows.y[part, 0]) for part in parts(rows)]
+    while True:
+        for x, y in cut:
+            model.partial_fit(x, y)
+            yield model.predict
+
+
+AVERAGE = (False, True)
+STRENGTHS = grid(strength=(1e-6, 1e-5, 3e-5, 1e-4, 1e-3), average=AVERAGE)
+CONSTANT = grid(schedule=("constant",), rate=(0.003, 0.01, 0.03, 0.1, 0.3), average=AVERAGE)
+INVERSE = [
+    *grid(schedule=("invscaling",), power=(0.25,), rate=(0.03, 0.1, 0.3, 1.0, 3.0), average=(False,)),
+    *grid(schedule=("invscaling",), power=(0.5,), rate=(0.3, 1.0, 3.0, 10.0, 30.0), average=(False,)),
+]
+RATES = grid(schedule=("invscaling",), rate=(0.001, 0.003, 0.01, 0.03, 0.1), average=AVERAGE)
+"""Rates of numbers, by the power 0.25 that is the default of their estimator."""
+RATES_CONSTANT = grid(schedule=("constant",), rate=(0.001, 0.003, 0.01, 0.03, 0.1), average=AVERAGE)
+
+
+def _register(name: str, models: tuple[str, ...], values: list[Value], steps: Steps, **more: Any) -> None:
+    given = steps if "strength" in values[0] else with_ones(steps)
+    register_both(Candidate(f"scikit-learn {name}", "rival", models, lambda model: list(values), given, **more))
+
+
+for _name, _models, _steps in (
+    ("SGDClassifier", ("logistic", "softmax"), steps),
+    ("MultiOutput SGDClassifier", ("multilabel",), steps_of_each_class),
+):
+    _register(_name, _models, STRENGTHS, _steps)
+    _register(f"{_name} constant", _models, CONSTANT, _steps)
+    _register(f"{_name} inverse scaling", _models, INVERSE, _steps)
+_register("SGDRegressor", ("linear",), RATES, steps_of_numbers, why_not=one_number)
+_register("SGDRegressor constant", ("linear",), RATES_CONSTANT, steps_of_numbers, why_not=one_number)

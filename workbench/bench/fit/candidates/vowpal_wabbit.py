@@ -1,0 +1,115 @@
+"""Vowpal Wabbit, row by row, by its own parser: its adaptive, normalised and invariant rule, and FTRL-proximal.
+
+Before the clock starts the rows are written as its text, which it parses once into its own cache file. A training reads
+that file, in each pass, by its own thread; it stands in memory, as rows as CSR do for all others, who pay for no
+reading from a disk either. No line of Python runs per row. A training cannot be looked at on its way: each point is a
+fit anew of so many eighths of a pass, whole passes from the second on. A column number is the place of its weight, so
+that no two columns share one.
+"""
+
+import functools
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, one_number, register
+
+INSTALL = "pip install 'sparse-workbench[rivals]'"
+RULES = {"adaptive": "--learning_rate {rate}", "ftrl": "--ftrl --ftrl_alpha {rate}"}
+"""Options by the name of the rule; the first is its default."""
+CONSTANT = 11650396
+"""The place of its constant feature, before the bits of the table are taken."""
+
+
+def bits_of(rows: Rows) -> int:
+    """Bits of the table of weights: a place for each column, and for the constant feature one that none has."""
+    return max(int(rows.x.shape[1] - 1).bit_length(), 1) + 1
+
+
+def options(rows: Rows) -> str:
+    """The options that all its calls on these rows share."""
+    loss = "squared" if rows.model == "linear" else "logistic"
+    return f"--quiet --loss_function {loss} -b {bits_of(rows)}{'' if rows.has_intercept else ' --noconstant'}"
+
+
+def lines(rows: Rows) -> Iterator[str]:
+    """The rows as its text: labels -1 and 1, or numbers; columns by number, in the namespace without a name."""
+    y = rows.y.reshape(-1).astype(np.float64)
+    labels = (y if rows.model == "linear" else 2 * y - 1).tolist()
+    columns, values = rows.x.indices.tolist(), rows.x.data.tolist()
+    for label, (first, last) in zip(labels, itertools.pairwise(rows.x.indptr.tolist()), strict=True):
+        entries = zip(columns[first:last], values[first:last], strict=True)
+        yield f"{label!r} | {' '.join(f'{column}:{value:.9g}' for column, value in entries)}\n"
+
+
+class FileInMemory:
+    """A file that has a path but no place on a disk, so that nothing of it is left however the process ends."""
+
+    def __init__(self, content: bytes) -> None:
+        self.handle = os.memfd_create("rows.cache")
+        with open(self.handle, "wb", closefd=False) as file:
+            file.write(content)
+        self.path = f"/proc/self/fd/{self.handle}"
+
+    def __del__(self) -> None:
+        os.close(self.handle)
+
+
+@functools.lru_cache(maxsize=2)
+def cache_of(rows: Rows) -> FileInMemory:
+    """Cache file of the rows, made once of each. O(entries)."""
+    import vowpalwabbit
+
+    with tempfile.TemporaryDirectory(prefix="vowpal-wabbit-") as folder:
+        text, cache = Path(folder) / "rows.txt", Path(folder) / "rows.cache"
+        with text.open("w", encoding="ascii") as file:
+            file.writelines(lines(rows))
+        vowpalwabbit.Workspace(f"{options(rows)} -d {text} --cache_file {cache} -k").finish()
+        return FileInMemory(cache.read_bytes())
+
+
+def length(rows: Rows, eighths: int) -> str:
+    """The options for a training of so many points of a pass: a part of the first, then whole passes."""
+    if eighths < rows.points:
+        return f"--passes 1 --examples {eighths * rows.rows_point}"
+    return f"--passes {-(-eighths // rows.points)}"
+
+
+def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
+    """A training of so many points of a pass over the rows in their order, from its cache file."""
+    import vowpalwabbit
+
+    rule = RULES[value["rule"]].format(rate=value["rate"])
+    cache = f"-d /dev/null --cache_file {cache_of(rows).path}"
+    vw = vowpalwabbit.Workspace(f"{options(rows)} {rule} {cache} {length(rows, iterations)} --holdout_off")
+    return functools.partial(scores, rows, vw), False
+
+
+def scores(rows: Rows, vw: Any, x: Any) -> np.ndarray:
+    """The scores of X csr; of numbers within those that were learned, as its predictions are."""
+    weights = np.array([vw.get_weight(place, 0) for place in range(x.shape[1])])
+    found = x @ weights
+    if rows.has_intercept:
+        found = found + vw.get_weight(CONSTANT & ((1 << bits_of(rows)) - 1), 0)
+    return np.clip(found, rows.y.min(), rows.y.max()) if rows.model == "linear" else found
+
+
+SETTINGS = grid(rule=tuple(RULES), rate=(0.05, 0.15, 0.5, 1.5, 5.0))
+register(
+    Candidate(
+        "Vowpal Wabbit",
+        "rival",
+        ("linear", "logistic"),
+        lambda model: SETTINGS,
+        refit=refit,
+        needs="vowpalwabbit",
+        install=INSTALL,
+        why_not=one_number,
+        prepare=cache_of,
+    )
+)

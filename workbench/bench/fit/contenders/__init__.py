@@ -1,1 +1,0 @@
-"""Contenders that train to a held-out quality, one library or way a file; each registers a `contract.Contender`."""

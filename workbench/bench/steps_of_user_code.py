@@ -1,0 +1,143 @@
+"""Our own steps as users take them: a training (`training.Run`) and a module, on the batches of shuffled epochs.
+
+The rows of all batches stand in one matrix, so that a first epoch, shuffled, begins with the problem's batches: `new`
+ones are cut from it in their step, by the loader of both, with their plan, and let go of after it. New steps of the
+training are those of its own `events`.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from workbench import data, graph, module, ops, training
+from workbench.bench.steps import Phases, Problem
+from workbench.data.batches import loader
+from workbench.ops.products import plan_of
+
+ROWS = 16 * 1024
+"""Rows that an epoch has at least: those of the problem again and again, for what an epoch costs is not a step's."""
+
+
+def rows_of(problem: Problem) -> data.Batches:
+    """The rows of the problem as the data of a training."""
+    parts = [
+        scipy.sparse.csr_array((batch.data, batch.indices, batch.indptr), shape=(batch.R, batch.D))
+        for batch in problem.batches
+    ]
+    height = parts[0].shape[0]
+    copies = max(ROWS // (height * len(parts)), 1)
+    x, y = scipy.sparse.vstack(parts * copies, format="csr"), np.concatenate(problem.targets * copies)
+    places = np.argsort(data.Batches(x, y, rows=height, shuffle=True).order())
+    return data.Batches(x[places], y[places], rows=height, shuffle=True)
+
+
+def endless_batches(batches: data.Batches, prepare: Callable[[data.Batch], Any]) -> Iterator[loader.Ready]:
+    """The batches of one epoch after the other, prepared as both loops have it done."""
+    epochs = map(batches.epoch, itertools.count())
+    return loader.prefetch(itertools.chain.from_iterable(epochs), prepare, 0, batches.at_once)
+
+
+@dataclass
+class Training:
+    """A training on the host, a fused gradient, no intercept."""
+
+    problem: Problem
+    phases: Phases = field(default_factory=Phases)
+
+    def __post_init__(self) -> None:
+        problem, self.batches = self.problem, rows_of(self.problem)
+        setup = training.Setup(
+            model="linear",
+            optimizer=problem.optimizer,
+            options=problem.options,
+            gradient="fused",
+            update="lazy",
+            batch_rows=self.batches.rows,
+            shuffle=True,
+            intercept=False,
+        )
+        self.run = training.Run(setup, self.batches.x, self.batches.y, problem.targets[0].shape[1])
+        self.coming, self.events = endless_batches(self.batches, self.run.prepare), self.run.events()
+
+    def prepare(self, number: int) -> None:
+        """Nothing: the training cuts and plans the next batch of its epoch in its own step."""
+
+    def keep(self, number: int) -> Any:
+        """The next batch as one that comes again: the training plans it for that."""
+        prepared = next(self.coming).value
+        prepared.plan = prepared.plan or plan_of(prepared.x)
+        return prepared
+
+    def step(self, prepared: Any) -> None:
+        """One step: on a batch that was kept, else the next one of the epochs."""
+        self.phases.steps += 1
+        if prepared is None:
+            seconds = next(self.events).seconds
+            seconds["convert"] += seconds.pop("slice")
+        else:
+            seconds = self.run.do_step(prepared, 0, {}, 0.0).seconds
+        self.phases.add_all(seconds)
+
+    def start(self) -> None:
+        """Set everything back to the start."""
+        self.coming, self.events = endless_batches(self.batches, self.run.prepare), self.run.events()
+        self.run.reset()
+        self.run.weights[self.problem.touched] = self.problem.weights
+
+    def weights(self) -> np.ndarray:
+        """The weights of the touched rows."""
+        return self.run.weights[self.problem.touched]
+
+
+@dataclass
+class Fitted:
+    """A module with the graph `squared_loss(dot(data, w), label)`, a fused gradient."""
+
+    problem: Problem
+    phases: Phases = field(default_factory=Phases)
+
+    def __post_init__(self) -> None:
+        problem, self.batches = self.problem, rows_of(self.problem)
+        w = graph.variable("w", shape=problem.tables[0].shape)
+        loss = ops.squared_loss(ops.dot(graph.variable("data"), w), graph.variable("label"))
+        self.module = module.Module(loss).bind(self.batches, grad_formats={"w": "fused"}).initialise("zeros")
+        self.table = self.module.workers[0].weights["w"]
+        self.once = functools.partial(self.module.prepare, plans=False, once=True, is_own=True)
+        self.coming = endless_batches(self.batches, self.once)
+
+    def prepare(self, number: int) -> Any:
+        """The next batch of an epoch."""
+        ready = next(self.coming)
+        self.phases.add("convert", ready.seconds_prepare)
+        return ready.value
+
+    def keep(self, number: int) -> Any:
+        """The next batch as one that comes again, with its plan."""
+        return self.module.prepare(self.prepare(number).batch, is_own=True)
+
+    def step(self, prepared: Any) -> None:
+        """One step."""
+        self.phases.steps += 1
+        now = perf_counter()
+        self.module.forward(prepared)
+        now = self.phases.split("forward", now)
+        self.module.backward()
+        self.module.update()
+        self.phases.split("update", now)
+
+    def start(self) -> None:
+        """Set everything back to the start."""
+        self.coming = endless_batches(self.batches, self.once)
+        self.module.set_optimizer(self.problem.optimizer, **self.problem.options)
+        self.table[...] = 0
+        self.table[self.problem.touched] = self.problem.weights
+
+    def weights(self) -> np.ndarray:
+        """The weights of the touched rows."""
+        return self.table[self.problem.touched]

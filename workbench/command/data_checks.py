@@ -1,0 +1,116 @@
+"""`workbench check`: whether a framework can be handed a data set, a line a breach."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from workbench import data
+from workbench.analysis import formatting
+from workbench.bridges import FRAMEWORKS, Violation, check, check_codes
+from workbench.bridges.validation_rules import WARNING
+from workbench.command import data_source
+from workbench.command.exit_codes import FAILURE
+from workbench.data.files.types import starts_with
+
+NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
+"""What may be asked for: the frameworks that take any matrix."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Breaches found for a framework, in the file as it stands or as the reader mends it."""
+
+    source: str
+    framework: str
+    as_stored: bool
+    violations: tuple[Violation, ...]
+    summed: int = 0
+    """Entries that the reader summed with another of their place."""
+
+    @property
+    def errors(self) -> int:
+        """Number of breaches that are errors."""
+        return sum(breach.severity == "error" for breach in self.violations)
+
+    @property
+    def summary(self) -> str:
+        """One line: what was looked at, and how it is."""
+        what = "as it stands in the file" if self.as_stored else "as it is read"
+        what += f", {formatting.format_count(self.summed, 'duplicate')} summed" if self.summed else ""
+        found = (
+            f"{formatting.format_count(self.errors, 'error')}, "
+            f"{formatting.format_count(len(self.violations) - self.errors, 'warning')}"
+        )
+        return f"{self.source} for {FRAMEWORKS[self.framework].title}, {what}: {found}."
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        known = {"source": self.source, "for": self.framework, "as_stored": self.as_stored, "summed": self.summed}
+        known["errors"] = self.errors
+        return known | {"breaches": [breach.as_row() for breach in self.violations]}
+
+
+def check_source(source: str, framework: str, width: int = 0, like: str = "", **options: str) -> Checked:
+    """Check what `source` names for the framework, where its reader can, as it stands in the file.
+
+    `options` say how it is read: dataset, labels, columns, kind and reading. With the kind classes a framework that
+    takes them as numbers is asked for numbers from 0 to one below their count. `like` is the file that the model was
+    trained on: its columns, values and codes of categories are expected. `data.DataError` for what cannot be read, and
+    for a framework that is not among `NAMES`.
+    """
+    if framework not in NAMES:
+        raise data.DataError(f"There is no framework {framework!r}; there is: {', '.join(NAMES)}.")
+    trained = _read(*data_source.named_source(like, **{**options, "labels": ""})) if like else None
+    held = _read(*data_source.named_source(source, **options), like=trained)
+    asked: dict[str, Any] = {"for_": framework, "boundary": f"data -> {framework}"}
+    asked["width"] = width or (trained.x.shape[1] if trained else None)
+    if held.y is not None and options.get("kind") == "classes" and FRAMEWORKS[framework].counts_classes:
+        asked |= {"labels": "classes", "classes": len(np.unique(held.y))}
+    found = check(held.x, held.y, **asked) + _of_codes(source, like)
+    return Checked(source, framework, held.made is None, tuple(found), held.summed)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A matrix and its labels, None where there are none; the data set that they are of, where the reader mended it."""
+
+    x: Any
+    y: Any
+    made: data.Dataset | None = None
+
+    @property
+    def summed(self) -> int:
+        """Entries that the reader summed with another of their place."""
+        return int(self.made.facts.get("duplicate_entries", 0)) if self.made else 0
+
+
+def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _Held:
+    """Read a file as it stands, where its reader can; else as a data set, with the columns of `like`."""
+    stored = data.get(name).stored
+    if stored is not None:
+        return _Held(*stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters}))
+    made = data.load(name, like=like.made if like else None, **parameters)
+    return _Held(made.x, made.y, made)
+
+
+def _of_codes(source: str, like: str) -> list[Violation]:
+    """Columns of codes that mean other values from block to block, or from file to file; only Parquet has such."""
+    paths = [Path(path).expanduser() for path in (source, like) if path]
+    if not all(path.is_file() and starts_with(path, b"PAR1") for path in paths):
+        return []
+    return check_codes(*paths, severity=WARNING)
+
+
+def show(checked: Checked, as_json: bool) -> None:
+    """A line a breach and one that sums up, or JSON; ends with status 1 where there is an error."""
+    if as_json:
+        typer.echo(json.dumps(checked.as_json(), indent=1))
+    else:
+        for line in (*checked.violations, checked.summary):
+            typer.echo(line)
+    if checked.errors:
+        raise typer.Exit(FAILURE)

@@ -1,0 +1,128 @@
+"""Exit status of commands: 0 when all went well, 1 after a failure, 2 for wrong input, 130 when interrupted.
+
+Errors a user can mend are one message; what is interrupted says how to go on. Others are defects, with a traceback.
+"""
+
+import os
+import re
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+FAILURE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+
+RESUMED = ("demo", "advise", "sweep", "bench")
+"""Commands that go on where they ended when they are started again."""
+
+WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_ARGUMENTS = "workbench arguments"
+
+
+class Group(TyperGroup):
+    """Commands of which a wrong name lists the known ones."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant; an unknown one is an error that lists the known ones."""
+        if args and args[0] not in self.commands:
+            ctx.fail(f"There is no command {args[0]!r}; there is: {', '.join(self.commands)}.")
+        return super().resolve_command(ctx, args)
+
+
+class Commands(Group):
+    """The commands; an interrupt ends each of them with the words how to go on."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments as they were typed, to name the command again."""
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            exit_interrupted(ctx)
+
+
+def original_command_line(ctx: Any) -> str:
+    """The command as it was typed."""
+    return shlex.join(["workbench", *ctx.meta[_ARGUMENTS]])
+
+
+def is_default(ctx: Any, option: str) -> bool:
+    """Whether the value of an option is its default, not typed."""
+    return ctx.get_parameter_source(option).name == "DEFAULT"
+
+
+def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
+    """End with status 130, and say with which command to go on."""
+    arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
+    how = "Go on with" if arguments and arguments[0] in RESUMED else "Start again with"
+    typer.secho(f"{state}. {how}: {original_command_line(ctx)}", err=True)
+    raise typer.Exit(INTERRUPTED)
+
+
+def status_of(error: Exception) -> int | None:
+    """The exit status for an error a user can mend, None for a defect of ours."""
+    is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
+    if isinstance(error, WRONG_FILE) or (is_ours and isinstance(error, ValueError | LookupError)):
+        return WRONG_INPUT
+    return FAILURE if is_ours or isinstance(error, OSError | ImportError | MemoryError) else None
+
+
+def text_of(error: Exception) -> str:
+    """Text of an error: for the system's errors words and file, without the number."""
+    if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
+        return _as_options(str(error))
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if not error.filename:
+        return error.strerror
+    folder = Path(os.fsdecode(error.filename)).parent
+    advice = "" if folder.exists() else f". There is no folder {folder}; make it first, or name another"
+    return f"{error.strerror}: {error.filename}{advice}"
+
+
+def _as_options(text: str) -> str:
+    """Text of an error about data, which names parameters of a reader as the options that commands have for them."""
+    from workbench import data
+
+    for own in ("labels", "columns", "kind"):
+        text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
+    names = {name for source in data.names() for name in data.get(source).parameters}
+    given = rf"\b({'|'.join(sorted(names))}) ?= ?('[^']*'|True|False|\.\.\.)"
+    return re.sub(given, lambda match: f"--reading {match[1]}={match[2].strip(chr(39)).lower()}", text)
+
+
+_is_own_process = False
+
+
+def seconds_spent() -> float:
+    """Seconds since this process began, where it began for a command: reading libraries takes its time, too."""
+    if not _is_own_process:
+        return 0.0
+    import psutil
+
+    return max(time.time() - float(psutil.Process().create_time()), 0.0)
+
+
+def run(app: typer.Typer) -> None:
+    """Run the command line; the process ends with the status of its command."""
+    global _is_own_process
+    _is_own_process = True
+    try:
+        app()
+    except Exception as error:
+        status = status_of(error)
+        if status is None:
+            raise
+        typer.secho(f"workbench: {text_of(error)}", fg="red", err=True)
+        sys.exit(status)
+    finally:
+        _is_own_process = False

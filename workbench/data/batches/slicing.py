@@ -1,0 +1,247 @@
+"""Rows cut from an array in the format that it has: a range of them as a view, or any of them as a copy."""
+
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+import kernels
+from kernels import aligned, reused, widening
+from workbench import formats
+from workbench.data.errors import DataError
+from workbench.formats import RowSparse, numpy_conversions
+from workbench.formats.compressed import assemble
+
+# Batches made dense from rows that are held otherwise: as CSR, or dense in a smaller type.
+#
+# A batch is made in memory that earlier ones had, once nobody holds a part of it. New memory would come page by page,
+# at 2 us a page on a virtual machine: a batch of 256 x 2048 took 1 ms so, of which the work is 25 us at 1 % density.
+
+
+MOST = 3
+"""Buffers that are remembered: of the batch that is trained on, of the next one, and of the one that is predicted."""
+
+
+def _kernel(name: str) -> Callable:
+    """The CPU implementation of a kernel, for arrays whose contents were checked."""
+    trusted: Any = kernels.get(name).trusted
+    return trusted
+
+
+class _Buffer:
+    """Memory of a batch: `table` [rows, columns], and for each of its rows the row of the data that it holds, or -1."""
+
+    def __init__(self, rows: int, columns: int, dtype: np.dtype) -> None:
+        self.table = aligned.empty((rows, columns), dtype)
+        self.held = np.full(rows, -1)
+        self.room: Any = self.table.base  # what every view of the table refers to
+        self.alone = self.references()
+
+    def references(self) -> int:
+        """References to the memory, which are more while somebody holds a view of it."""
+        return sys.getrefcount(self.room)
+
+
+@final
+class Buffers:
+    """Memory in which batches of `columns` columns are made dense, one after the other or on two threads."""
+
+    def __init__(self, columns: int, dtype: DTypeLike) -> None:
+        self.columns, self.dtype = columns, np.dtype(dtype)
+        self.buffers: list[_Buffer] = []
+        self.lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is remembered."""
+        return sum(buffer.table.nbytes for buffer in self.buffers)
+
+    def empty(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """An array [rows, columns] that nobody else holds, and the row of the data that each of its rows holds."""
+        with self.lock:
+            buffer = next((buffer for buffer in self.buffers if self._is_free(buffer, rows)), None) or self._made(rows)
+            return buffer.table[:rows], buffer.held[:rows]
+
+    def _is_free(self, buffer: _Buffer, rows: int) -> bool:
+        return rows <= len(buffer.held) and buffer.references() == buffer.alone
+
+    def _made(self, rows: int) -> _Buffer:
+        """A new buffer, in the place of one that is too small, or of the oldest if there are many."""
+        kept = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
+        self.buffers = [*kept[-(MOST - 1) :], buffer := _Buffer(rows, self.columns, self.dtype)]
+        return buffer
+
+    def forget(self) -> None:
+        """Take no buffer to hold any row: the data may have been written to."""
+        for buffer in self.buffers:
+            buffer.held[:] = -1
+
+    def of_csr(self, x: Any) -> np.ndarray:
+        """A csr array, dense; one whose indices are wrong is refused (`FormatError`)."""
+        _, x = formats.validate(x)
+        out, held = self.empty(x.shape[0])
+        held[:] = -1  # these are no rows of the data
+        _kernel("csr_to_dense")(x.indptr, x.indices, x.data, out)
+        return out
+
+
+@final
+class MadeDense:
+    """Rows of which batches are made dense in that type: of a csr array, or of a dense one of uint8 or float16."""
+
+    def __init__(self, x: Any, dtype: DTypeLike) -> None:
+        self.x, self.dtype, self.shape = x, np.dtype(dtype), x.shape
+        self.buffers = Buffers(x.shape[1], dtype)
+        self.bound: list[tuple[np.ndarray, np.ndarray]] = []
+        """Memory to which rows are copied by `bind`, and the rows that it holds."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is held, and of the batches that are made of it."""
+        return formats.nbytes(self.x) + self.buffers.nbytes + sum(out.nbytes for out, _ in self.bound)
+
+    def forget(self) -> None:
+        """Take no memory of a batch to hold any row: the data may have been written to."""
+        self.buffers.forget()
+        for _, held in self.bound:
+            held[:] = -1
+
+    def gathered(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of those numbers, int64 [R], in that order, any of them again."""
+        out, held = self.buffers.empty(len(rows))
+        self._write(rows, held, out)
+        return out
+
+    def bind(self, rows: np.ndarray, out: np.ndarray) -> Callable[[], None]:
+        """Give a call that writes to `out` the rows whose numbers `rows` int64 [R] then holds."""
+        held = np.full(len(rows), -1)
+        self.bound = [(out, held)]
+        return functools.partial(self._write, rows, held, out)
+
+    def _write(self, rows: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
+        if isinstance(self.x, np.ndarray):
+            widening.widen_rows(self.x, rows, out)
+        else:
+            _kernel("rows_to_dense")(self.x.indptr, self.x.indices, self.x.data, rows, held, out)
+
+
+def is_made(format: str, x: Any, dtype: DTypeLike) -> bool:
+    """Whether dense batches of that type are made of rows held so; others are cut in the format that they have."""
+    if format == "csr":
+        return x.dtype == dtype
+    return format == "dense" and x.ndim == 2 and x.dtype != dtype and x.dtype in widening.TYPES
+
+
+FORMATS = ("csr", "dense", "row_sparse")
+
+
+def coerce_for_slicing(x: Any, name: str) -> tuple[str, Any]:
+    """The format of `x` and `x` as rows are cut from it; dense arrays may hold numbers of any type (`DataError`)."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biu" and type(x) is np.ndarray:
+        format = "dense"  # numbers of classes, users, words
+    else:
+        entry, x = formats.validate(x)
+        format = entry.name
+    if format not in FORMATS:
+        advice = f"formats.to_format({name}, 'csr')"
+        raise DataError(f"{name} is {format}; mini-batches are cut from {', '.join(FORMATS)}: {advice}.")
+    if isinstance(x, np.ndarray) and (not x.ndim or x.dtype.kind not in "biuf"):
+        raise DataError(f"{name} is {x.dtype} of {x.ndim} dimensions; mini-batches are cut from rows of numbers.")
+    return format, x
+
+
+def require_unchanged(x: Any, name: str) -> None:
+    """Refuse sparse data that was written to since it was admitted: rows cannot be cut of it (`FormatError`)."""
+    if isinstance(x, np.ndarray):
+        return
+    if isinstance(x, MadeDense):
+        x.forget()
+        require_unchanged(x.x, name)
+        return
+    try:
+        formats.validate(x)
+    except formats.FormatError as error:
+        error.add_note(f"This is {name} of the batches.")
+        raise
+
+
+def slice_range(format: str, x: Any, start: int, stop: int) -> Any:
+    """Rows `start` to `stop`, sharing the memory of `x` but for row numbers and pointers; a copy where
+    it is made dense."""
+    if isinstance(x, MadeDense):
+        return x.gathered(np.arange(start, stop))
+    if format == "dense":
+        return x[start:stop]
+    if format == "csr":
+        indptr = x.indptr[start : stop + 1]
+        entries = slice(indptr[0], indptr[-1])
+        return assemble("csr", indptr - indptr[0], x.indices[entries], x.data[entries], (stop - start, x.shape[1]))
+    first, last = np.searchsorted(x.indices, (start, stop))
+    return RowSparse.assemble(x.values[first:last], x.indices[first:last] - start, (stop - start, *x.shape[1:]))
+
+
+def slice_each(format: str, x: Any, rows: int) -> list[Any]:
+    """Cut `x` into parts of `rows` rows, the last ones perhaps fewer.
+
+    The parts of `slice_range`, in a third of the time.
+    """
+    total = x.shape[0]
+    if format == "dense":
+        return [x[start : start + rows] for start in range(0, total, rows)]
+    if format == "csr":
+        whole = _each_of_csr(x, rows)
+        return [*whole, slice_range(format, x, rows * len(whole), total)] if total % rows else whole
+    return [slice_range(format, x, start, min(start + rows, total)) for start in range(0, total, rows)]
+
+
+def _each_of_csr(x: Any, rows: int) -> list[Any]:
+    """The parts that have all their rows."""
+    count, shape = x.shape[0] // rows, (rows, x.shape[1])
+    edges = x.indptr[: count * rows + 1 : rows]
+    starts = x.indptr[rows * np.arange(count)[:, None] + np.arange(rows + 1)] - edges[:-1, None]  # [count, rows + 1]
+    spans = zip(starts, itertools.pairwise(edges.tolist()), strict=True)
+    return [assemble("csr", own, x.indices[a:b], x.data[a:b], shape) for own, (a, b) in spans]
+
+
+def gather_rows(format: str, x: Any, rows: np.ndarray) -> Any:
+    """The rows of those numbers, int64 [R], in that order, any of them again; a copy."""
+    if isinstance(x, MadeDense):
+        return x.gathered(rows)
+    if format == "dense":
+        return _take_dense_rows(x, rows)
+    if format == "csr":
+        parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, rows)
+        return assemble("csr", *parts, (len(rows), x.shape[1]))
+    places = np.searchsorted(x.indices, rows)
+    stored = np.flatnonzero(np.append(x.indices, -1)[places] == rows)
+    return RowSparse.assemble(_take_dense_rows(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
+
+
+def bind_copy(x: np.ndarray | MadeDense, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
+    """Give a call that copies the rows of a dense `x` whose indices `rows` int64 [R] then holds to `out`."""
+    if isinstance(x, MadeDense):
+        return x.bind(rows, out)
+    if _goes_by_kernel(x, rows) and (call := kernels.get("take_rows").bind(x, rows, out)):
+        return call
+    return functools.partial(np.take, x, rows, 0, out, "clip")  # numbers are in range; to raise takes another copy
+
+
+FEW = 4096
+"""Numbers below which NumPy takes rows, in a third of the time of a call of the kernel."""
+
+
+def _goes_by_kernel(x: np.ndarray, rows: np.ndarray) -> bool:
+    return x.ndim == 2 and x.dtype.kind == "f" and len(rows) * x.shape[1] >= FEW
+
+
+def _take_dense_rows(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if not _goes_by_kernel(x, rows):
+        return x.take(rows, axis=0)
+    out = reused.empty(len(rows) * x.shape[1], x.dtype).reshape(len(rows), x.shape[1])
+    numpy_conversions.get("take_rows", x.dtype)(x, rows, out)
+    return out

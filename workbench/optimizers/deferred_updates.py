@@ -1,0 +1,206 @@
+"""Steps that rows of a parameter have missed (lazy="exact") and how rows catch up.
+
+Three strategies: `coast` (closed form): a step without gradient is a linear map, and a row is multiplied by the product
+of those it missed; `settle` (last step): only the last missed step matters; `replay`: missed steps are repeated one by
+one, in registers.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+import kernels
+from kernels.rules.missed import STEPS, Spans, take_stale
+from kernels.rules.rule import Rule
+from workbench.optimizers.contract import OptimizerError, numbers_of
+
+
+def catch_up_strategy(rule: Rule, options: Mapping[str, float]) -> str:
+    """Return the catch-up strategy of a rule under these options: coast, settle, replay, or "" if rows miss nothing."""
+    if rule.settles:
+        return "settle"
+    if rule.coast is None:
+        return "replay"
+    matrix = rule.coast(*rule.settings(*numbers_of(rule, {**options, "learning_rate": 1.0}, 1)))
+    if matrix is None:
+        return "replay"
+    return "" if matrix == (1.0,) else "coast"
+
+
+def catch_up_strategies(rule: Rule) -> list[str]:
+    """Return all catch-up strategies that the rule uses under any options."""
+    could = {"settle": rule.settles, "coast": rule.coast is not None, "replay": rule.replays}
+    return [name for name, can in could.items() if can]
+
+
+COASTING = {"decay": 0.0, "clip_weights": math.inf}
+"""Numbers with which a rule coasts that can: what it then multiplies by has a size, whatever the numbers."""
+
+
+def numbers_kept(rule: Rule, way: str) -> int:
+    """Return how many values are recorded per step under the strategy `catch_up_strategy`."""
+    if way == "settle":
+        return len(rule.numbers)
+    example = dict(zip(rule.numbers, rule.example, strict=True))
+    settings = rule.settings(*(COASTING.get(name, value) for name, value in example.items()))
+    return len(_matrix(rule, settings)) if way == "coast" else len(settings)
+
+
+def matrix_of(rule: Rule, numbers: Sequence[float]) -> tuple[float, ...]:
+    """Return the matrix, row by row, that a step without gradient multiplies weights and states by.
+
+    `numbers` are those that the rule's kernels take. Raises OptimizerError if the rule has no such matrix.
+    """
+    return _matrix(rule, rule.settings(*numbers))
+
+
+def _matrix(rule: Rule, settings: Sequence[float]) -> tuple[float, ...]:
+    """Return the matrix of a step without gradient from the settings of the formula; OptimizerError if there is
+    none.
+    """
+    matrix = None if rule.coast is None else rule.coast(*settings)
+    if matrix is None:
+        raise OptimizerError(f"A step of {rule.name} without gradient is no multiplication under these options.")
+    return matrix
+
+
+class Missed:
+    """The last step of each row, int64 [rows], and the record of the steps since `base` that rows may have missed.
+
+    A new instance has rows that are up to date at step `base`.
+    """
+
+    def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype, base: int = 0) -> None:
+        self.rule, self.way, self.dtype = rule, way, dtype
+        self.last = np.full(rows, base, np.int64) if base else np.zeros(rows, np.int64)
+        self.base, self.count = base, 0
+        self._spans = Spans() if way == "coast" else None
+        self.columns = numbers_kept(rule, way)
+        self.table = np.empty((0, self.columns if way == "replay" else 0), dtype)
+        self.numbers: tuple[float, ...] = ()
+
+    @property
+    def spans(self) -> Spans:
+        """Products of the matrices of recorded steps. Raises OptimizerError unless `catch_up_strategy` is "coast"."""
+        if self._spans is None:
+            raise OptimizerError(f"Rows of {self.rule.name} catch up by {self.way!r}, which records no matrices.")
+        return self._spans
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further step can be recorded: all rows must catch up first."""
+        return self.count == STEPS
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the last steps and of the recorded settings."""
+        return self.last.nbytes + self.table.nbytes
+
+    def add(self, numbers: list[float]) -> None:
+        """Record a step done with `numbers`, the scalars that its kernels took."""
+        if self.way == "coast":
+            self.spans.append(matrix_of(self.rule, numbers))
+        elif self.way == "replay":
+            self._make_room(1)
+            self.table[self.count] = self.rule.settings(*numbers)
+        else:
+            self.numbers = tuple(numbers)
+        self.count += 1
+
+    def _make_room(self, steps: int) -> None:
+        """Enlarge the table so that `steps` more steps can be recorded."""
+        if (lacking := self.count + steps - len(self.table)) > 0:
+            room = np.empty((max(64, self.count, lacking), self.table.shape[1]), self.dtype)
+            self.table = np.concatenate((self.table, room))
+
+    # Many steps at once, by code that lets rows catch up itself
+
+    def foresee(self, matrices: Sequence[tuple[float, ...]], settings: np.ndarray, steps: int) -> tuple[str, tuple]:
+        """Return the strategy and its arrays (last, missed, first, now) for `steps` further steps in one call of
+        `kernels.epochs`.
+
+        `settings` [steps or 1, numbers] are those of the formula, `matrices`, as many, the maps of the steps without
+        gradient.
+        Call `done` afterwards.
+        """
+        now = self.base + self.count
+        if self.way == "coast":
+            self.spans.foresee(matrices, steps)
+            return ("coast" if self.columns == 1 else "coast_pair"), (self.last, self.spans.tree, self.base, now)
+        if self.way == "replay":
+            self._make_room(steps)
+            self.table[self.count : self.count + steps] = settings
+            return "replay", (self.last, self.table, self.base, now)
+        table = np.empty((steps + 1, settings.shape[1]), self.dtype)
+        table[0] = self.rule.settings(*self.numbers) if self.numbers else settings[0]
+        table[1:] = settings
+        return "settle", (self.last, table, now - 1, now)
+
+    def done(self, steps: int, numbers: list[float]) -> None:
+        """Count `steps` steps announced by `foresee`; `numbers` are the scalars of the last one."""
+        self.count += steps
+        if self._spans is not None:
+            self._spans.count += steps
+        if self.way == "settle":
+            self.numbers = tuple(numbers)
+
+    def pass_by(self, steps: int) -> None:
+        """Count `steps` steps that updated every row; nothing is missed afterwards."""
+        self.count += steps
+        self.clear()
+        self.last[:] = self.base
+
+    def catch_up(self, arrays: list[np.ndarray], rows: np.ndarray, places: Callable | None, mark: int) -> None:
+        """Bring `rows` int64 [U] of the tables `arrays` (weights and states) up to date and set their last step to
+        `mark`.
+
+        `places(rows)` maps rows to positions in the tables; None if they are the same.
+        """
+        stale, since = take_stale(self.last, rows, self.base + self.count, mark)
+        if stale.size:
+            self._apply(arrays, stale if places is None else places(stale), since - self.base)
+
+    def _apply(self, arrays: list[np.ndarray], at: np.ndarray, since: np.ndarray) -> None:
+        """Apply the steps after `since` int64 [U] (counted from `base`) to the rows at positions `at` of the tables,
+        in place.
+        """
+        if self.way == "coast":
+            matrix = self.spans.products(since, self.columns).astype(self.dtype, copy=False)
+            if self.columns == 1:
+                kernels.get("coast").trusted(arrays[0], at, matrix[:, 0])
+            else:
+                kernels.get("coast_pair").trusted(*arrays, at, matrix)
+        elif self.way == "replay":
+            first = int(since.min())
+            kernels.get(f"{self.rule.name}_replay").trusted(*arrays, at, since - first, self.table[first : self.count])
+        else:
+            nothing = np.zeros((at.size, arrays[0].shape[1]), self.dtype)
+            kernels.get(f"{self.rule.name}_lazy").trusted(*arrays, at, nothing, *self.numbers)
+
+    def clear(self) -> None:
+        """Forget the recorded steps, after all rows have caught up."""
+        self.base, self.count = self.base + self.count, 0
+        if self._spans is not None:
+            self._spans.count = 0
+
+    @property
+    def record(self) -> np.ndarray:
+        """The steps since `base` as an array to save: [count, ...]; for settle the last step, [0 or 1, numbers]."""
+        if self.way == "coast":
+            return self.spans.leaves[:, : self.columns].copy()
+        if self.way == "replay":
+            return self.table[: self.count].copy()
+        return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
+
+    def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
+        """Continue from a saved state that was validated before."""
+        self.last, self.base, self.count = last, base, count
+        if self.way == "coast":
+            self.spans.count = 0
+            for matrix in record.tolist():
+                self.spans.append(tuple(matrix))
+        elif self.way == "replay":
+            self.table = record
+        else:
+            self.numbers = tuple(record.ravel().tolist())

@@ -1,0 +1,106 @@
+"""Advise: what to train the data with, measured on this machine within a budget of seconds."""
+
+import html
+import threading
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench.advising import Answer as Advice
+from workbench.advising import advise, settings_of
+from workbench.analysis import formatting
+from workbench.panels.form import LABELLED
+from workbench.panels.guard import Guard
+from workbench.panels.live import copied
+from workbench.panels.results import Shown
+from workbench.panels.tabs import Answer, RequestState, fields_of, register
+from workbench.study.choices import ChoiceError
+from workbench.sweeps import run_folder
+
+
+def page(advice: Advice) -> Shown:
+    """The recommendation, why, what would change it, and the command that trains it, with a button that copies it."""
+    told = advice.recommendation
+    parts = [f'<p class="verdict"><strong>{html.escape(told.headline.text)}</strong></p>']
+    for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
+        items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
+        parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
+    parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []
+    return Shown("".join([*parts, f"<p>{html.escape(advice.spent)}</p>"]), str(advice))
+
+
+def _settings(source: str, model: str) -> dict[str, Any]:
+    return settings_of(source)[0] | ({"model": model} if model else {})
+
+
+class _Advise:
+    """Data, model and seconds are asked for; trials run in processes of their own, a thread waits for them."""
+
+    def __init__(self, asked: RequestState, guard: Guard) -> None:
+        self.asked = asked
+        self.seconds = widgets.Text(f"{asked.seconds:g}", description="Seconds", tooltip="The budget", style=LABELLED)
+        self.button = widgets.Button(description="Advise me", tooltip="Measure, then say", button_style="primary")
+        self.stop = widgets.Button(description="Stop", tooltip="Answer from what was measured", disabled=True)
+        self.line, self.answer = widgets.HTML(), widgets.HTML()
+        self.button.on_click(guard("Advising", self._start))
+        self.stop.on_click(guard("Stopping", self._stop))
+        self.guard, self.now, self.folder = guard, "", Path()
+        self.is_stopping, self.thread = False, threading.Thread()
+        buttons = widgets.HBox([self.button, self.stop, self.line])
+        buttons.add_class("wb-row")
+        self.box = widgets.VBox([fields_of(asked, self.seconds), buttons, self.answer])
+
+    def _start(self) -> None:
+        try:
+            seconds = float(self.seconds.value)
+        except ValueError:
+            raise ChoiceError(f"Seconds: {self.seconds.value!r} is not a number; 60 is usual.") from None
+        settings = _settings(self.asked.source, self.asked.model)
+        run_folder.require_no_active_sweep(run_folder.ROOT / "advise")
+        self.button.disabled, self.stop.disabled, self.is_stopping = True, False, False
+        self.now, self.answer.value = "looking at the data", ""
+        work = self.guard.background_callback("Advising", lambda: self._work(settings, seconds))
+        self.thread = threading.Thread(target=work, name="advice", daemon=True)
+        self.thread.start()
+
+    def _work(self, settings: dict[str, Any], seconds: float) -> None:
+        try:
+            self.answer.value = page(advise(settings, seconds, follow=self._follow)).html
+        finally:
+            self.button.disabled, self.stop.disabled, self.now = False, True, ""
+
+    def _follow(self, heading: str, folder: Path, spent: float, budget: float) -> None:
+        """Tell how much is spent, and stop the run when somebody said so."""
+        self.folder = folder
+        for state in run_folder.watch_progress(folder):
+            done = (
+                f"{heading}: {spent + state.seconds:.0f} of {budget:.0f} s, "
+                f"{formatting.format_count(state.done, 'trial')}"
+            )
+            self.now = "; ".join(filter(None, (done, state.now)))
+            if self.is_stopping:
+                run_folder.stop_run(folder)
+
+    def _stop(self) -> None:
+        self.is_stopping = True
+
+    def paint(self) -> None:
+        """Show what happens now."""
+        self.line.value = f'<div role="status" class="wb-status">{html.escape(self.now)}</div>'
+
+    def close(self) -> None:
+        """End the measuring."""
+        self._stop()
+
+
+register(
+    Answer(
+        "advise",
+        "Advise",
+        "Say what to train my data with: sparse or dense, how, how much faster; within a minute.",
+        0,
+        _Advise,
+        lambda asked: page(advise(_settings(asked.source, asked.model), asked.seconds)),
+    )
+)

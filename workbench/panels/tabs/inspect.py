@@ -1,0 +1,74 @@
+"""Inspect: a training step on a batch of the data: format, shape and bytes of each array, and what is made dense."""
+
+import html
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench import training
+from workbench.advising import settings_of, suggest_model
+from workbench.analysis import formatting
+from workbench.panels.guard import Guard
+from workbench.panels.results import Shown
+from workbench.panels.tabs import Answer, RequestState, Still, fields_of, register
+from workbench.sweeps import grid
+from workbench.sweeps.problem import facts_of, make_problem
+from workbench.sweeps.spec import Cell
+
+ROWS = 256
+
+
+def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
+    """A training step of a model on a batch of the data, node by node, in csr; and the bytes of the batch made dense.
+
+    `data.DataError` where there is no such data, `models.ModelError` where the model cannot be trained on it.
+    """
+    cell = Cell(batch_rows=rows, shuffle=False, **_settings(source, model))  # batches that repeat are held for sizes
+    problem = make_problem(cell)
+    batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
+    run = training.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
+    next(iter(run.events(1)))  # a step, so that sizes are those of its batch
+    explained = run.executor.explain()
+    entries = problem.x.nnz / max(1, problem.x.shape[0]) * batch
+    stored = entries * (problem.x.dtype.itemsize + problem.x.indices.dtype.itemsize)
+    size = (
+        f"{batch:,} rows x {features:,} columns, {formatting.format_density(entries / max(1, batch * features))} stored"
+    )
+    dense = formatting.format_bytes(batch * features * problem.x.dtype.itemsize)
+    name = Path(cell.path).name if cell.path else problem.dataset.name
+    told = f"{name}, {cell.model}: a batch of {size}, is about {formatting.format_bytes(stored)}; dense {dense}."
+    return Shown(f"<p><strong>{html.escape(told)}</strong></p>{explained.page()}", f"{told}\n{explained}")
+
+
+def _settings(source: str, model: str) -> dict[str, Any]:
+    """Data and model of a cell; the usual model of the labels where none is named."""
+    settings, _ = settings_of(source)
+    return {**settings, "model": model or suggest_model(make_problem(Cell(**settings)).dataset)}
+
+
+class _Inspect(Still):
+    """Data and model are typed, and a button shows them."""
+
+    def __init__(self, asked: RequestState, guard: Guard) -> None:
+        self.asked = asked
+        self.button = widgets.Button(description="Inspect", tooltip="Show formats and bytes", button_style="primary")
+        self.button.on_click(guard("Inspecting", self._inspect))
+        self.answer = widgets.HTML()
+        self.box = widgets.VBox([fields_of(asked), self.button, self.answer])
+
+    def _inspect(self) -> None:
+        self.answer.value = "<p>Reading the data.</p>"
+        self.answer.value = inspected(self.asked.source, self.asked.model).html
+
+
+register(
+    Answer(
+        "inspect",
+        "Inspect",
+        "See a batch and a model: formats and bytes of each array, and what is made dense.",
+        4,
+        _Inspect,
+        lambda asked: inspected(asked.source, asked.model),
+    )
+)

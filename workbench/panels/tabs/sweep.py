@@ -1,0 +1,77 @@
+"""Sweep: sparse against dense over densities, on data and models that are chosen in the panel."""
+
+from typing import Any
+
+from workbench.advising import settings_of
+from workbench.panels import state
+from workbench.panels.guard import Guard
+from workbench.panels.state import LabState
+from workbench.panels.tabs import Answer, RequestState, register
+from workbench.study import suited
+from workbench.study.choices import ChoiceError
+from workbench.sweeps import run_folder
+
+FOLLOWING = ("dataset", "path", "reading", "model", *suited.OF_FILES)
+"""Choices that follow from what is asked about."""
+
+
+class _Sweep:
+    """The panel of a study."""
+
+    def __init__(self, asked: RequestState, _guard: Guard) -> None:
+        from workbench.panels.panel import Panel
+
+        self.asked, self.of = asked, (asked.source, asked.model)
+        self.panel = Panel(_study(asked))
+        self.box = self.panel.root
+
+    def paint(self) -> None:
+        """Both looks of the panel, after other data or another model where another answer was asked about them."""
+        if self.of != (self.asked.source, self.asked.model) and not self.panel.state.alive:
+            self.of = self.asked.source, self.asked.model
+            known = suited.complete_with_suggestions(_chosen(self.asked))
+            self.panel.state.choose(**{name: known[name] for name in FOLLOWING})
+        self.panel.step()
+
+    def close(self) -> None:
+        """The run goes on."""
+        self.panel.close()
+
+
+def _study(asked: RequestState) -> LabState:
+    """The study of what is asked about; before anything is, of what a panel swept last here, at work or not."""
+    from workbench.panels import lab
+
+    is_untouched = all(
+        getattr(asked, name) == RequestState.class_traits()[name].default_value for name in ("source", "model")
+    )
+    if is_untouched and (chosen := _swept_last()):
+        return LabState("", chosen)
+    return lab.study(name="", **_chosen(asked))
+
+
+def _swept_last() -> dict[str, Any]:
+    """The choices of the newest run that a panel started; none where there is none, or they are not known now."""
+    newest = next(filter(None, map(state.chosen_of, run_folder.list_runs())), None)
+    if newest is None:
+        return {}
+    try:
+        return suited.complete_with_suggestions(newest.chosen)
+    except ChoiceError:
+        return {}
+
+
+def _chosen(asked: RequestState) -> dict[str, Any]:
+    return settings_of(asked.source)[0] | ({"model": asked.model} if asked.model else {})
+
+
+def _shown(asked: RequestState) -> Any:
+    """Run the sweep, and give its verdict."""
+    from workbench.panels import lab
+
+    study = _study(asked)
+    lab.run(study)
+    return lab.verdict(study)
+
+
+register(Answer("sweep", "Sweep", "Train sparse and dense over densities, formats and kernels.", 1, _Sweep, _shown))

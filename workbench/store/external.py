@@ -1,0 +1,64 @@
+"""Rows of another tool, or of another person: one JSON object a line, with few columns, read to be compared with ours.
+
+A line has `who` and `seconds`; what else it states of the settings says which of our cells it is held against.
+
+>>> from pathlib import Path; import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = Path(folder) / "theirs.jsonl"
+...     _ = path.write_text('{"who": "their loop", "seconds": [0.011, 0.012], "density": 0.01}')
+...     read(path)[0]["seconds"]
+[0.011, 0.012]
+"""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+from workbench import settings
+from workbench.store.table import Column, RowError, object_of
+
+SETTINGS = (*settings.columns("group"), *settings.columns("axis"))
+"""Settings of ours that a row may state; of one it does not state it may be any."""
+_OWN = """
+    who text the tool, or the person: what the comparison calls it; needed
+    seconds numbers seconds a training step, a number a run of its own; needed, four or more decide
+    bytes_peak integer most memory at once, bytes
+    machine text id of the machine, as machine.json has it; empty: another machine than ours
+    version text version of the tool
+    note text anything else
+"""
+_TRIALS = {setting.column or setting.name: setting for setting in settings.SETTINGS}
+COLUMNS = {
+    name: Column(name, kind, "own", meaning)
+    for name, kind, meaning in (line.split(maxsplit=2) for line in _OWN.strip().splitlines())
+} | {name: Column(name, _TRIALS[name].kind, "setting", _TRIALS[name].meaning) for name in SETTINGS}
+
+
+def read(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of a file, with every column, null where a line has none. O(bytes).
+
+    RowError with the number of the line for text that is no JSON object, an unknown column, a value of another kind, or
+    a line without `who`, or without a number in `seconds` that is above zero.
+    """
+    lines = Path(path).read_bytes().split(b"\n")
+    return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    row = object_of(line, where)
+    for name, value in row.items():
+        _require_valid(name, value, where)
+    if not row.get("who"):
+        raise RowError(f"{where} has no who; name the tool or the person.")
+    seconds = row.get("seconds") or []
+    if not seconds or not all(value is not None and value > 0 for value in seconds):
+        raise RowError(f"{where}: seconds is {row.get('seconds')!r}; give one number above 0 for each run, as a list.")
+    return dict.fromkeys(COLUMNS) | row
+
+
+def _require_valid(name: str, value: Any, where: str) -> None:
+    """RowError for a column that there is not, or a value that is not of its kind."""
+    if name not in COLUMNS:
+        near = "".join(f" (did you mean {match}?)" for match in difflib.get_close_matches(str(name), COLUMNS, n=1))
+        raise RowError(f"{where} has the unknown column {name!r}{near}; known: {', '.join(COLUMNS)}.")
+    COLUMNS[name].check(value, f"{where}: ")

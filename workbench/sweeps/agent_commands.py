@@ -1,0 +1,165 @@
+"""Commands that start agents in a place: `local:N`, `ssh:HOST,HOST`, `slurm:N`, a Dask scheduler.
+
+An agent is a program that reads JSON from its input and writes JSON to its output (`workbench.cluster.agent`). So a
+machine needs no port that is open and no service: ssh carries both, encrypted, for whoever may log in; srun carries
+them within an allocation of SLURM, by the rules of that cluster; `workbench.cluster.dask_agent` carries them through
+the scheduler of a Dask cluster that there is.
+"""
+
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.sweeps.spec import SpecError
+
+AGENT = (sys.executable, "-m", "workbench.cluster.agent")
+"""What runs on a machine; on others the same Python must be at the same path, as on a file system that they share."""
+
+DASK = (sys.executable, "-m", "workbench.cluster.dask_agent")
+"""What runs here for an agent on a machine of a Dask cluster."""
+
+OPTIONS = ("BatchMode=yes", "ConnectTimeout=20", "ServerAliveInterval=5", "ServerAliveCountMax=3")
+SSH = ("ssh", *(word for option in OPTIONS for word in ("-o", option)))
+CARRIED = ("PYTHONPATH", "WORKBENCH_CACHE")
+"""Variables that ssh leaves behind and that say where code and data are, at the same paths on all machines."""
+SLURM = ("srun", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--unbuffered")
+"""A step of a node that no other step shares, with all its cores and memory: with `--exclusive` it would have one."""
+HOST = re.compile(r"[A-Za-z0-9_][\w.@:-]*")
+MOST, MOST_PORT = 256, 2**16 - 1
+NODES = "SLURM_JOB_NUM_NODES"
+"""The variable in which SLURM says how many nodes the allocation has."""
+SECONDS_SCHEDULER = 120.0
+"""How long to wait for what a scheduler says; its library is loaded from a cold disk first."""
+
+
+@dataclass(frozen=True)
+class AgentCommand:
+    """The name of an agent and the command that starts it."""
+
+    name: str
+    command: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {shlex.join(self.command)}"
+
+
+def list_agents(where: str) -> list[AgentCommand]:
+    """The agents of a sweep: those that WHERE stands for, or on the machines of the scheduler that it is.
+
+    A scheduler is asked which there are. `SpecError` where there is none.
+    """
+    if where.partition("://")[0] not in ("tcp", "tls"):
+        return parse_agents(where)
+    return [AgentCommand(worker.partition("://")[2], (*DASK, where, worker)) for worker in _dask_machines(where)]
+
+
+def parse_agents(where: str, program: Sequence[str] = AGENT) -> list[AgentCommand]:
+    """The agents that WHERE stands for, or other programs there; `SpecError` where it stands for none.
+
+    >>> [place.name for place in parse_agents("local:2")], parse_agents("ssh:n1,me@n2:2222")[1].command[-4:-1]
+    (['local 1', 'local 2'], ('-p', '2222', 'me@n2'))
+    """
+    kind, _, rest = where.partition(":")
+    if kind in ("local", "slurm"):
+        before = SLURM if kind == "slurm" else ()
+        return [AgentCommand(f"{kind} {number}", (*before, *program)) for number in range(1, _count(where) + 1)]
+    if kind == "ssh":
+        hosts = rest.split(",")
+        if len(set(hosts)) < len(hosts):
+            raise SpecError(f"{where!r} names a host twice; a machine has one agent.")
+        return [AgentCommand(host, _ssh_command(where, host, program)) for host in hosts]
+    known = "local:N, ssh:HOST,HOST, slurm:N, tls://HOST:PORT of a Dask scheduler"
+    raise SpecError(f"{where!r} is no place to run agents; there is: {known}.")
+
+
+def _count(where: str) -> int:
+    """Number of agents that local:N and slurm:N stand for; slurm alone for one on each node of the allocation."""
+    kind, _, number = where.partition(":")
+    number = number or (os.environ.get(NODES, "") if kind == "slurm" else "")
+    if not (number.isdecimal() and 1 <= int(number) <= MOST):
+        alone = "; within an allocation slurm alone takes all its nodes" if kind == "slurm" else ""
+        raise SpecError(f"{where!r} names no number of agents, 1 to {MOST}: {kind}:2{alone}.")
+    return int(number)
+
+
+def _ssh_command(where: str, host: str, program: Sequence[str]) -> tuple[str, ...]:
+    """The command that starts a program on a host, me@host, or me@host:port."""
+    name, port = split_host(host)
+    is_port = port.isdecimal() and 1 <= int(port) <= MOST_PORT
+    if not HOST.fullmatch(name) or (":" in host and not is_port):
+        raise SpecError(f"{where!r} has {host!r}, which is no host: ssh:node1,me@node2,node3:2222.")
+    given = [f"{variable}={_absolute(os.environ[variable])}" for variable in CARRIED if os.environ.get(variable)]
+    carried = ("env", *given) if given else ()
+    return (*SSH, *(("-p", port) if name != host else ()), name, shlex.join((*carried, *program)))
+
+
+def split_host(host: str) -> tuple[str, str]:
+    """Name and port of a host; 22 where there is none.
+
+    >>> split_host("me@n2:2222"), split_host("fd00::2")
+    (('me@n2', '2222'), ('fd00::2', '22'))
+    """
+    name, _, port = host.partition(":") if host.count(":") == 1 else (host, "", "22")
+    return name, port
+
+
+def _absolute(paths: str) -> str:
+    return os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
+
+
+def require_allocation(where: str) -> None:
+    """Refuse slurm:N where nothing is allocated, or fewer nodes (`SpecError`).
+
+    There srun would ask for parts of nodes by itself, beside other jobs, or wait for nodes that never come.
+    """
+    if where.partition(":")[0] != "slurm":
+        return
+    wanted, there = _count(where), os.environ.get(NODES, "0")
+    if wanted > int(there):
+        told = f"this allocation has {there}" if int(there) else "nothing is allocated here"
+        raise SpecError(
+            f"{where!r} takes {wanted} nodes of an allocation of SLURM, and {told}. Allocate them first: "
+            f"salloc --nodes={wanted} --exclusive; or submit the job that --dry-run prints."
+        )
+
+
+def _dask_machines(scheduler: str) -> list[str]:
+    """The addresses of the workers that stand for a machine each, as a process that loads Dask finds them."""
+    try:
+        done = subprocess.run([*DASK, scheduler], capture_output=True, text=True, timeout=SECONDS_SCHEDULER)
+    except subprocess.TimeoutExpired:
+        raise SpecError(f"The scheduler {scheduler} has not answered within {SECONDS_SCHEDULER:g} s.") from None
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        printed = done.stderr.strip().splitlines() or ["nothing"]
+        raise SpecError(f"Nothing could be asked of {scheduler}: {printed[-1]}") from None
+    if "refused" in said:
+        raise SpecError(said["refused"])
+    return said["machines"]
+
+
+def job_script(name: str, nodes: int, command: Sequence[str], seconds: float) -> str:
+    """The job for `sbatch` in which `command` runs a sweep on so many nodes, by agents as of `slurm:N`.
+
+    It has whole nodes for twice as long as the sweep may take, and is asked to stop two minutes before its end; what
+    is not done then is done by submitting it again.
+
+    >>> print(job_script("demo", 2, ["workbench", "sweep", "a.toml"], 60))
+    #!/bin/bash
+    #SBATCH --job-name=demo
+    #SBATCH --nodes=2
+    #SBATCH --exclusive
+    #SBATCH --time=12
+    #SBATCH --signal=B:INT@120
+    exec workbench sweep a.toml
+    """
+    minutes = 10 + math.ceil(2 * seconds / 60)
+    options = (f"job-name={name}", f"nodes={nodes}", "exclusive", f"time={minutes}", "signal=B:INT@120")
+    return "\n".join(["#!/bin/bash", *(f"#SBATCH --{option}" for option in options), f"exec {shlex.join(command)}"])
