@@ -31,7 +31,7 @@ from kernels.gpu.calls import checked as gpu_checked
 from kernels.operands import KINDS, KernelError, check_operands
 from kernels.plain import plain
 
-# Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and told.
+# Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and reported.
 #
 # A declaration `indices:i[z]<D` says that indices count from 0 to D - 1; `rows:l[U]<!D` that none is repeated
 # besides; `stored:l[U]<<D` that they rise; `indptr:i[R+1]^z` that row starts rise from 0 to z. What follows the sign
@@ -473,7 +473,9 @@ def check_declaration(kernel: Kernel) -> None:
             raise KernelError(f"{kernel.name}.{twin} has the parameters {parameters}; its operands say {names}.")
     if unknown := [name for name in kernel.writes if name not in names]:
         raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
-    module = (kernel.cpu or kernel.reference).__module__  # a rival takes its reference from the kernel it rivals
+    module = (
+        kernel.cpu or kernel.reference
+    ).__module__  # a competitor takes its reference from the kernel it competitors
     header = sys.modules[module].__doc__ or ""
     missing = [heading for heading in HEADINGS if not re.search(rf"^{heading}\b", header, re.MULTILINE)]
     if missing and not sys.flags.optimize > 1:

@@ -111,7 +111,7 @@ def _gather_parts(source, places, out, bounds):
 
 @compiled
 def _extremes(starts):
-    """(least, most) entries between neighbouring starts; 0 where there are none."""
+    """Return (least, most) entries between neighbouring starts; 0 if there are none."""
     least = most = 0
     for r in range(starts.size - 1):
         least, most = min(least, starts[r + 1] - starts[r]), max(most, starts[r + 1] - starts[r])

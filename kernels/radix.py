@@ -201,7 +201,8 @@ def _scatter_four(source, edges, shift, cursors, out):
 
 @compiled
 def _split(words, word, first, last, following, rows, permutation):
-    """Rows and places out of sorted words; these become one word a column, the column and the place of its last entry.
+    """Return rows and places out of sorted words; these become one word a column, the column and the place of its last
+    entry.
 
     Returns the number of columns. A run that goes on in the word `following` is left to the part that it ends in.
     Every entry writes and the last one of a run stays: runs are short, and a branch would be guessed wrong.

@@ -45,7 +45,10 @@ def _longer(segments, head):
 
 @inlined
 def _take(segments, at, last):
-    """(first entry, first column, entries, the column after) of the next columns; no entries where all are taken."""
+    """Return (first entry, first column, entries, the column after) of the next columns.
+
+    No entries where all are taken.
+    """
     few = np.uint64(8) + ((last - at) >> np.uint64(3))  # fewer at the end, where a stream alone takes longest
     after, first = min(at + min(few, np.uint64(COLUMNS)), last), np.uint64(segments[at])
     return first, at, np.uint64(segments[after]) - first, after

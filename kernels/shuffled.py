@@ -27,7 +27,7 @@ DRAWS, SPREAD = 1.48, 8
 
 @compiled
 def _shuffle(order, draws):
-    """Shuffle `order` int64 by numbers uint32; False where they did not suffice. A draw that is not taken exchanges a
+    """Shuffle `order` int64 by numbers uint32; False if they did not suffice. A draw that is not taken exchanges a
     number with itself: no processor guesses which these are."""
     used, last, mask = np.uint64(0), np.uint64(order.size - 1), np.uint64(1)
     while mask < last:

@@ -52,7 +52,7 @@ _kept = _Kept()
 
 @compiled
 def _row_lengths(starts, entries):
-    """(whether starts rise by so many entries, least and most entries of a row)."""
+    """Return (whether starts rise by so many entries, least and most entries of a row)."""
     least = most = 0
     for r in range(starts.size - 1):
         least, most = min(least, starts[r + 1] - starts[r]), max(most, starts[r + 1] - starts[r])
@@ -61,7 +61,7 @@ def _row_lengths(starts, entries):
 
 @compiled
 def _make_words(starts, keys, words, rows):
-    """Words of the entries and their rows; returns the largest column, a negative one as a huge number."""
+    """Return the words of the entries and their rows; returns the largest column, a negative one as a huge number."""
     largest = np.uint64(0)
     for r in range(starts.size - 1):
         for k in range(np.uint64(starts[r] - starts[0]), np.uint64(starts[r + 1] - starts[0])):
@@ -90,7 +90,7 @@ def _pass(source, shift, counts, out):
 
 @compiled
 def _split(words, of_entry, columns, segments, rows, permutation):
-    """Rows and places of sorted words, and where each column begins: (columns, entries of the fullest one)."""
+    """Return rows and places of sorted words, and where each column begins: (columns, entries of the fullest one)."""
     touched, longest, place_bits = np.uint64(0), 0, np.uint64(PLACE_BITS)
     places = (np.uint64(1) << place_bits) - np.uint64(1)
     segments[0] = 0

@@ -75,7 +75,7 @@ def suits(entries: int, columns: int, width: float) -> bool:
 
 @compiled
 def _add(starts, indices, data, g, first, last, limit, sums, bits):
-    """Add the entries of some rows; False where a column is out of range, which is left out."""
+    """Add the entries of some rows; False if a column is out of range, which is left out."""
     width, one, is_right = np.uint64(g.shape[1]), np.uint64(1), True
     for r in range(np.uint64(first), np.uint64(last)):
         slope = g[r, 0]

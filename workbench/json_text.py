@@ -26,7 +26,7 @@ def parsed(text: str | bytes) -> Any:
 
 
 def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
-    """Whether a value of JSON is a whole number from `least` to `most`; true and false are none."""
+    """Return whether a value of JSON is a whole number from `least` to `most`; true and false are none."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 

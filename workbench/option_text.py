@@ -15,9 +15,9 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
 
 def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -> dict[str, Any]:
-    """Values by name: numbers, true or false, none, else text; quotes keep commas and digits as text.
+    """Return the values by name: numbers, true or false, none, else text; quotes keep commas and digits as text.
 
-    A malformed line is a `ValueError` that names the `setting` it came from and gives the `example`.
+    A invalid line is a `ValueError` that names the `setting` it came from and gives the `example`.
     """
     options: dict[str, Any] = {}
     at = 0

@@ -237,6 +237,6 @@ def columns(role: str) -> tuple[str, ...]:
 
 
 def value_or_default(name: str, value: Any) -> Any:
-    """Return a value of a setting; None is replaced by what records from before the setting were measured with."""
+    """Return a setting's value; for None the value that records from before the setting were measured with."""
     setting = BY_NAME[name]
     return value if value is not None else setting.default if setting.before is None else setting.before

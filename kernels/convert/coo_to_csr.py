@@ -105,7 +105,8 @@ def _place_parts(key, other, data, starts, other_out, data_out, bounds):
 
 
 def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, word: str) -> tuple:
-    """Entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other, data).
+    """Return entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other,
+    data).
 
     `word` says in the message what a key is. Keys that ascend already, as those of sorted coordinates do, are not
     moved: a third of the time.

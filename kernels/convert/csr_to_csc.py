@@ -50,7 +50,7 @@ def gpu(indptr, indices, data, n_columns):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: row numbers are written out and read back; the columns are read twice: to count and to place."""
+    """Return the cost: row indices are written out and read back; the columns are read twice: to count and to place."""
     work = ("row", s.R), ("pass", s.z), ("place", 2 * s.z), ("scan", s.D)
     return Cost(0, s.z * (6 * s.index + 2 * s.value) + (s.R + s.D + 2) * s.index, work=work)
 

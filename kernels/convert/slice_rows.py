@@ -84,7 +84,7 @@ def _parallel(indptr, indices, data, rows, starts, out_indices, out_data, bounds
 
 
 def wrong_row(place: int, row: int, count: int) -> KernelError:
-    """Error for a row number that is out of range."""
+    """Return the error for a row number that is out of range."""
     return KernelError(
         f"rows[{place}] is {row}; the matrix has the rows 0 to {count - 1}. "
         "Count from the start: negative numbers are not taken from the end."
@@ -92,7 +92,7 @@ def wrong_row(place: int, row: int, count: int) -> KernelError:
 
 
 def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
-    """Error for a row whose entries are not there: a matrix that was changed since it was checked."""
+    """Return the error for a row whose entries are not there: a matrix that was changed since it was checked."""
     return KernelError(
         f"indptr goes from {indptr[row]} to {indptr[row + 1]} at row {row}; starts of rows rise from 0 to {entries}, "
         "the number of stored entries. Build the matrix again from its parts."

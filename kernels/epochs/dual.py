@@ -205,7 +205,7 @@ def climb(
 
 
 def cpu(loss: str, *args) -> np.ndarray:
-    """On a core of this machine."""
+    """Run the CPU implementation on one core of this machine."""
     x, call = args[:3], Call(*args[3:]).checked()
     weights = call.weights
     programs = programs_for("sgd", weights.shape[1], weights.itemsize, 2)
@@ -252,7 +252,7 @@ def get(loss: str) -> Kernel:
 
 
 def kernel_of(loss: str, name: str, x: str, functions: tuple[Callable, ...]) -> Kernel:
-    """A kernel of rows `x` whose reference, cpu twin, cost and arguments take the loss before all else."""
+    """A kernel of rows `x` whose reference, cpu implementation, cost and arguments take the loss before all else."""
     kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
     rest = f"targets:{kind} counts:f[C] squares:f[T] order:l[M]<T"
     operands = f"{x} {rest} weights:f[D,N] dual:f[T,N] intercept:f[B] intercept_square:s decay:s"

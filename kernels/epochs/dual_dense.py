@@ -161,7 +161,7 @@ def of_outputs(width: int, itemsize: int) -> OfRows:
 
 
 def cpu(loss: str, *args) -> np.ndarray:
-    """On a core of this machine."""
+    """Run the CPU implementation on one core of this machine."""
     x, call = args[0], Call(*args[1:]).checked()
     weights, bytes_row = call.weights, max(x.shape[1] * x.itemsize, 1)
     rows, is_far = (x, max(BYTES_AHEAD // bytes_row, 1)), (x.nbytes > cache_bytes(2),)

@@ -103,7 +103,7 @@ def make_look_ahead(programs: Programs) -> Callable:
             for k in range(np.uint64(rows.indptr[row]), stop, np.uint64(LINE_ENTRIES)):
                 prefetch(rows.indices, k)
                 prefetch(rows.data, k)
-            prefetch(rows.indices, stop - np.uint64(1))  # a row seldom begins at a line: it is on one more
+            prefetch(rows.indices, stop - np.uint64(1))  # a row rarely begins at a line: it is on one more
             prefetch(rows.data, stop - np.uint64(1))
             prefetch(rows.targets, row * np.uint64(rows.targets.strides[0] // rows.targets.itemsize))
         if is_far[1] and place + WEIGHTS_AHEAD < order.size:

@@ -37,7 +37,7 @@ PARTS = 8
 
 class Listed(NamedTuple):
     """Sums of a batch's gradient for the columns that each part touches: how columns are found, those of each part,
-    `sums` [P * most, N], numbers of touched columns [P], the columns by owner: `owned` [P, most], where those of each
+    `sums` [P * most, N], numbers of active columns [P], the columns by owner: `owned` [P, most], where those of each
     begin `starts` [P, P + 2], and end once merged [P, P].
 
     Columns whose numbers differ in no more than the last `group` bits have one owner: they share a line of memory.

@@ -32,7 +32,7 @@ STRETCH = 512
 
 class Placed(NamedTuple):
     """`sums` [P * places, N] and `marks` uint8 [P, places] of each part, all zero between batches; `columns` int64
-    [P, 512], those of a stretch that are marked, of its owner. Places are the columns, and more up to whole stretches.
+    [P, 512], those of a chunk that are marked, of its owner. Places are the columns, and more up to whole chunks.
     """
 
     sums: np.ndarray
@@ -108,7 +108,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 @inlined
 def add_up(start, parts, placed):
-    """Add what the later parts have for the columns of a stretch, and their marks, to the first; theirs are cleared."""
+    """Add what the later parts have for the columns of a chunk, and their marks, to the first; theirs are cleared."""
     places, width = placed.marks.shape[1], placed.sums.shape[1]
     sums, marks = placed.sums[start : start + STRETCH], placed.marks[0, start : start + STRETCH]
     for part in range(1, parts):
@@ -125,7 +125,7 @@ def add_up(start, parts, placed):
 
 @inlined
 def list_marked(start, owner, placed):
-    """Put the marked columns of a stretch into the owner's list, and clear their marks: how many they are."""
+    """Put the marked columns of a chunk into the owner's list, and clear their marks: how many they are."""
     marks, columns, count = placed.marks[0], placed.columns[owner], 0
     for place in range(np.uint64(start), np.uint64(start + STRETCH)):
         columns[np.uint64(count)] = place
@@ -135,7 +135,7 @@ def list_marked(start, owner, placed):
 
 
 def make_step(programs: Programs) -> Callable:
-    """The step on the columns of an owner, whose stretches lie `parts` apart, by what all parts have summed."""
+    """The step on the columns of an owner, whose chunks lie `parts` apart, by what all parts have summed."""
     steps, marked = programs.steps_placed, programs.marked
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):

@@ -54,7 +54,7 @@ class Touched(NamedTuple):
 
 @inlined
 def touched_of(part, stacked):
-    """The touched columns of one of several parts, which have a row each."""
+    """The active columns of one of several parts, which have a row each."""
     return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
 
 

@@ -36,7 +36,7 @@ def gpu(indptr, indices, data, g, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of g moves once; out is filled with zeros, and its touched rows are read and written
+    """Return the cost: each row of g moves once; out is filled with zeros, and its active rows are read and written
     again.
     """
     fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value

@@ -48,7 +48,7 @@ def reference(scores, targets, gradient):
 
 @compiled
 def _element(s, t, one):
-    """(loss, slope) of one score."""
+    """Return (loss, slope) of one score."""
     e = exp_of_negative(-abs(s))
     larger = one / (one + e)
     loss = (maximum(s, one - one) - s * t) + log1p_of_unit(e)
@@ -74,7 +74,7 @@ def _block(scores, targets, gradient, scale):
 
 @compiled
 def block(scores, targets, gradient, scale):
-    """(sum of the losses of some rows, -1: no target is out of range)."""
+    """Return (sum of the losses of some rows, -1: no target is out of range)."""
     return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
 
 

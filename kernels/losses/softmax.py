@@ -55,7 +55,7 @@ def _total(values, r):
 
 @compiled
 def _subtract_largest(scores, gradient, r):
-    """Scores of a row less the largest one, into gradient; returns the largest."""
+    """Return the scores of a row less the largest one, into gradient; returns the largest."""
     largest = scores.dtype.type(-np.inf)
     for n in range(scores.shape[1]):
         largest = maximum(largest, scores[r, n])
@@ -84,7 +84,7 @@ def _normalize(gradient, label, scale, r):
 
 @compiled
 def block(scores, labels, gradient, scale):
-    """(sum of the losses of some rows, the first of them whose label is out of range or -1).
+    """Return (sum of the losses of some rows, the first of them whose label is out of range or -1).
 
     The exponentials of all rows at once, since short rows fill no vectors: twice as fast with 16 columns.
     """

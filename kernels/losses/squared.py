@@ -35,7 +35,7 @@ def reference(scores, targets, gradient):
 
 @compiled
 def _element(s, t, one):
-    """(loss, slope) of one score."""
+    """Return (loss, slope) of one score."""
     error = s - t
     return 0.5 * (np.float64(error) * error), error
 
@@ -59,7 +59,7 @@ def _block(scores, targets, gradient, scale):
 
 @compiled
 def block(scores, targets, gradient, scale):
-    """(sum of the losses of some rows, -1: no target is out of range)."""
+    """Return (sum of the losses of some rows, -1: no target is out of range)."""
     return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
 
 

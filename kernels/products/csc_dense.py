@@ -103,7 +103,7 @@ def gpu(indptr, indices, data, x, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Return the cost: each row of x moves once; out is filled with zeros, and its touched rows are read and written
+    """Return the cost: each row of x moves once; out is filled with zeros, and its active rows are read and written
     again.
 
     `arguments` takes A.T: the sizes are those of its transpose, so that R and D have changed places.

@@ -171,7 +171,10 @@ def _fill_parts(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, width,
 
 
 def _numbered(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """(columns, names, width): columns counted from 0 without gaps where that makes them fewer, else as they are."""
+    """Return (columns, names, width).
+
+    Columns counted from 0 without gaps where that makes them fewer, else as they are.
+    """
     width = int(largest(indices)) + 1 if indices.size else 0
     if width <= indices.size:
         return indices, None, width

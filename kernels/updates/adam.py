@@ -35,7 +35,7 @@ def corrected(learning_rate, beta1, beta2, step):
 
 
 def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
-    """Numbers that an element's step needs."""
+    """Return the numbers that an element's step needs."""
     rate_t = corrected(learning_rate, beta1, beta2, step)
     return rate_t, decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
 

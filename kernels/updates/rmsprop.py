@@ -28,7 +28,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, gamma, epsilon, clip_weights, rescale, clip):
-    """Numbers that an element's step needs."""
+    """Return the numbers that an element's step needs."""
     return learning_rate, decay, gamma, 1 - gamma, epsilon, clip_weights, rescale, clip
 
 

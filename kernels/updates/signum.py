@@ -25,7 +25,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, decoupled, beta, rescale, clip):
-    """Numbers that an element's step needs."""
+    """Return the numbers that an element's step needs."""
     return learning_rate, decay, 1 - learning_rate * decoupled, beta, 1 - beta, rescale, clip
 
 

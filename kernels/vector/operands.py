@@ -108,7 +108,7 @@ class Array:
         loaded = builder.load(self._pointer(k))
         if isinstance(self.kind.dtype, types.Float):
             return self.lane.float(loaded)
-        if loaded.type != I64:  # row and column numbers are never negative
+        if loaded.type != I64:  # row and column indices are never negative
             loaded = builder.zext(loaded, I64)
         return Int(self.lane, loaded)
 

@@ -74,7 +74,7 @@ def test_one_round_decides_what_is_far_apart_and_leaves_the_rest_open():
     advice = advise(frame(rounds=1))
     assert re.match(r"For time, go sparse up to 3 % density: \d\d \(95 %: 2\d to [67]\d\) times faster", advice.verdict)
     assert "From 30 % on, stay dense." in advice.verdict
-    assert "Undecided at 10 %: neither is surely better." in advice.verdict
+    assert "Undecided at 10 %: neither is significantly better." in advice.verdict
     assert "How sure: 95 % intervals from 1 round of 1 run." in advice.certainty
     assert "For memory, go sparse up to 10 % density" in advice.verdict
     assert not [
@@ -90,7 +90,9 @@ def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
     assert "For time sparse and dense are level, within 10 %, at every density, from 0.1 to 30 %." in level.verdict
     assert "no difference that matters (0.9" in level.time[0]
     same = advise(frame(DENSE, ALIKE, noise=0.2))
-    assert "For time it is undecided at every density, from 0.1 to 30 %: neither is surely better." in same.verdict
+    assert (
+        "For time it is undecided at every density, from 0.1 to 30 %: neither is significantly better." in same.verdict
+    )
     rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
     assert "it runs where dense needs 82 GB and the limit is 16 GB" in advise(store.frame(rows)).verdict
     assert advise(store.frame()).sentences == ("There is no answer yet: no rows were given.",)
@@ -113,7 +115,7 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
         r"\(other programs were running\), with CSR ours",
         advice.verdict,
     )
-    assert "Undecided from 1 to 30 %: neither is surely better." in advice.verdict
+    assert "Undecided from 1 to 30 %: neither is significantly better." in advice.verdict
     without = [re.sub(r"at least [\d.]+ times faster|probably faster", "", sentence) for sentence in advice.sentences]
     assert not [one for one in without if "faster" in one]
     (likely, *_) = (one for one in advice.time if "probably faster" in one)

@@ -121,7 +121,7 @@ def test_a_line_whose_losses_are_undecided_has_no_dense_wins_above():
     rows = [row for row in maker.sweep((DENSE, slower), NARROW[:4]) if row["density"] < 0.1 or not row["round"]]
     even = only(breakeven(store.frame(rows)))
     assert (even.status, even.density, even.high) == ("sparse", None, None)
-    assert "10 % (neither is surely better)" in even.sentence
+    assert "10 % (neither is significantly better)" in even.sentence
     assert "dense wins" not in even.sentence
 
 
@@ -152,7 +152,7 @@ def test_other_programs_at_some_densities_leave_the_others():
     quiet, even = only(breakeven(frame())), only(breakeven(store.frame(rows)))
     assert even.status == "crossing"
     assert (even.low, even.high) == pytest.approx((quiet.low, quiet.high), rel=0.05)
-    assert "undecided at 1 % (neither is surely better)" in even.sentence
+    assert "undecided at 1 % (neither is significantly better)" in even.sentence
     all_of_them = only(breakeven(store.frame(map(maker.disturbed, maker.sweep()))))
     assert (all_of_them.status, all_of_them.density, all_of_them.high) == ("sparse", None, None)
     assert all_of_them.low < maker.crossing() / 3, "disturbed rounds decide the far end alone"

@@ -233,7 +233,7 @@ def test_the_best_of_four_candidates_alike_seldom_beats_dense_by_its_luck():
     for _ in range(150):  # the best of four is chosen by its luck: nominal is one side of 5 %, four would be 10 %
         spells = rng.normal(0, 0.3, 8)
         sides = np.exp(spells + rng.normal(0, 0.15, (5, 8)))
-        sparse = [pooled(seconds, engine=f"rival {k}") for k, seconds in enumerate(sides[1:])]
+        sparse = [pooled(seconds, engine=f"competitor {k}") for k, seconds in enumerate(sides[1:])]
         won += compare.compare_best(sparse, [pooled(sides[0], format="dense")], "seconds_step").verdict == "sparse"
     assert won <= 0.05 * 150
 

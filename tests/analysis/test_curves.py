@@ -53,7 +53,9 @@ def test_the_best_of_ours_is_set_beside_the_best_rival():
     assert sentence == curves.compare_paired_repeats(two(), "AUC", "ours", "theirs")
     other = curves.frame([point("x", seconds=2.0, measure="RMSE"), point("y", measure="RMSE")])
     mixed = pd.concat([two(), other])
-    assert curves.headline(mixed, "RMSE")[1].startswith("x and y: "), "rivals of another measure are none of this one"
+    assert curves.headline(mixed, "RMSE")[1].startswith("x and y: "), (
+        "competitors of another measure are none of this one"
+    )
     alone = curves.frame([point()])
     assert curves.headline(alone, "AUC")[1] == "ours ends with AUC about 0.5 after about 1 s."
 

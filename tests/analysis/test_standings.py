@@ -43,7 +43,7 @@ def test_what_is_undecided_has_no_winner_and_says_why():
     alike = replace(maker.SPARSE, fixed=8e-3, slope=0.0)
     found = make_standings(group_of(maker.DENSE, alike, rounds=1), "seconds_step")
     assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
-    assert {line.verdict for line in found.lines} == {"undecided: neither is surely better"}
+    assert {line.verdict for line in found.lines} == {"undecided: neither is significantly better"}
 
 
 def test_what_is_likely_has_no_winner_and_says_its_probability():

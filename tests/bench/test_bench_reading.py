@@ -49,7 +49,7 @@ def lines_of(figure: Figure) -> dict[str, np.ndarray]:
 
 def test_the_ratio_chart_draws_the_rival_asked_for_its_mean_and_the_goal():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
-    assert "2 times as fast as the fastest rival" in plots.draw("rival_ratio", frame, figure)
+    assert "2 times as fast as the fastest competitor" in plots.draw("rival_ratio", frame, figure)
     assert "8 times as fast as SciPy" in plots.draw("rival_ratio", frame, figure, rival="scipy")
     levels = {label: y[0] for label, y in lines_of(figure).items() if not label.startswith("_")}
     assert levels["equal"] == 1.0

@@ -156,7 +156,7 @@ def test_of_many_users_some_are_looked_at(monkeypatch):
     assert len(users) == 5
 
 
-# Contenders
+# Candidates
 
 
 @pytest.mark.parametrize(("name", "model"), TRAINED)

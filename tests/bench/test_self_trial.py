@@ -38,9 +38,9 @@ def test_a_contender_that_wins_against_itself_is_counted_beside_its_load():
         "busy core": ["sparse"],
     }
     shown = {(row["what"], row["condition"]): (row["hits"], row["count"]) for row in same.outcomes(found)}
-    what = "a contender against itself gets a winner"
+    what = "a candidate against itself gets a winner"
     assert [shown[what, condition] for condition in ("all", "quiet", "busy core")] == [(1, 2), (0, 1), (1, 1)]
-    assert shown["a contender against itself is found level", "all"] == (1, 2)
+    assert shown["a candidate against itself is found level", "all"] == (1, 2)
 
 
 def test_a_meeting_that_was_cut_off_is_not_counted():

@@ -167,7 +167,7 @@ def wrong_calls() -> dict[str, tuple]:
 def test_wrong_values_are_refused_as_on_the_cpu(call: tuple) -> None:
     name, *args = call
     messages = []
-    with pytest.raises(KernelError):  # whoever calls by name is told before the twin is asked
+    with pytest.raises(KernelError):  # whoever calls by name is told before the implementation is asked
         kernels.get(name).cpu(*copies(tuple(args)))
     for function in (kernels.get(name).trusted, lambda *args: run_on(emulator, kernels.get(name).gpu, args)):
         with pytest.raises(KernelError) as raised:

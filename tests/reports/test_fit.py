@@ -220,20 +220,20 @@ def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
     assert "| toy, logistic | 4 x | 8 x | 2 x |" in text
     assert [f"## Within {share}" in text for share in ("0.3 %", "1 %", "3 %")] == [True] * 3
     assert "The choice of the tolerance moves the geometric mean by 4 x" in " ".join(text.split())
-    assert re.search(r"Fastest rival / sparse: 4 x \(.*\) at 0.3 %, 8 x \(.*\) at 1 % and 2 x \(.*\) at 3 %", text)
+    assert re.search(r"Fastest competitor / sparse: 4 x \(.*\) at 0.3 %, 8 x \(.*\) at 1 % and 2 x \(.*\) at 3 %", text)
     assert "| none | x is not installed. |  |  |  |  |  |" in text, "a reason is said once"
     assert "| contender | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
 
 
 def test_of_many_rivals_the_soonest_are_drawn():
-    many = [each for number in range(12) for each in rounds(f"rival {number:02}", [20.0 - number] * 4, "rival")]
+    many = [each for number in range(12) for each in rounds(f"competitor {number:02}", [20.0 - number] * 4, "rival")]
     figure = Figure()
     plots.draw("fit_curves", store.FIT.frame([*OURS, *many]), figure)
     names = [line.get_label().split(":")[0] for line in figure.axes[0].get_lines()]
-    assert names == ["ours, sparse", *(f"rival {number:02}" for number in range(4, 12)), "target"]
+    assert names == ["ours, sparse", *(f"competitor {number:02}" for number in range(4, 12)), "target"]
 
 
 def test_a_case_without_points_says_so():
     figure = Figure()
     never = row("ours, sparse", curve=(), status="timeout")
-    assert "No contender of toy" in plots.draw("fit_curves", store.FIT.frame([never]), figure)
+    assert "No candidate of toy" in plots.draw("fit_curves", store.FIT.frame([never]), figure)

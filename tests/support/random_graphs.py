@@ -207,7 +207,7 @@ def main() -> int:
                 print(described(case))
             places = check(case)
             compared, checked = compared + places, checked + bool(places)
-        except Exception as error:  # every failure is told, whatever it is
+        except Exception as error:  # every failure is reported, whatever it is
             failed += 1
             print(f"seed {seed}: {type(error).__name__}: {str(error)[:600]}\n{described(case) if case else ''}\n")
     print(f"{options.graphs} graphs, {checked} with gradients, {compared} places compared, {failed} failed")

@@ -62,7 +62,7 @@ def test_settings_of_measuring_are_taken_as_they_are_typed(measure):
 
 
 def test_an_axis_that_is_also_a_contenders_setting_is_refused():
-    assert "['format'] is an axis and a setting of a contender" in error_of(candidates=[{"format": "csr"}])
+    assert "['format'] is an axis and a setting of a candidate" in error_of(candidates=[{"format": "csr"}])
 
 
 def test_names_that_are_no_folder_names_are_refused():

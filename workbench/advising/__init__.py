@@ -6,7 +6,7 @@
 {'dataset': 'uniform'}
 
 `advise({**settings, "model": "softmax"}, seconds=60)` gives an `Answer`: a recommendation whose sentences name the
-cells that they rest on, the command that trains it, the profile of the data.
+configurations that they rest on, the command that trains it, the profile of the data.
 """
 
 from workbench import aliases

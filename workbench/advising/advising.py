@@ -1,6 +1,6 @@
-"""Advice on data: look at it, measure a few well-chosen cells within a budget of seconds, recommend.
+"""Advice on data: look at it, measure a few well-chosen configurations within a budget of seconds, recommend.
 
-Two stages in one run folder. First a race on the data as it is, of the contenders for which there is time, likeliest
+Two stages in one run folder. First a race on the data as it is, of the candidates for which there is time, likeliest
 first: who is far behind has one round. Then the best of each side meet with larger batches, and at another density all
 that there is time for, which says what would change the answer. Rows stay, and asking again goes on from them.
 """
@@ -41,18 +41,14 @@ HASH_BYTES = 4
 
 
 def name_of(settings: Mapping[str, Any]) -> str:
-    """Readable name of the run: what data, which model.
-
-    >>> name_of({"dataset": "svmlight", "path": "/tmp/my data.txt", "model": "logistic"})
-    'advise-my-data-logistic'
-    """
+    """Return a readable name for a run: the data set and the model."""
     origin = Path(settings["path"]).stem if settings.get("path") else settings["dataset"]
     words = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in origin).strip("-")
     return f"advise-{words or settings['dataset']}-{settings['model']}"
 
 
 def folder_name_of(settings: Mapping[str, Any]) -> str:
-    """Name of the run folder: that of the run, and for a file a short hash of its full path.
+    """Return the name of the run folder: that of the run, and for a file a short hash of its full path.
 
     Files of one name in several folders have a run folder each.
 
@@ -67,11 +63,11 @@ def folder_name_of(settings: Mapping[str, Any]) -> str:
     return f"{name_of(settings)}-{hashlib.blake2b(full, digest_size=HASH_BYTES).hexdigest()}"
 
 
-# The command that trains a cell, as it is typed.
+# The command that trains a configuration, as it is typed.
 
 
 def train_command(cell: Cell) -> str:
-    """`workbench train` with the settings of the cell, those that are its defaults left out.
+    """Return the `workbench train` command with the settings of a configuration; settings at their default are omitted.
 
     >>> train_command(Cell(dataset="uniform", batch_rows=64, serial=True, format="coo", shuffle=False))
     'workbench train --dataset uniform --batch-rows 64 --threads 1 --no-shuffle --format coo --engine ours \
@@ -129,7 +125,7 @@ Follow = Callable[[str, Path, float, float], None]
 
 
 def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Show nothing; an interrupt stops the run."""
+    """Wait for a run without output; an interrupt stops the run."""
     try:
         for _ in run_folder.watch_progress(folder):
             pass
@@ -148,7 +144,8 @@ def advise(
     measure: Mapping[str, Any] | None = None,
     seconds_spent: float = 0.0,
 ) -> Answer:
-    """Advice on the data and the model that these settings of a cell name; the rest of the cell is what is chosen.
+    """Return the advice on the data and the model that these settings of a configuration name; the rest of the
+    configuration is what is chosen.
 
     Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
     batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
@@ -170,11 +167,7 @@ def advise(
 
 
 def affordable_candidates(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
-    """Number of contenders that a race of so many seconds may begin with: two at least, however short it is.
-
-    >>> [affordable_candidates(seconds) for seconds in (5, 12, 36)]
-    [2, 6, 26]
-    """
+    """Return how many candidates a race of `seconds` may start with; at least two."""
     trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
     return max(int(trials) - 1, 2)  # dense steps have two trials: on all threads and on one
 
@@ -191,9 +184,9 @@ def _devices(asked: str | None) -> tuple[str, ...]:
 
 
 def _profiled_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile, Problem]:
-    """The settings with the model, the profile of the data, and both as they are trained on.
+    """Return the settings completed with a model, and the profile of the data.
 
-    What cannot be trained on is told here.
+    Raises DataError if it cannot be trained on.
     """
     validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
@@ -235,7 +228,7 @@ class _Clock:
 
 
 class _Variation(NamedTuple):
-    """Settings that are changed, of which kind, and the contenders that meet there."""
+    """Settings that are changed, of which kind, and the candidates that meet there."""
 
     what: str
     changed: dict[str, Any]
@@ -271,7 +264,7 @@ class _Advising:
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
     def race(self) -> None:
-        """All contenders on the data as it is; if a run cannot begin within the budget they are predicted alone."""
+        """Measure all candidates on the data as it is."""
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             self._name_cells()
             return
@@ -279,12 +272,13 @@ class _Advising:
 
     @property
     def first_share(self) -> float:
-        """The share of what is left that the race may take: all of a small budget, and beside many other programs."""
+        """Return the share of the remaining budget that the first race may use; 1.0 for a small budget."""
         has_both = self.clock.budget >= SECONDS_BOTH and self.clock.slowdown < SLOWDOWN_BOTH
         return FIRST_SHARE if has_both else 1.0
 
     def look_around(self) -> None:
-        """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
+        """Measure the best candidate of each side with larger batches and at another density, if the budget allows a
+        round."""
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
             return
         known = self.recommended()
@@ -309,7 +303,7 @@ class _Advising:
 
     @staticmethod
     def _affordable(places: list[_Variation], trials: float) -> list[dict[str, Any]]:
-        """The contenders of the places for which there is time, each in the first way of its own that fits."""
+        """Return the candidates of the places for which there is time, each in the first way of its own that fits."""
         found: dict[str, list[dict[str, Any]]] = {}
         for place in places:
             needed = len(place.candidates) + (ALONE - 1) * LEAST_OF_RACE
@@ -321,7 +315,7 @@ class _Advising:
     def _places(
         self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
     ) -> list[_Variation]:
-        """Changes to try: the batch, where it may be chosen; then the density, with all contenders or the best two."""
+        """Changes to try: the batch, where it may be chosen; then the density, with all candidates or the best two."""
         batch = self.candidates[0]["batch_rows"]
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
         larger = {"batch_rows": LARGER_BATCH * batch}
@@ -350,7 +344,7 @@ class _Advising:
         self.seconds_compiled += state.seconds_compiled
 
     def _name_cells(self) -> None:
-        """Find the keys of the cells of the spec."""
+        """Find the keys of the configurations of the spec."""
         contents = Contents()
         self.by_key = {grid.configuration_key(cell, contents): cell for cell in grid.expand_grid(self.spec).cells}
 
@@ -382,7 +376,10 @@ class _Advising:
         return recommend(store.frame(rows), lambda row: row["key"] in accepted, self.density)
 
     def _planned(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Columns of the cells of these keys as they are known without a trial; those of other data are left out."""
+        """Return the columns of the configurations of these keys as they are known without a trial.
+
+        Those of other data are left out.
+        """
         limit = 0.8 * memory.available_bytes()
         able = {
             key: cell for key in keys if (cell := self.by_key[key]).density == self.density and cell.device == "cpu"
@@ -393,7 +390,7 @@ class _Advising:
         }
 
     def answer(self, profiled: Profile) -> Answer:
-        """The answer that the rows give."""
+        """Return the answer from the records measured so far."""
         known = self.recommended()
         return Answer(
             known,
@@ -410,13 +407,13 @@ class _Advising:
 
 
 def _completed(row: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a trial that has no time, with what is known without one; any other row as it is."""
+    """Return the row of a trial that has no time, with what is known without one; any other row as it is."""
     if row["status"] in configurations.NUMBERED:
         return row
     return row | {name: value for name, value in planned.items() if row[name] is None}
 
 
 def _contender(cell: Cell) -> dict[str, Any]:
-    """The settings of a cell that make it a contender."""
+    """Return the settings of a configuration that make it a candidate."""
     names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
     return {name: getattr(cell, name) for name in names}

@@ -1,4 +1,4 @@
-"""Answer of advice: the recommendation with its rows, its command, and what it was measured on."""
+"""The result of `advise`: the recommendation with its evidence, its command, and the data it was measured on."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -15,8 +15,8 @@ from workbench.measure.posterior import Ratio
 class Answer:
     """The answer to "sparse or dense, and how": for a panel, a notebook, a terminal or a program.
 
-    `recommendation` has the sentences, each with the keys of its cells in `folder`; `command` trains what is
-    recommended, empty where nothing ran. `settings` are those of the data, the model and the optimizer. `seconds` is
+    `recommendation` has the sentences, each with the keys of its configurations in `folder`; `command` trains what is
+    recommended, empty if nothing ran. `settings` are those of the data, the model and the optimizer. `seconds` is
     how long it took, of `seconds_budget`; `trials` were measured, `is_stopped` tells that somebody ended it early.
     `seconds_compiled` of them went into code that this machine had not kept.
     """
@@ -46,7 +46,7 @@ class Answer:
         return f"{stopped}{took}{once}. Rows: {self.folder}"
 
     def as_json(self) -> dict[str, Any]:
-        """Numbers, sentences with their keys, command and profile, for JSON.
+        """Return numbers, sentences with their keys, command and profile, for JSON.
 
         The answer itself as in `grades.comparison_facts`.
         """
@@ -74,6 +74,6 @@ class Answer:
 
 
 def _finite(ratio: Ratio) -> dict[str, float | None]:
-    """A ratio and its interval; None for an end that is not known."""
+    """Return a ratio and its interval with None in place of an infinite or unknown value."""
     named = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
     return {name: end if math.isfinite(end) else None for name, end in named.items()}

@@ -1,4 +1,4 @@
-"""Contenders worth a trial: ways to train that have been fastest somewhere, likeliest first, less the impossible."""
+"""Candidates worth a trial: ways to train that have been fastest somewhere, likeliest first, less the impossible."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -45,10 +45,10 @@ BY_DEVICE = {"cpu": ON_CPU, "cuda": ON_CUDA}
 def list_candidates(
     settings: Mapping[str, Any], devices: Iterable[str] = ("cpu",), lazy: bool = False
 ) -> list[dict[str, Any]]:
-    """Settings of each contender for a training with these settings on these devices, dense ones among them.
+    """Return the settings of each candidate for training with these settings on `devices`, dense ones included.
 
     Where a lazy update is not exact, so that it trains another model than dense, an exact one takes its place, and it
-    comes last, only to be told of; with `lazy` it may be chosen, and there is no exact one, which is never faster.
+    comes last, only to be reported; with `lazy` it may be chosen, and there is no exact one, which is never faster.
 
     >>> [one["update"] for one in list_candidates({"dataset": "uniform", "optimizer": "adam"})][:3]
     ['exact', 'standard', 'standard']
@@ -61,11 +61,11 @@ def list_candidates(
 
 
 def is_faithful(cell: Cell) -> bool:
-    """Whether the cell trains the model that a dense training does, but for rounding."""
+    """Return whether a configuration trains the same model as dense training, up to rounding."""
     return cell.update != "lazy" or is_lazy_exact(cell)
 
 
 def is_lazy_exact(cell: Cell) -> bool:
-    """Whether a row that a batch does not touch would not have changed: a lazy update is exact then."""
+    """Return whether a lazy update equals the dense one: rows without a gradient would not change."""
     optimizer = optimizers.get(cell.optimizer)
     return not deferred_updates.catch_up_strategy(optimizer.rule, optimizer.resolve(grid.setup_of(cell).options))

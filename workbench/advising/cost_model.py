@@ -1,8 +1,8 @@
 """Cost model of a step, fitted on rows: fixed + bytes / bandwidth + gathered bytes / bandwidth + operations.
 
-Bytes and operations are those of the kernels' own `cost` for the step of a cell: its slice, both products, its update.
-The four coefficients are fitted for each configuration on each machine, none negative, by least squares of relative
-errors (Lawson and Hanson 1974, non-negative least squares): a step of 10 us counts as much as one of 10 ms.
+Bytes and operations are those of the kernels' own `cost` for the step of a configuration: its slice, both products,
+its update. The four coefficients are fitted for each configuration on each machine, none negative, by least squares of
+relative errors (Lawson and Hanson 1974, non-negative least squares): a step of 10 us counts as much as one of 10 ms.
 
 Only rows are looked at. What the model says outside of the sizes that it was fitted on is marked as extrapolated, and
 `predictions` predicts each data set by a model of the others.
@@ -37,7 +37,10 @@ SPAN = ("R", "z", "D", "N")
 
 @dataclass(frozen=True)
 class CostModel:
-    """One configuration on one machine: seconds of each term, the range of each size, how many rows."""
+    """A fitted cost model of one configuration on one machine.
+
+    Seconds per cost term, and the range of sizes it was fitted on.
+    """
 
     settings: dict[str, Any]
     coefficients: tuple[float, ...]
@@ -45,16 +48,16 @@ class CostModel:
     rows: int
 
     def seconds(self, sizes: Sizes) -> float:
-        """Predicted seconds of a step."""
+        """Return predicted seconds of a step."""
         return float(np.dot(self.coefficients, cost_terms(self.settings, sizes)))
 
     def is_inside(self, sizes: Sizes) -> bool:
-        """Whether the sizes lie within those of the rows, to a tenth."""
+        """Return whether sizes lie within the fitted range, with a tolerance of 10 %."""
         return all(low / 1.1 <= getattr(sizes, name) <= 1.1 * high for name, (low, high) in self.spans.items())
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes a second that its steps move, None where bytes make no difference in these rows."""
+        """Bytes a second that its steps move, None if bytes make no difference in these rows."""
         return 1 / self.coefficients[1] if self.coefficients[1] > 0 else None
 
 
@@ -78,12 +81,12 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """|log(predicted / measured)|: 0.1 is a tenth off, one way or the other."""
+        """Absolute value of log(predicted / measured): 0.1 is a tenth off in either direction."""
         return abs(math.log(self.seconds / self.row["seconds_step"]))
 
 
 def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
-    """1, bytes, gathered bytes and operations of a step of that configuration."""
+    """Return the cost terms of a step: 1, bytes moved, bytes gathered and operations."""
     costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
     moved = sum(cost.bytes_compulsory for cost in costs)
     if settings["format"] == "dense":
@@ -92,7 +95,10 @@ def cost_terms(settings: Record, sizes: Sizes) -> np.ndarray:
 
 
 def _bytes_of_cut(settings: Record, sizes: Sizes) -> int:
-    """Bytes moved to make a dense batch of an array or of rows held otherwise; none for rows that are read in place."""
+    """Return bytes moved to make a dense batch of an array or of rows held otherwise.
+
+    None for rows that are read in place.
+    """
     batch, hold = sizes.R * sizes.D * sizes.value, settings.get("hold") or "format"
     if hold == "csr":
         return batch + sizes.z * (sizes.value + sizes.index)
@@ -102,7 +108,7 @@ def _bytes_of_cut(settings: Record, sizes: Sizes) -> int:
 
 
 def kernels_of(settings: Record) -> list[str]:
-    """Names of the kernels that a step runs: slice, both products, update."""
+    """Return the names of the kernels that a step runs: slice, both products, update."""
     setup = Setup(**{name: settings[name] for name in ("format", "engine", "gradient", "update")})
     optimizer = settings["optimizer"]
     if settings["gradient"] == "fused":
@@ -115,14 +121,14 @@ def kernels_of(settings: Record) -> list[str]:
 
 
 def sizes_of(row: Record) -> Sizes:
-    """The sizes of a step of a row."""
+    """Return the sizes of a step of a row."""
     value = 8 if row["dtype"] == "float64" else 4
     rows = min(row["batch_rows"], row["rows_trained"] or row["batch_rows"])
     return Sizes(rows, round(row["nnz_batch"]), row["features"], row["width"], round(row["touched"]), value, 4)
 
 
 def is_usable(row: Record) -> bool:
-    """Whether a row has a time and sizes, and a configuration whose kernels are known."""
+    """Return whether a row has a time and sizes, and a configuration whose kernels are known."""
     numbers = ("seconds_step", "nnz_batch", "touched", "features", "width")
     if row["status"] != "ok" or any(not row[name] for name in numbers):
         return False
@@ -134,12 +140,12 @@ def is_usable(row: Record) -> bool:
 
 
 def fit_cost_models(rows: Iterable[Record]) -> list[CostModel]:
-    """A model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
+    """Return a model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
     return list(_fits(rows, ALIKE).values())
 
 
 def _fits(rows: Iterable[Record], names: Sequence[str]) -> dict[tuple, CostModel]:
-    """A fit for enough rows that agree in these columns, by their values."""
+    """Return a fit for enough rows that agree in these columns, by their values."""
     alike = (rows for rows in _matching_records(rows, names) if len(rows) >= LEAST)
     return {tuple(rows[0][name] for name in names): _fit_cost_model(rows) for rows in alike}
 
@@ -163,12 +169,13 @@ def _fit_cost_model(rows: Sequence[Record]) -> CostModel:
 
 
 def data_of(row: Record) -> tuple:
-    """Identity of the data of a row: its name, file, rows and columns."""
+    """Return the identity of the data of a row: its name, file, rows and columns."""
     return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
 
 
 def predictions(rows: Iterable[Record]) -> list[Prediction]:
-    """Every row of each data set predicted by a fit of the other data sets, where there is one of its configuration.
+    """Return every row of each data set predicted by a fit of the other data sets, where there is one of its
+    configuration.
 
     Where the others were trained with other models or optimizers alone, the fit is of these. Empty where there is one
     data set alone, or too little of the others. O(data sets * rows).
@@ -186,7 +193,7 @@ def predictions(rows: Iterable[Record]) -> list[Prediction]:
 
 
 def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
-    """Every row predicted by a fit of the other rows of its configuration, of its own data set too."""
+    """Predict each record from a fit of the other records of its configuration, its own data set included."""
     return [
         _predict(row, _fit_cost_model([*alike[:place], *alike[place + 1 :]]))
         for alike in _matching_records(rows)
@@ -202,12 +209,12 @@ def _predict(row: Record, fitted: CostModel) -> Prediction:
 
 
 def median_log_error(found: Iterable[Prediction]) -> float | None:
-    """The median of |log(predicted / measured)|; None without a prediction."""
+    """Return the median of |log(predicted / measured)|; None without a prediction."""
     return float(np.median(missed)) if (missed := [one.error for one in found]) else None
 
 
 def error_by_data_set(rows: Iterable[Record]) -> dict[tuple, float]:
-    """The error of each data set, predicted by a fit of the others; empty where `predictions` is."""
+    """Return the error of each data set, predicted by a fit of the others; empty if `predictions` is."""
     by_data: dict[tuple, list[Prediction]] = {}
     for prediction in predictions(rows):
         by_data.setdefault(data_of(prediction.row), []).append(prediction)
@@ -215,7 +222,10 @@ def error_by_data_set(rows: Iterable[Record]) -> dict[tuple, float]:
 
 
 def columns_in_use(sizes: Sizes) -> float:
-    """Number of evenly used columns that would be touched as often as the data's, at most D: skew makes them few."""
+    """Return the number of evenly used columns that would be touched as often as the data's, at most D.
+
+    Skew makes them few.
+    """
     missing = lambda used: used * -math.expm1(-sizes.z / used) - sizes.U  # noqa: E731
     if sizes.z <= sizes.U or missing(sizes.D) <= 0:
         return float(sizes.D)
@@ -223,7 +233,7 @@ def columns_in_use(sizes: Sizes) -> float:
 
 
 def sizes_at_density(sizes: Sizes, density: float, used: float) -> Sizes:
-    """The sizes of a batch at another density, its entries on so many evenly used columns."""
+    """Return the sizes of a batch at another density, its entries on so many evenly used columns."""
     entries = density * sizes.R * sizes.D
     touched = min(used * -math.expm1(-entries / used), entries, sizes.D)
     return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
@@ -232,7 +242,7 @@ def sizes_at_density(sizes: Sizes, density: float, used: float) -> Sizes:
 def predict_crossing(
     sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, what: str = "", factor: float = 1.0
 ) -> Crossing:
-    """Crossing where the best of some dense ones becomes faster, at these sizes with `what` changed.
+    """Return crossing where the best of some dense ones becomes faster, at these sizes with `what` changed.
 
     `what` is width, batch, features or skew, "" for nothing.
     """
@@ -261,14 +271,15 @@ def predict_crossing(
 
 
 def _entries_in_range(dense: CostModel) -> int:
-    """Entries within a dense fit's rows: a dense step takes the same whatever is stored."""
+    """Return entries within a dense fit's rows: a dense step takes the same whatever is stored."""
     return round(dense.spans["z"][0])
 
 
 def crossing_sensitivities(
     sparse: CostModel, dense: Sequence[CostModel], sizes: Sizes, factor: float = 4.0
 ) -> list[Crossing]:
-    """The crossing as it is, and with width, batch, features and evenly used columns less and more by a factor."""
+    """Return the crossing as it is, and with width, batch, features and evenly used columns less and more by a
+    factor."""
     changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
     return [
         predict_crossing(sparse, dense, sizes),

@@ -9,11 +9,7 @@ from workbench.sweeps.spec import FILES
 
 
 def settings_of(source: str, dataset: str = "", reading: str = "", **given: str) -> tuple[dict[str, Any], str]:
-    """(settings of a cell that say which data is meant, why its reader was chosen); "" where it was named.
-
-    `given` are labels, columns and kind, empty where nothing is said. Only the beginning of a file is read.
-    `data.DataError` where there is no such file or data set, or where the data set takes no such setting.
-    """
+    """Return the settings that name the data, and why this reader was chosen ("" if the user named it)."""
     path, why = Path(source).expanduser(), ""
     if not dataset and source in data.names():
         settings: dict[str, Any] = {"dataset": source}
@@ -36,11 +32,7 @@ def _describe_guess(name: str, value: str) -> str:
 
 
 def suggest_model(dataset: data.Dataset) -> str:
-    """The model that suits what the labels are, and what else the data has.
-
-    >>> suggest_model(data.load("uniform", rows=20, features=9, density=0.2, classes=3, cache=False))
-    'softmax'
-    """
+    """Return the registered model that suits the labels and the other facts of a data set."""
     if dataset.graph is not None:
         return models.usual("graph")
     for fact in ("implicit", "fields"):

@@ -1,9 +1,9 @@
 """Quality of advice: the time of what was recommended over the least time of a full sweep, beside simpler rules.
 
-Two numbers for each case. Of the choice between sparse and dense: the fastest cell of the side that was chosen, over
-the fastest of all. Of the whole configuration: the cell that was chosen, over the fastest of all. Cells that train
-another model than dense count on neither side. A rule beside advice is not judged by a case in which its choice did not
-run; advice is, and takes as long as the slowest cell that did.
+Two numbers for each case. Of the choice between sparse and dense: the fastest configuration of the side that was
+chosen, over the fastest of all. Of the whole configuration: the configuration that was chosen, over the fastest of all.
+Configurations that train another model than dense count on neither side. A rule beside advice is not judged by a case
+in which its choice did not run; advice is, and takes as long as the slowest configuration that did.
 
 A suite judges something only if always the same answer fails it: dense must win some cases, and others must be close.
 """
@@ -61,19 +61,19 @@ data are not among others."""
 
 
 def newest_good_records(frame: pd.DataFrame) -> list[Record]:
-    """The newest good row of each case: one of whose cells has a time."""
+    """Return the newest good row of each case: one of whose configurations has a time."""
     good = (row for row in records(frame) if row["status"] == "ok" and _that_ran(row))
     return list({row["case"]: row for row in good}.values())
 
 
 def newest_failed_records(frame: pd.DataFrame) -> list[Record]:
-    """The newest row of each case that has no good one."""
+    """Return the newest row of each case that has no good one."""
     good = {row["case"] for row in newest_good_records(frame)}
     return list({row["case"]: row for row in records(frame) if row["case"] not in good}.values())
 
 
 def score_rules(frame: pd.DataFrame) -> list[Score]:
-    """Every rule in every case, cases in the order written."""
+    """Return every rule in every case, cases in the order written."""
     rows = newest_good_records(frame)
     return [
         _score(row, name, rule(row, [other for other in rows if other["data"] != row["data"]]))
@@ -93,11 +93,7 @@ def _score(row: Record, name: str, chosen: Record | None) -> Score:
 
 
 def matches_settings(cell: Record, chosen: Record) -> bool:
-    """Whether a cell has those of these settings that tell cells of a case apart.
-
-    >>> matches_settings({"format": "dense", "launch": "epoch"}, {"format": "dense", "hold": "format"})
-    True
-    """
+    """Return whether a configuration has the given values in the settings that distinguish those of a case."""
     return all(
         settings.value_or_default(name, cell.get(name)) == settings.value_or_default(name, chosen[name])
         for name in LINE
@@ -106,7 +102,10 @@ def matches_settings(cell: Record, chosen: Record) -> bool:
 
 
 def dense_over_sparse_seconds(row: Record) -> float | None:
-    """Seconds of the fastest dense cell of a case by those of the fastest sparse one; None if a side did not run."""
+    """Return the time of the fastest dense over that of the fastest sparse configuration.
+
+    None if one side did not run.
+    """
     able = _that_ran(row)
     dense, sparse = (_cells_of_side(able, is_dense) for is_dense in (True, False))
     if not dense or not sparse:
@@ -127,7 +126,10 @@ def _slowest(able: Sequence[Record]) -> Record:
 
 
 def seconds_of(row: Record, chosen: Record) -> float:
-    """Seconds of a step of the cell with these settings; of one that did not run those of the slowest that did."""
+    """Return the seconds per step of the configuration with these settings.
+
+    Of the slowest one that ran if it failed.
+    """
     able = _that_ran(row)
     return next((cell for cell in able if matches_settings(cell, chosen)), _slowest(able))["seconds"]
 
@@ -137,7 +139,7 @@ def _recommended(row: Record, others: Sequence[Record]) -> Record:
 
 
 def _first_able(row: Record, ways: Sequence[Record]) -> Record | None:
-    """The first of these settings that a cell of the case ran with."""
+    """Return the first of these settings that a configuration of the case ran with."""
     able = _that_ran(row)
     return next((way for way in ways if any(matches_settings(cell, way) for cell in able)), None)
 
@@ -155,7 +157,8 @@ def _by_bytes(row: Record, others: Sequence[Record]) -> Record | None:
 
 
 def _fitted(row: Record, others: Sequence[Record]) -> Record:
-    """Sparse below a density, dense above: density and both cells are those that fit the other cases best.
+    """Return the rule "sparse below a density, dense above" fitted to the other cases: the density and both
+    configurations.
 
     The density lies in the middle of two of the cases; of equally good ones it is the highest.
     """
@@ -173,7 +176,7 @@ def _cost(cases: Sequence[Record], bound: float, sparse: Record, dense: Record) 
 
 
 def _best_of_all(cases: Sequence[Record], is_dense: bool) -> Record | None:
-    """The settings of a side that take least over some cases, by the geometric mean."""
+    """Return the settings of a side that take least over some cases, by the geometric mean."""
     able = [cell for row in cases for cell in _cells_of_side(_that_ran(row), is_dense)]
     lines = {tuple(settings.value_or_default(name, cell.get(name)) for name in LINE) for cell in able}
     named = [dict(zip(LINE, line, strict=True)) for line in sorted(lines, key=str)]
@@ -192,7 +195,8 @@ RULES: dict[str, Rule] = {
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Goals of advice, what each other rule reaches, then whether the cases can tell good advice from bad."""
+    """Return the goals of advice, what each other rule reaches, then whether the cases can tell good advice from
+    bad."""
     rows, found = newest_good_records(frame), score_rules(frame)
     if not rows:
         return [Goal("advice", "", "not measured", None)]
@@ -210,14 +214,14 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _reached_by_rule(own: Sequence[Score]) -> tuple[list[float], list[float], str]:
-    """Both numbers of the cases in which the choice of a rule ran, and the case of the worst whole choice."""
+    """Return both numbers of the cases in which the choice of a rule ran, and the case of the worst whole choice."""
     ran = [(score.side, score.whole, score.case) for score in own if score.side is not None and score.whole is not None]
     worst = max(ran, key=lambda one: one[1], default=(None, None, ""))[2]
     return [side for side, _, _ in ran], [whole for _, whole, _ in ran], worst
 
 
 def _case_targets(rows: Sequence[Record]) -> list[Goal]:
-    """Goals of the suite: enough cases, enough of them won by dense, enough of them close."""
+    """Return the goals of the suite: enough cases, enough of them won by dense, enough of them close."""
     ratios = [ratio for row in rows if (ratio := dense_over_sparse_seconds(row)) is not None]
     won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / EQUIVALENCE_MARGIN, _is_close))
     return [

@@ -29,7 +29,7 @@ from workbench.analysis.verdict_text import MEASURES
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
 
 
-# Flags that an honest answer adds: doubtful wins, cells without a result, and what the answer depends on.
+# Flags that an honest answer adds: doubtful wins, configurations without a result, and what the answer depends on.
 
 
 NOISY = 1.5
@@ -38,7 +38,8 @@ _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if sett
 
 
 def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Sentences on lazy updates that trained worse, densified operations, disturbed, noisy and lost rounds."""
+    """Yield the sentences on lazy updates that trained worse, densified operations, disturbed, noisy and lost
+    rounds."""
     rows = [row for group in groups for row in group.rows]
     yield from _unequal_execution(groups)
     yield from _lazy(groups)
@@ -56,7 +57,7 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Executions that are not equal on both sides: of those of a group the one that could change most."""
+    """Yield a sentence per group on the unequally executed contest whose ratio is closest to 1."""
     for group in groups:
         at = configurations.by_density(group.rows)
         met = contests(group.rows, "seconds_step")
@@ -68,7 +69,7 @@ def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Share of the trials beside which other programs ran, which count for less."""
+    """Yield the share of the trials beside which other programs ran, which count for less."""
     disturbed = sum(row["rounds_disturbed"] for row in rows)
     if disturbed:
         trials = formatting.format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
@@ -76,7 +77,7 @@ def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
-    """Densities at which the rounds differ so much that large differences would not be seen."""
+    """Yield the densities at which the rounds differ so much that large differences would not be seen."""
     for group in groups:
         compared = contests(group.rows, "seconds_step")
         blind = [one for one in compared if (one.minimum_detectable_ratio or 0.0) > NOISY]
@@ -90,11 +91,11 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Disturbances of the machine beside the trials, and in how many cells."""
+    """Disturbances of the machine beside the trials, and in how many configurations."""
     met = [quality_warnings.machine_state(row) for row in rows]
     kinds = Counter(
         kind for each in met for kind in each if kind != quality_warnings.OTHERS
-    )  # those are told by `_disturbances`
+    )  # those are determined by `_disturbances`
     if kinds:
         each = formatting.join_items(
             f"{kind} in {formatting.format_count(count, 'cell')}" for kind, count in kinds.items()
@@ -103,7 +104,7 @@ def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
-    """Cells without a result, counted by status and reason; empty where every cell has one."""
+    """Return one line per status and reason with the number of configurations without a result."""
     rows = [row for group in groups for row in group.rows]
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
     retried = sum(row["rounds_failed"] for row in rows if row["status"] in configurations.NUMBERED)
@@ -119,14 +120,15 @@ def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
 
 
 def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
-    """A status with its count and its reason, or one of its reasons."""
+    """Return a status with its count and its reason, or one of its reasons."""
     reasons = [row["reason"] or "no reason given" for row in rows if row["status"] == status]
     example = "" if len(set(reasons)) == 1 else "for example: "
     return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
 
 
 def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
-    """Effect on the break-even in time of each setting that was varied, and which were not."""
+    """Return one sentence for each varied setting on how it moves the break-even in time, and one on those not
+    varied."""
     varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
     for name in varied:
         yield from _largest_effect(name, evens)
@@ -136,12 +138,13 @@ def list_sensitivities(groups: Sequence[configurations.Group], evens: Sequence[B
 
 
 def _values(name: str, groups: Sequence[configurations.Group]) -> set:
-    """The values of a setting of groups, or of configurations."""
+    """Return the values of a setting of groups, or of configurations."""
     return {group.settings[name] if name in group.settings else row[name] for group in groups for row in group.rows}
 
 
 def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
-    """One sentence where crossings that differ in one setting only lie surely apart: the first such set."""
+    """Describe the first setting whose values give significantly different break-evens, all other settings being
+    equal."""
     sets: dict[tuple, dict[Any, BreakEven]] = {}
     for even in evens:
         rest = tuple((key, value) for key, value in even.settings.items() if key != name)
@@ -158,7 +161,7 @@ def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
 
 
 def _are_disjoint(evens: Sequence[BreakEven]) -> bool:
-    """Whether the intervals of two crossings share nothing."""
+    """Return whether the intervals of two crossings do not overlap."""
     return any((even.high or 0.0) < (other.low or 0.0) for even in evens for other in evens)
 
 
@@ -242,7 +245,7 @@ ALIKE = 1.15
 
 
 def certainty_sentences(group: configurations.Group, contests: Sequence[Contest]) -> str:
-    """The sentences that stand right under a verdict; `contests` are those in time of the group it is about."""
+    """Return the sentences on the uncertainty of a verdict; `contests` are those in time of its group."""
     disturbed = _disturbed(group)
     ratios = [contest.ratio for contest in contests if contest.ratio is not None]
     if not ratios:
@@ -255,7 +258,7 @@ def certainty_sentences(group: configurations.Group, contests: Sequence[Contest]
 
 
 def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
-    """The smallest difference between sparse and dense that the rounds of these contests could have told."""
+    """State the smallest difference between sparse and dense that the rounds could have detected."""
     seen = sorted(
         (contest for contest in contests if contest.minimum_detectable_ratio),
         key=lambda one: one.minimum_detectable_ratio or 0.0,
@@ -276,7 +279,7 @@ def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
 
 
 def _disturbed(group: configurations.Group) -> str:
-    """Sentence on the share of trials beside which other programs ran; "" if there was none."""
+    """Return the sentence on the share of trials beside which other programs ran; "" if there was none."""
     disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
     if not disturbed:
         return ""
@@ -293,8 +296,8 @@ class Advice:
     """Conclusions from the rows, in sentences. `verdict` is the answer; the rest are its grounds, in reading order.
 
     `certainty_sentences` says how sure the verdict is; `time` and `memory` go through the densities; `warnings` names
-    what makes a win doubtful; `count_failures` counts the cells without a result; `list_sensitivities` says what the
-    answer depends on.
+    what makes a win doubtful; `count_failures` counts the configurations without a result; `list_sensitivities` says
+    what the answer depends on.
     """
 
     verdict: str
@@ -316,7 +319,7 @@ class Advice:
 
 
 def advise(frame: pd.DataFrame) -> Advice:
-    """Advice from the rows of a frame, all groups in it; the verdict is about the largest group."""
+    """Return the advice from the rows of a frame, all groups in it; the verdict is about the largest group."""
     groups = configurations.groups(frame)
     if not groups:
         return Advice("There is no answer yet: no rows were given.")
@@ -353,7 +356,10 @@ def _verdict(groups: Sequence[configurations.Group], evens: Mapping[str, Sequenc
 
 
 def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
-    """Advice about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
+    """Return advice about one measure, short enough for the title of a chart, and in full.
+
+    `evens` are of the measure.
+    """
     compared = contests(group.rows, measure)
     won = [one for one in compared if one.verdict == "sparse"]
     lost = [one for one in compared if one.verdict == "dense"]
@@ -381,7 +387,7 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
 
 
 def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Headline where sparse wins because dense did not run."""
+    """Return headline where sparse wins because dense did not run."""
     does = f"runs where {verdict_text.failure_reason(first.dense)}"
     full = f"For {MEASURES[measure][0]}, go sparse with {formatting.name_configuration(first.sparse)}: it {does}."
     return f"Sparse {does}", f"{full}{_open_sentences(compared)}"
@@ -390,7 +396,7 @@ def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tu
 def _sparse_at_some(
     first: Contest, won: Sequence[Contest], compared: Sequence[Contest], measure: str
 ) -> tuple[str, str]:
-    """Headline where sparse wins at some densities and dense at none."""
+    """Return headline where sparse wins at some densities and dense at none."""
     name, verb, better = MEASURES[measure]
     at = format_density_ranges(won, compared, DIGITS)
     gain = _gain(first, better, is_alone=len(won) == 1)
@@ -398,7 +404,7 @@ def _sparse_at_some(
 
 
 def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Headline where sparse wins below a break-even; `of` is its configuration, "" for the one named first."""
+    """Return headline where sparse wins below a break-even; `of` is its configuration, "" for the one named first."""
     name, verb, better = MEASURES[measure]
     won = [one for one in compared if one.verdict == "sparse"]
     up_to = formatting.format_density(won[-1].density or 0.0, DIGITS)
@@ -415,7 +421,10 @@ def _sparse_below(even: BreakEven, of: str, compared: Sequence[Contest], measure
 
 
 def _gain(first: Contest, better: str, is_alone: bool) -> str:
-    """Factor by which sparse wins at its lowest density, and its configuration; without the density if `is_alone`."""
+    """Return the factor by which sparse wins at its lowest density, and its configuration.
+
+    Without the density if `is_alone`.
+    """
     sparse, dense, _ = first.known
     at = "" if is_alone or not first.density else f" at {formatting.format_density(first.density, DIGITS)}"
     return (
@@ -425,13 +434,17 @@ def _gain(first: Contest, better: str, is_alone: bool) -> str:
 
 
 def _stay_dense(lost: Sequence[Contest]) -> str:
-    """Advice to train dense, with the name of the dense configuration that wins unless it is the usual one."""
+    """Return the advice to train dense, with the name of the dense configuration that wins unless it is the usual
+    one."""
     name = baseline(lost)
     return "stay dense" if name in ("dense", "the best dense") else f"stay with {name}"
 
 
 def _open_sentences(compared: Sequence[Contest]) -> str:
-    """Sentences that go on a headline: what is undecided and why, and what is level. "" where all is decided."""
+    """Return the sentences that go on a headline: what is undecided and why, and what is level.
+
+    "" if all is decided.
+    """
     clauses = (f"{what}: {why}" if why else what for what, why in list_open_contests(compared, DIGITS))
     return "".join(f" {clause[0].upper()}{clause[1:]}." for clause in clauses)
 

@@ -1,4 +1,4 @@
-"""Benchmark rows: what is known of each cell and contender, ratios to rivals, geometric means.
+"""Benchmark rows: what is known of each configuration and candidate, ratios to competitors, geometric means.
 
 >>> from workbench import store
 >>> cell = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok"}
@@ -31,7 +31,7 @@ SMALL = "small batch"
 
 
 class Ratio(NamedTuple):
-    """A rival's time by ours in one cell, with its interval; above 1 ours is the faster."""
+    """A competitor's time by ours in one configuration, with its interval; above 1 ours is the faster."""
 
     row: Record
     rival: str
@@ -41,7 +41,10 @@ class Ratio(NamedTuple):
 
 
 def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row of each contender of a cell: the last that is ok, else the last; in the order they were first written."""
+    """Return one row of each candidate of a configuration: the last that is ok, else the last.
+
+    In the order they were first written.
+    """
     by_place: dict[tuple, Record] = {}
     for row in records(frame):
         row["device"] = row["device"] or "cpu"  # rows without it are from when there was no other
@@ -52,7 +55,7 @@ def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list[list[Record]]:
-    """Rows of each cell, of one task or of all but the machine's own; what failed among them."""
+    """Return the rows of each configuration, of one task or of all but the machine's own; what failed among them."""
     by_cell: dict[tuple, list[Record]] = {}
     for row in records(newest_records(frame)):
         if row["task"] == task or (task is None and row["rows"] is not None):
@@ -61,9 +64,11 @@ def group_by_configuration(frame: pd.DataFrame, task: str | None = None) -> list
 
 
 def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> list[Ratio]:
-    """Ratios of the fastest rival, its name starting with `rival`, to `ours` or what rows name, by cell of a task.
+    """Return the ratios of the fastest competitor, its name starting with `rival`, to `ours` or what rows name, by
+    configuration of a task.
 
-    Cells without such a rival are left out. `ours` names another contender of ours than the rows' reference.
+    Configurations without such a competitor are left out. `ours` names another candidate of ours than the rows'
+    reference.
     """
     fastest = []
     for rows in group_by_configuration(frame, task):
@@ -80,7 +85,7 @@ def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> l
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """The geometric mean; None of nothing.
+    """Return the geometric mean; None of nothing.
 
     >>> round(geometric_mean([1.0, 4.0]), 9)
     2.0
@@ -90,7 +95,7 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 
 
 def describe_configuration(row: Record) -> str:
-    """A cell in words: its shape, rows, width, and what else tells it.
+    """Return a configuration in words: its shape, rows, width, and what else tells it.
 
     >>> describe_configuration({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
     'uniform 100k, R 4,096, N 16'
@@ -104,7 +109,7 @@ def describe_configuration(row: Record) -> str:
 
 
 class Goal(NamedTuple):
-    """A goal in words, what was measured, and whether it is met; None where no row says."""
+    """A goal in words, what was measured, and whether it is met; None if no row says."""
 
     what: str
     wanted: str
@@ -113,7 +118,7 @@ class Goal(NamedTuple):
 
 
 def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
-    """The goal that the geometric mean of ratios is at least `wanted`."""
+    """Return the goal that the geometric mean of ratios is at least `wanted`."""
     ratios = list(measured)
     mean = geometric_mean(ratio.value for ratio in ratios)
     if mean is None:

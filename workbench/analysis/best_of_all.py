@@ -19,7 +19,10 @@ TIME, MEMORY = "seconds_step", "bytes_peak"
 
 
 def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambda row: True) -> Record | None:
-    """The accepted row of the least expected loss; of those level with it that of least memory; None if none ran."""
+    """Return the accepted record of least expected loss, the one of least memory among equivalent ones.
+
+    None if none ran.
+    """
     able = dict[Hashable, Record](enumerate(row for row in rows if accept(row)))
     found = posterior_of([*able.values()], TIME)
     first = found.best()
@@ -28,7 +31,7 @@ def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambd
 
 
 def smallest_record(rows: Sequence[Record]) -> Record | None:
-    """The row of least memory among those that surely take at most 10 % longer than the fastest; None if none ran."""
+    """Return the record of least memory among those at most 10 % slower than the fastest; None if none ran."""
     first = best_record(rows)
     if first is None:
         return None
@@ -38,12 +41,13 @@ def smallest_record(rows: Sequence[Record]) -> Record | None:
 
 
 def is_dense_batch_of_compact_data(row: Record) -> bool:
-    """Whether a row trains on dense batches of data that are not held as a dense array."""
+    """Return whether a row trains on dense batches of data that are not held as a dense array."""
     return configurations.is_dense(row) and configurations.storage_of(row) != configurations.HELD
 
 
 def compare_with_dense_array(row: Record, rows: Iterable[Record]) -> str:
-    """Comparison of a dense row, its data not held as a dense array, with the fastest that is; empty if there is none.
+    """Return the comparison of a dense row, its data not held as a dense array, with the fastest that is; empty if
+    there is none.
 
     `rows` are those of its density; arrays that did not fit are said to.
     """
@@ -58,7 +62,7 @@ def compare_with_dense_array(row: Record, rows: Iterable[Record]) -> str:
 
 
 def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | None:
-    """The fastest dense row whose data are held in less memory than this dense array; None if there is none."""
+    """Return the fastest dense row whose data are held in less memory than this dense array; None if there is none."""
     if not configurations.is_dense(row) or is_dense_batch_of_compact_data(row) or not row[MEMORY]:
         return None
     apart = [
@@ -70,7 +74,7 @@ def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | 
 
 
 def _compare_memory_and_time(row: Record, other: Record, name: str) -> str:
-    """Memory of two rows, and how many times as long the other takes."""
+    """Return the memory of two rows, and how many times as long the other takes."""
     ratio, sizes = (
         ratio_between(other, row, TIME),
         [formatting.format_measured_quantity(one, MEMORY) for one in (row, other)],
@@ -123,7 +127,7 @@ def compact_storage_sentences(groups: Sequence[configurations.Group]) -> Iterato
 
 
 def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Record | None]]:
-    """Density and best row of all, rising."""
+    """Return density and best row of all, rising."""
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     able = [row for row in group.rows if id(row) not in worse]
     found = [(at, smallest_record(rows)) for at, rows in configurations.by_density(able).items()]

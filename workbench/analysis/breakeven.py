@@ -23,7 +23,7 @@ from workbench.analysis.compare import Contest, compare_best, trained_worse
 
 Record = Mapping[str, Any]
 STATUSES = {
-    "crossing": "sparse wins below, dense above; the break-even is `density`, surely between `low` and `high`",
+    "crossing": "sparse wins below, dense above; the break-even is `density`, significantly between `low` and `high`",
     "several": "the winner changes more than once, or from dense to sparse, between `low` and `high`",
     "sparse": "sparse wins wherever there is a winner; `low` is the highest such density",
     "dense": "dense wins wherever there is a winner; `high` is the lowest such density",
@@ -42,10 +42,10 @@ FARTHEST = 700.0
 class BreakEven:
     """Density at which one sparse configuration stops beating dense in one measure.
 
-    `density` and its interval `low`, `high` are nnz / size, None where there is none. `density` is None too where the
+    `density` and its interval `low`, `high` are nnz / size, None if there is none. `density` is None too where the
     interval spans a factor of two or more (`is_range`): then only the range is known; `place` says either in words.
-    `status` is a key of STATUSES, `sentence` says it in words. `group` has the settings of the group of cells, `line`
-    those of the configuration.
+    `status` is a key of STATUSES, `sentence` says it in words. `group` has the settings of the group of
+    configurations, `line` those of the configuration.
     """
 
     group: dict[str, Any]
@@ -66,17 +66,18 @@ class BreakEven:
 
     @property
     def is_range(self) -> bool:
-        """Whether it is known to a factor of two or worse, so a range rather than a number."""
+        """Whether the break-even is known to a factor of two at best, so that a range is shown."""
         return _is_range(self.status, self.low, self.high)
 
     @property
     def place(self) -> str:
-        """The break-even of a crossing in words, as exactly as it is known; else empty."""
+        """The break-even as text, as precisely as it is known; "" without a crossing."""
         return formatting.format_breakeven(self.density, self.low, self.high) if self.status == "crossing" else ""
 
 
 def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakEven]:
-    """The break-even of each sparse configuration in each group of a frame, in the order of `configurations.groups`.
+    """Return the break-even of each sparse configuration in each group of a frame, in the order of
+    `configurations.groups`.
 
     `measure` is a column in seconds or bytes. O(groups * configurations * densities * rounds). ValueError for a column
     that is neither.
@@ -88,7 +89,7 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
 
 
 def breakevens_of_group(group: configurations.Group, measure: str) -> list[BreakEven]:
-    """The break-evens of one group, as `breakeven` gives them."""
+    """Return the break-evens of one group of configurations."""
     dense, worse = configurations.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
     evens = []
     for rows, contests in records_and_contests(group, measure):
@@ -101,7 +102,7 @@ def breakevens_of_group(group: configurations.Group, measure: str) -> list[Break
 
 
 def records_and_contests(group: configurations.Group, measure: str) -> Iterator[tuple[list[Record], list[Contest]]]:
-    """The rows of each sparse configuration of a group, and its contests with dense, rising in density."""
+    """Return the records of each sparse configuration of a group and its contests with dense, ascending in density."""
     dense = configurations.dense_rows(group.rows)
     for rows in configurations.sparse_lines(group.rows).values():
         yield rows, contests_of(rows, dense, measure)
@@ -136,7 +137,7 @@ def _breakeven_of_line(
 
 
 def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -> list[Contest]:
-    """The rows of one line against the dense rows of the same asked density, rising.
+    """Return the rows of one line against the dense rows of the same asked density, rising.
 
     If several rows share a density (other seeds, other learning rates) the best stands for them.
     """
@@ -152,7 +153,7 @@ def _is_range(status: str, low: float | None, high: float | None) -> bool:
 
 
 def locate_crossing(compared: list[Contest]) -> tuple[str, tuple]:
-    """Status and (density, low, high) of two contests or more that have a ratio."""
+    """Return the status and (density, lower, upper) of the crossing of two or more contests that have a ratio."""
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:
         status = "level" if all(one.verdict == "level" for one in compared) else "undecided"
@@ -170,7 +171,7 @@ def locate_crossing(compared: list[Contest]) -> tuple[str, tuple]:
 
 
 def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
-    """(density, low, high) where sparse wins at first and dense at last; it lies between these two verdicts."""
+    """Return (density, low, high) where sparse wins at first and dense at last; it lies between these two verdicts."""
     verdicts = [one.verdict for one in compared]
     won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
     x = np.log([one.density for one in compared])
@@ -194,14 +195,14 @@ def _log(ratio: float) -> float:
 
 
 def _zero_crossing(x: np.ndarray, y: np.ndarray) -> float:
-    """Crossing of zero by a line through points that rise from below zero to above it."""
+    """Return where a line through points, negative at first and positive at last, crosses zero."""
     after = int(np.argmax(y > 0))
     (x0, x1), (y0, y1) = x[after - 1 : after + 1], y[after - 1 : after + 1]
     return float(x0 + (x1 - x0) * y0 / (y0 - y1))
 
 
 def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Contest]) -> tuple[str, tuple]:
-    """Status and (density, low, high) where no density has a number of both sides."""
+    """Return status and (density, low, high) where no density has a number of both sides."""
     fits = [contest.density for contest in contests if contest.verdict == "sparse" and contest.density]
     if fits:
         return "feasible", (None, max(fits), None)

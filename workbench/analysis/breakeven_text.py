@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 def breakeven_sentence(
     status: str, ends: tuple, rows: Sequence[Record], contests: Sequence[Contest], dense: Sequence[Record], measure: str
 ) -> str:
-    """The sentence of one break-even: its status, (density, low, high), the rows and contests it was made of."""
+    """Return the sentence of one break-even: its status, (density, low, high), the rows and contests it was made of."""
     who, what = formatting.name_configuration(rows[0]), _measure_noun(measure)
     compared = [contest for contest in contests if contest.ratio is not None]
     against = baseline(compared)
@@ -47,7 +47,10 @@ def breakeven_sentence(
 
 
 def baseline(compared: Sequence[Contest]) -> str:
-    """Name of the best dense configuration of some contests; "the best dense" if it changes from one to another."""
+    """Return the name of the best dense configuration of some contests.
+
+    "the best dense" if it changes from one to another.
+    """
     names = {formatting.name_configuration(one.dense) for one in compared if one.dense is not None}
     return names.pop() if len(names) == 1 else "the best dense" if names else "dense"
 
@@ -72,12 +75,12 @@ def _one_sided_sentence(won: Sequence[Contest], contests: Sequence[Contest], end
 
 
 def inconclusive_clause(contests: Sequence[Contest]) -> str:
-    """End of a sentence: what is undecided and why, and what is level. "" where all is decided."""
+    """End of a sentence: what is undecided and why, and what is level. "" if all is decided."""
     return "".join(f"; {what} ({why})" if why else f"; {what}" for what, why in list_open_contests(contests))
 
 
 def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tuple[str, str]]:
-    """(Clause, reason or "") of what is undecided and of what is level, at densities of so many digits."""
+    """Return (Clause, reason or "") of what is undecided and of what is level, at densities of so many digits."""
     found = [
         (f"undecided {format_density_ranges(some, contests, digits)}", why)
         for why, some in group_inconclusive(contests).items()
@@ -97,7 +100,7 @@ def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
 
 
 def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:
-    """Densities of `some` of the `contests` in words, neighbours as a range, with so many digits.
+    """Return the densities of `some` of the `contests` in words, neighbours as a range, with so many digits.
 
     Examples: "from 0.1 to 3 % and at 30 %"; "at every density, from 0.1 to 30 %" where `some` are all.
     """

@@ -50,7 +50,7 @@ class ByBytes(NamedTuple):
 
 
 def breakeven_by_bytes(sparse: Iterable[Record], dense: Iterable[Record]) -> ByBytes | None:
-    """The break-even in memory by bytes of one sparse configuration against the best of dense candidates.
+    """Return the break-even in memory by bytes of one sparse configuration against the best of dense candidates.
 
     None without predictions at two densities of both. O(rows).
     """
@@ -73,7 +73,8 @@ def breakeven_by_bytes(sparse: Iterable[Record], dense: Iterable[Record]) -> ByB
 
 
 def breakeven_by_bytes_clause(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
-    """Break-even by bytes against a dense array, and against the dense candidate of fewest bytes if that is another.
+    """Return break-even by bytes against a dense array, and against the dense candidate of fewest bytes if that is
+    another.
 
     Data that are held as CSR on both sides differ by their batches alone, so the array comes first. "" without
     predictions.
@@ -89,14 +90,14 @@ def breakeven_by_bytes_clause(sparse: Sequence[Record], dense: Sequence[Record])
 
 
 def _zero_crossing(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Crossing of zero by the line through two points; None if it does not rise."""
+    """Return the crossing of zero by the line through two points; None if it does not rise."""
     if y[1] <= y[0]:
         return None
     return float(x[0] - y[0] * (x[1] - x[0]) / (y[1] - y[0]))
 
 
 def _predicted(rows: Iterable[Record]) -> dict[float | None, tuple[float, float]]:
-    """The density measured and the least predicted bytes, by the density asked for."""
+    """Return the density measured and the least predicted bytes, by the density asked for."""
     found: dict[float | None, tuple[float, float]] = {}
     for row in rows:
         density, size = configurations.density_of(row), number_or_none(row.get(PREDICTED))
@@ -107,7 +108,7 @@ def _predicted(rows: Iterable[Record]) -> dict[float | None, tuple[float, float]
 
 
 def _sentence(found: ByBytes, row: Record) -> str:
-    """Clause about a break-even by bytes, with the bytes of an entry and of a place of the row's types."""
+    """Return clause about a break-even by bytes, with the bytes of an entry and of a place of the row's types."""
     value = 8 if row.get("dtype") == "float64" else 4
     index = 8 if row.get("index_dtype") == "int64" else 4
     rule = f"by bytes, {value + index} an entry against {value} a place of a dense array"

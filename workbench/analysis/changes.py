@@ -1,11 +1,12 @@
-"""Two runs of the same cells: which became slower or faster, which kernels did, and what could have been seen.
+"""Two runs of the same configurations: which became slower or faster, which kernels did, and what could have been seen.
 
-Rounds of two runs are no neighbours: the whole machine may be slower during one of them. What cells share of that is
-the drift, and is taken out first (`analysis.drift`). The logarithm of after / before of a cell is then a difference of
-means of rounds; its variance is s^2 (1/n + 1/m + 2/SHARED), s the deviation of rounds within a run, and that of the
-drift. Four rounds know little of their deviation, so s^2 is the cell's own and the median cell's, weighted by degrees
-of freedom, the latter as PRIOR (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3, 3). The tails of the intervals are divided
-among all cells, and among all kernels, so that a build compared with itself rarely has a slower one anywhere.
+Rounds of two runs are no neighbours: the whole machine may be slower during one of them. What configurations share of
+that is the drift, and is taken out first (`analysis.drift`). The logarithm of after / before of a configuration is
+then a difference of means of rounds; its variance is s^2 (1/n + 1/m + 2/SHARED), s the deviation of rounds within a
+run, and that of the drift. Four rounds know little of their deviation, so s^2 is the configuration's own and the median
+configuration's, weighted by degrees of freedom, the latter as PRIOR (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3, 3).
+The tails of the intervals are divided among all configurations, and among all kernels, so that a build compared with
+itself rarely has a slower one anywhere.
 """
 
 import math
@@ -24,7 +25,8 @@ from workbench.measure.rounds import BETWEEN_RUN_VARIANCE_RATIO, INTERIM_ANALYSE
 
 # Drift: how much slower the whole machine was in one run than in another, taken out before they are compared.
 #
-# Sentinels are, the first that there are: cells whose code, versions and settings are the same in both runs; the
+# Sentinels are, the first that there are: configurations whose code, versions and settings are the same in both runs;
+# the
 # fixed work that every trial times beside its own (`seconds_sentinel`); none, and then DRIFT is allowed for in every
 # interval.
 
@@ -47,7 +49,7 @@ class Difference(Protocol):
 
     @property
     def pair(self) -> Pair:
-        """The cells of both runs that are compared."""
+        """The configurations of both runs that are compared."""
 
     @property
     def value(self) -> float:
@@ -55,9 +57,9 @@ class Difference(Protocol):
 
 
 class Drift(NamedTuple):
-    """The logarithm of after / before that cells share, its standard deviation, and which sentinels tell it.
+    """The logarithm of after / before that configurations share, its standard deviation, and which sentinels tell it.
 
-    `kind` is cells, work, none or machines (of two machines nothing is taken out); `sentinels` is how many.
+    `kind` is configurations, work, none or machines (of two machines nothing is taken out); `sentinels` is how many.
     """
 
     value: float
@@ -72,7 +74,7 @@ class Drift(NamedTuple):
 
 
 def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
-    """The drift between two runs; `steps` are the differences in the time of a step."""
+    """Return the drift between two runs; `steps` are the differences in the time of a step."""
     if not pairs.is_one_machine:
         return Drift(0.0, DRIFT, "machines")
     same = np.array([step.value for step in steps if step.pair.is_same_code])
@@ -89,16 +91,16 @@ def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
 
 
 def _work(rows: Iterable[Any]) -> np.ndarray:
-    """Logarithms of the seconds of the fixed work beside every round."""
+    """Return the logarithms of the seconds of the fixed work beside every round."""
     seconds = (value for row in rows for value in values_of(row, "seconds_sentinel").values())
     return np.log([value for value in seconds if value > 0])
 
 
 Record = Mapping[str, Any]
 VERDICTS = {
-    "same": "surely within the factor that is allowed",
-    "faster": "surely less time",
-    "slower": "surely more time",
+    "same": "significantly within the factor that is allowed",
+    "faster": "significantly less time",
+    "slower": "significantly more time",
     "ambiguous": "the rounds tell neither",
 }
 ALPHA_ONE_SIDED = 0.0025
@@ -111,7 +113,7 @@ SHARE = 0.05
 
 
 class Change(NamedTuple):
-    """Ratio after / before of a cell, or of all cells of a kernel together.
+    """Ratio after / before of a configuration, or of all configurations of a kernel together.
 
     `verdict` is a key of VERDICTS; `cells` are the names of those it was seen in.
     """
@@ -124,16 +126,16 @@ class Change(NamedTuple):
 
     @property
     def minimum_detectable_ratio(self) -> float:
-        """The smallest slow-down that these rounds could have shown; inf from fewer than four."""
+        """Return the smallest slow-down that these rounds could have shown; inf with fewer than four rounds."""
         return self.ratio.minimum_detectable_ratio if self.ratio.rounds >= INTERIM_ANALYSES[0] else math.inf
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Differences between two runs: the `drift` that was taken out, and changes in time by cell and by kernel.
+    """Differences between two runs.
 
-    `memory` has the changes of peak memory, of which more is "slower"; `pairs` what was held against what, and what
-    has no result any more.
+    `drift` is the common factor that was divided out; changes of time are listed by configuration and by kernel, those
+    of peak memory in `memory` (more memory counts as "slower"); `pairs` holds the compared records and the lost ones.
     """
 
     drift: Drift
@@ -144,7 +146,7 @@ class Changes:
 
     @property
     def is_worse(self) -> bool:
-        """Whether anything surely takes longer, takes more memory, or has no result any more."""
+        """Return whether anything is significantly slower, needs more memory or no longer has a result."""
         every = (*self.cells, *self.kernels, *self.memory)
         return bool(self.pairs.lost) or any(one.verdict == "slower" for one in every)
 
@@ -161,11 +163,7 @@ class _Difference(NamedTuple):
 
 
 def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUIVALENCE_MARGIN) -> Changes:
-    """The changes from one frame of trial rows to another, cells as `cells.latest` pools them.
-
-    `within` is the factor up to which two times are the same. Cells are paired by their settings; rows that are in both
-    frames are no evidence of a change. O(rows). `CompareError` where no cell is in both, or `within` is not above 1.
-    """
+    """Compare two frames of trial records, pooled per configuration, and return the changes."""
     if not within > 1:
         raise CompareError(f"Cells are the same within a factor above 1; {within:g} came.")
     pairs = pair_runs(before, after)
@@ -181,7 +179,7 @@ def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUI
 
 
 def compare_step_times(pairs: Iterable[Pair], drift: Drift, within: float = EQUIVALENCE_MARGIN) -> list[Change]:
-    """The changes in the time of a step of these pairs; `CompareError` where a side of one has none."""
+    """Return the changes in the time of a step of these pairs; `CompareError` if a side of one has none."""
     pairs = list(pairs)
     found = _differences(pairs, "seconds_step")
     if len(found) < len(pairs):
@@ -190,7 +188,7 @@ def compare_step_times(pairs: Iterable[Pair], drift: Drift, within: float = EQUI
 
 
 def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
-    """Differences of those pairs in which both sides have the measure."""
+    """Return the differences of those pairs in which both sides have the measure."""
     found = []
     for pair in pairs:
         sides = [_by_run(values_of(row, measure)) for row in (pair.before, pair.after)]
@@ -207,7 +205,7 @@ def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
 
 
 def _by_run(values: Mapping[tuple[str, int], float]) -> list[np.ndarray]:
-    """Logarithms of the values above zero, by run."""
+    """Return the logarithms of the values above zero, by run."""
     runs: dict[str, list[float]] = {}
     for (run, _), value in values.items():
         if value > 0:
@@ -216,7 +214,7 @@ def _by_run(values: Mapping[tuple[str, int], float]) -> list[np.ndarray]:
 
 
 def _variances(found: Sequence[_Difference]) -> list[float]:
-    """s^2 of each: of its own rounds and of the median cell's."""
+    """s^2 of each: of its own rounds and of the median configuration's."""
     own = [one.squares / one.freedom for one in found if one.freedom]
     usual = max(float(np.median(own)) if own else 0.0, MIN_LOG_SD**2)
     return [max((PRIOR * usual + one.squares) / (PRIOR + one.freedom), MIN_LOG_SD**2) for one in found]
@@ -232,13 +230,13 @@ def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[
 
 
 def _ratio(value: float, spread: float, freedom: int, among: int, rounds: int) -> Ratio:
-    """The ratio of that logarithm, the tails divided among so many."""
+    """Return the ratio of that logarithm, the tails divided among so many."""
     half = student_t(ALPHA_ONE_SIDED / max(among, 1), freedom) * spread
     return Ratio(math.exp(value), math.exp(value - half), math.exp(value + half), rounds, 2)
 
 
 def verdict(ratio: Ratio, within: float = EQUIVALENCE_MARGIN) -> str:
-    """A key of VERDICTS; ambiguous from fewer than four rounds of a side.
+    """Return a key of VERDICTS; ambiguous from fewer than four rounds of a side.
 
     >>> verdict(Ratio(1.02, 0.97, 1.07, 6, 2)), verdict(Ratio(2.0, 1.6, 2.5, 6, 2)), verdict(Ratio(1.2, 0.9, 1.6, 6, 2))
     ('same', 'slower', 'ambiguous')
@@ -251,7 +249,10 @@ def verdict(ratio: Ratio, within: float = EQUIVALENCE_MARGIN) -> str:
 
 
 def _by_kernel(pairs: Pairs, drift: Drift, within: float) -> list[Change]:
-    """The phases of all cells that use a kernel, together: between them their scatter shows what one cell hides."""
+    """Return the phases of all configurations that use a kernel, together.
+
+    Between them their scatter shows what one configuration hides.
+    """
     of_kernel: dict[str, list[tuple[_Difference, float]]] = {}
     for phase in PHASES:
         found = [
@@ -296,13 +297,13 @@ def _in_memory(pairs: Pairs, within: float) -> list[Change]:
 
 
 def count_by_verdict(changes: Iterable[Change]) -> dict[str, int]:
-    """Number of changes by verdict."""
+    """Return the number of changes by verdict."""
     found = [change.verdict for change in changes]
     return {name: found.count(name) for name in VERDICTS}
 
 
 def largest_changes(changes: Iterable[Change], which: str = "slower") -> list[Change]:
-    """Changes of a verdict, the largest first."""
+    """Return the changes with a given verdict, largest first."""
     return sorted(
         (change for change in changes if change.verdict == which), key=lambda one: -abs(math.log(one.ratio.value))
     )
@@ -319,7 +320,7 @@ COLUMNS = ("cell", "verdict", "after / before", "could have shown from")
 
 
 def headline(changes: Changes) -> str:
-    """The answer: what is slower, by how much, and how many cells are what."""
+    """Return the answer: what is slower, by how much, and how many configurations are what."""
     slower, kernels = largest_changes(changes.cells), largest_changes(changes.kernels)
     if not changes.cells:
         return "Nothing can be compared: no cell has a time in both runs that was measured anew."
@@ -340,7 +341,8 @@ def headline(changes: Changes) -> str:
 
 
 def sentences(changes: Changes) -> Iterator[str]:
-    """The grounds: the drift, what is faster, memory, what is lost, what could have been seen, what was left out."""
+    """Yield the grounds: the drift, what is faster, memory, what is lost, what could have been seen, what was left
+    out."""
     yield _drift(changes)
     for one in largest_changes(changes.kernels, "faster")[:NAMED]:
         yield f"Faster: the kernel {one.name}, {format_change(one)} as long, {_detectable(one)}."
@@ -352,14 +354,14 @@ def sentences(changes: Changes) -> Iterator[str]:
 
 
 def table(changes: Sequence[Change]) -> list[list[str]]:
-    """A row a cell or kernel, as COLUMNS; what is slower first, then what is ambiguous."""
+    """Return a row a configuration or kernel, as COLUMNS; what is slower first, then what is ambiguous."""
     order = ("slower", "faster", "ambiguous", "same")
     ordered = sorted(changes, key=lambda one: (order.index(one.verdict), -abs(math.log(one.ratio.value))))
     return [[one.name, one.verdict, format_change(one), minimum_detectable_slowdown(one)] for one in ordered]
 
 
 def format_change(change: Change) -> str:
-    """Ratio of a change in words, with both ends where the interval is wide."""
+    """Return the ratio of a change in words, with both ends where the interval is wide."""
     return (
         formatting.format_times(change.ratio)
         if change.ratio.rounds >= INTERIM_ANALYSES[0]
@@ -380,7 +382,7 @@ def _detectable(change: Change) -> str:
 
 
 def minimum_detectable_slowdown(change: Change) -> str:
-    """The smallest slow-down that could have been shown."""
+    """Return the smallest slow-down that could have been shown."""
     return (
         f"{formatting.format_number(change.minimum_detectable_ratio, 2)} times"
         if math.isfinite(change.minimum_detectable_ratio)
@@ -426,7 +428,10 @@ def _lost_sentence(changes: Changes) -> Iterator[str]:
 
 
 def _detectable_sentence(changes: Changes) -> str:
-    """The smallest slow-down that could have been shown: by cell, and over the cells of a kernel together."""
+    """Return the smallest slow-down that could have been shown.
+
+    By configuration, and over the configurations of a kernel together.
+    """
     by_cell = sorted(cell.minimum_detectable_ratio for cell in changes.cells)
     text = f"Could have been shown: in a cell alone slow-downs {_span(by_cell)}"
     by_kernel = sorted(changes.kernels, key=lambda one: one.minimum_detectable_ratio)

@@ -29,14 +29,14 @@ class Steps(NamedTuple):
 
 
 def newest_records(frame: pd.DataFrame, part: str = "") -> list[Record]:
-    """The newest row of each name, of the machine of the newest row: all, or those of a part."""
+    """Return the newest row of each name, of the machine of the newest row: all, or those of a part."""
     rows = records(frame)
     of_machine = (row for row in rows if row["machine"] == rows[-1]["machine"])
     return [row for row in {row["what"]: row for row in of_machine}.values() if part in ("", row["part"])]
 
 
 def steps_of(frame: pd.DataFrame) -> Steps:
-    """The times of a step that are known, all of the sizes that were measured last."""
+    """Return the times of a step that are known, all of the sizes that were measured last."""
     known = [row for row in newest_records(frame, "step") if row["status"] == "ok"]
     sizes = ("batch_rows", "features", "width")
     same = [row for row in known if all(row[name] == known[-1][name] for name in sizes)]
@@ -47,7 +47,7 @@ def steps_of(frame: pd.DataFrame) -> Steps:
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Goals for bytes and memory, and what was reached."""
+    """Return the goals for bytes and memory, and what was reached."""
     return [
         *_byte_targets(newest_records(frame, "bytes")),
         *(_memory_targets(row) for row in newest_records(frame, "rows")),

@@ -16,7 +16,7 @@ from workbench.measure.rounds import share_a_run
 
 Record = Mapping[str, Any]
 
-HOLDS_ONE = "neither is surely better"
+HOLDS_ONE = "neither is significantly better"
 PARTLY = "a configuration that may be faster was not measured here"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
@@ -38,11 +38,11 @@ MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 
 
 class Contest(NamedTuple):
-    """The best sparse row against the best dense one at one density, in one measure.
+    """Comparison of the best sparse with the best dense record at one density, in one measure.
 
-    `contest_verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None if a side has
-    no number; `why` is a key of REMEDY if it is undecided, else empty; `level` are the other sparse rows that win as
-    well and cannot be told from the one named; `source` is MEASURED, BOUNDED or PREDICTED.
+    `verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None if a side has no
+    number; `why` is a key of REMEDY if the verdict is undecided, else ""; `level` lists the other sparse records that
+    win and cannot be distinguished from the named one; `source` is MEASURED, BOUNDED or PREDICTED.
     """
 
     density: float | None
@@ -76,7 +76,7 @@ class Contest(NamedTuple):
 
     @property
     def minimum_detectable_ratio(self) -> float | None:
-        """The smallest factor between the two sides that these rounds could have told; None if they tell nothing."""
+        """Return the smallest factor between both sides that these rounds could have detected; None if unknown."""
         return (
             self.ratio.minimum_detectable_ratio
             if self.ratio is not None and math.isfinite(self.ratio.minimum_detectable_ratio)
@@ -85,13 +85,13 @@ class Contest(NamedTuple):
 
 
 def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
-    """Contests, by rising density of a group's rows, of the best sparse row that may win against the best dense one.
+    """Compare the best eligible sparse record of a group with the best dense one at each density, in ascending order.
 
     Rows are as `configurations.latest` pools them. Rows of a lazy update that trained to a worse model
     (`trained_worse`) may not win. No side wins if only some configurations of the other were measured, as at densities
-    that were added around a break-even, and another may be faster. Of configurations that win alike at a density, the
-    one that does at most densities stands for them. This is the only source of verdicts and ratios: what is said,
-    drawn or listed of a density comes from here. O(rows * rounds).
+    that were added around a break-even, and an unmeasured one may be faster. Of configurations that win equally at a
+    density, the one that wins at most densities is named. All texts, charts and tables take their verdicts and ratios
+    from here. O(rows * rounds).
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
@@ -107,10 +107,10 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
 
 
 def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure: str) -> Contest:
-    """The contest; undecided where a side would win, or be level, without a configuration of the other that may win.
+    """Return the contest, undecided if the losing side has an unmeasured configuration that may win.
 
-    That is one which, at the density nearest to this one at which it was measured, the other side does not beat, and
-    which no other one of its own side surely beats.
+    A configuration may win if, at the nearest density where it was measured, neither the other side nor its own side
+    was significantly better.
     """
     row = found.sparse or found.dense
     if found.verdict == "undecided" or row is None or not found.density:
@@ -123,7 +123,7 @@ def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure:
 
 
 def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float, measure: str) -> bool:
-    """Whether a configuration has lost at the density nearest to this one at which it has rows."""
+    """Return whether a configuration has lost at the density nearest to this one at which it has rows."""
     own = [row for row in rows if _line(row) == line]
     near = min(own, key=lambda row: abs(math.log((configurations.density_of(row) or density) / density)))["density"]
     there = [row for row in rows if row["density"] == near]
@@ -136,7 +136,7 @@ def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float
 
 
 def undominated_records(rows: Iterable[Record], measure: str, side: str = "sparse") -> list[Record]:
-    """The rows of one side at one density that may be its best there: those which no other one surely beats.
+    """Return the records of one side at one density that are not significantly slower than another one.
 
     Rows without a number in the measure are not among them. O(rows * rounds).
     """
@@ -151,23 +151,23 @@ def undominated_records(rows: Iterable[Record], measure: str, side: str = "spars
 
 
 def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str) -> Contest:
-    """The best of some rows against the best of others, all of one density; smaller is better.
+    """Compare the best of some records with the best of others at one density; smaller values are better.
 
-    The best of a side has the least expected loss. Two rows have the same ratio wherever they are spoken of. A side
-    that did not fit in memory loses to one that ran.
+    The best of a side has the least expected loss. Every text and chart that compares these two records shows this
+    ratio. A side that did not fit in memory loses to one that ran.
     """
     return _compare_lines(sparse, dense, measure)[0]
 
 
 def contest_verdict(sparse_row: Record, dense_row: Record, measure: str) -> str:
-    """Better of two rows in a measure: sparse, dense, level or undecided."""
+    """Return the verdict of two records in a measure: sparse, dense, level or undecided."""
     return compare_best([sparse_row], [dense_row], measure).verdict
 
 
 def _compare_without_worse_models(
     at: Sequence[Record], worse: set[int], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """The contest of the rows at one density, without those sparse ones that trained a worse model."""
+    """Return the contest of the rows at one density, without those sparse ones that trained a worse model."""
     sparse = [row for row in at if not configurations.is_dense(row)]
     found, ratios = _compare_lines(
         [row for row in sparse if id(row) not in worse], configurations.dense_rows(at), measure
@@ -178,7 +178,7 @@ def _compare_without_worse_models(
 def _compare_lines(
     sparse: Sequence[Record], dense: Sequence[Record], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
-    """A contest, and the ratio of each row that is named in it, by its line."""
+    """Return a contest, and the ratio of each row that is named in it, by its line."""
     judge = _compare_times if measure.startswith("seconds") else _compare_memory
     found, ratios = judge(sparse, dense, measure)
     densities = (configurations.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
@@ -187,7 +187,7 @@ def _compare_lines(
 
 
 def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
-    """The contest with the line that wins most often of those estimated to be as good, instead of the best."""
+    """Return the contest with the line that wins most often of those estimated to be as good, instead of the best."""
     if not found.level:
         return found
     least = ratios[_line(found.sparse)].value / EQUIVALENCE_MARGIN
@@ -229,7 +229,7 @@ def _compare_times(
 def _of_unmeasured(
     sparse: Sequence[Record], dense: Sequence[Record], best: Record | None, base: Record | None, measure: str
 ) -> Contest:
-    """A contest in time of which a side was not measured: from a bound or a prediction, if there is one."""
+    """Return a contest in time of which a side was not measured: from a bound or a prediction, if there is one."""
     if best is None or base is None:
         return _without_ratio(best, base)
     timed = [
@@ -248,13 +248,13 @@ def _of_unmeasured(
 
 
 def fastest_predicted(rows: Iterable[Record]) -> Record | None:
-    """The row of least predicted time of those that might have been measured; None if nothing is predicted of them."""
+    """Return the record of least predicted time among the unmeasured ones; None without a prediction."""
     able = [row for row in rows if row["status"] in UNTRIED and number_or_none(row.get(PREDICTION))]
     return min(able, key=lambda row: float(row[PREDICTION]), default=None)
 
 
 def posterior_of(rows: Sequence[Record], measure: str) -> Posterior:
-    """The posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
+    """Return the posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
 
     The predicted seconds of a step are the prior of those that were measured.
     """
@@ -266,7 +266,8 @@ def posterior_of(rows: Sequence[Record], measure: str) -> Posterior:
 
 
 def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
-    """Ratio first / second of two rows in a measure of seconds, disturbed rounds counting less; None without one.
+    """Return ratio first / second of two rows in a measure of seconds, disturbed rounds counting less; None without
+    one.
 
     O(rounds^3).
     """
@@ -277,11 +278,7 @@ def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
 
 
 def least_of_dense(dense: Record, sparse: Record, measure: str) -> Ratio | None:
-    """Bound of dense / sparse for a dense row without a time: what it takes at least to read its batches.
-
-    A step reads rows x columns values of a batch once or more, at `BYTES_A_SECOND` at most; against the slowest trial
-    of the sparse row. None unless that makes sparse faster, or for a measure other than the time of a step.
-    """
+    """Return a lower bound of dense / sparse for a dense record that timed out: the time to read its batches."""
     values = [trial.seconds for trial in trials_of(sparse, measure, "")]
     sizes = [dense[name] or sparse[name] for name in ("batch_rows", "features")]
     if measure != "seconds_step" or dense["status"] != "timeout" or not values or not all(sizes):
@@ -303,7 +300,7 @@ BYTES_A_SECOND = 1e11
 
 
 def _with_ratio(sparse: Record, dense: Record, ratio: Ratio | None) -> Contest:
-    """A contest with a ratio, and the reason if it is undecided."""
+    """Return a contest with a ratio, and the reason if it is undecided."""
     assert ratio is not None, "both were measured in one run"
     source = BOUNDED if "timeout" in (sparse["status"], dense["status"]) else MEASURED
     why = HOLDS_ONE if ratio.verdict == "undecided" else ""
@@ -341,7 +338,8 @@ def _sizes(rows: Sequence[Record], measure: str, statuses: Sequence[str]) -> lis
 
 
 def _size(row: Record, measure: str) -> Interval | None:
-    """The bytes of a row; of one whose peak was not measured what the formulas of its arrays say, as far as they go."""
+    """Return the bytes of a row; of one whose peak was not measured what the formulas of its arrays say, as far as
+    they go."""
     interval = interval_of(row, measure)
     predicted = number_or_none(row.get("bytes_predicted"))
     if interval is None and predicted and measure == "bytes_peak":
@@ -355,7 +353,7 @@ def _size(row: Record, measure: str) -> Interval | None:
 
 
 def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, against: Interval) -> Contest:
-    """Memory: a side wins where the intervals lie apart."""
+    """Return memory: a side wins where the intervals lie apart."""
     low, high = against.low / size.high, against.high / size.low if size.low else math.inf
     source = PREDICTED if COMPUTED in (size.why, against.why) else MEASURED
     is_apart = low > 1 or high < 1
@@ -369,13 +367,13 @@ def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, aga
 
 
 def _most_informative(rows: Sequence[Record]) -> Record | None:
-    """The row that says most of a side without a number."""
+    """Return the row that says most of a side without a number."""
     order = ("ok", "disturbed", "timeout", "memory")
     return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else len(order), default=None)
 
 
 def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
-    """A contest in which a side has no number."""
+    """Return a contest in which a side has no number."""
     if sparse is None or dense is None:
         return Contest(None, sparse, dense, "undecided", None, NO_SPARSE if sparse is None else NO_DENSE)
     ran = [row["status"] in configurations.NUMBERED for row in (sparse, dense)]
@@ -398,23 +396,16 @@ QUALITY_ALLOWED = 0.005
 
 
 def trained_worse(rows: Iterable[Record]) -> list[tuple[Record, Record]]:
-    """Pairs (lazy row, standard row) of the same density where the lazy update ended with a worse model.
-
-    Worse is a last loss more than 1 % higher, or a quality more than 0.005 lower, after as many steps with the same
-    learning rate, decay and seed.
-    """
+    """Return pairs (lazy record, dense-update record) of equal density in which the lazy update trained a worse
+    model."""
     return [
         (row, fair) for row, fair in pair_with_dense_update(rows) if row["update"] == "lazy" and _is_worse(row, fair)
     ]
 
 
 def pair_with_dense_update(rows: Iterable[Record]) -> list[tuple[Record, Record]]:
-    """Each row of a lazy or an exact update with the row of the standard one to hold it against, where there is one.
-
-    That is trained alike: as many steps, the same learning rate, decay and seed. It is the one alike in format, engine,
-    gradient and indices where there is one, else the dense baseline, else any: a standard update trains the same model
-    in all of them.
-    """
+    """Return each record with a lazy or exact update together with the record with the dense update to compare it
+    with."""
     pairs = []
     for at in configurations.by_density(row for row in rows if row["status"] in configurations.NUMBERED).values():
         standard = sorted(
@@ -433,7 +424,7 @@ _ALIKE = tuple(name for name in configurations.LINE if name not in ("update", "l
 
 
 def _differ_in_update_only(row: Record, other: Record) -> bool:
-    """Whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
+    """Return whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
 
     A timing run stops when it knows enough, each at another step.
     """

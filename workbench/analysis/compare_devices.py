@@ -44,7 +44,7 @@ def _device(group: configurations.Group) -> _Location:
 
 
 def _trainers(group: configurations.Group) -> list[_Location]:
-    """One process, then several trainers, each of which trains sparse: none where there are no others."""
+    """Return one process, then several trainers, each of which trains sparse: none if there are no others."""
     sparse = [row for row in _comparable_records(group.rows) if not configurations.is_dense(row)]
     counts = sorted({row["trainers"] for row in sparse})
     if counts[:1] != [1]:
@@ -59,7 +59,7 @@ def _multiple_trainers(name: str, rows: Sequence[Record]) -> _Location:
 
 
 def _comparable_records(rows: Sequence[Record]) -> list[Record]:
-    """Rows with a time, without those that trained a worse model."""
+    """Return the records that have a time and did not train a worse model than the dense update."""
     worse = {id(row) for row, _ in trained_worse(rows)}
     return [row for row in rows if row["status"] in configurations.NUMBERED and id(row) not in worse]
 
@@ -73,7 +73,7 @@ def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
 
 
 def _sentence(density: float | None, one: _Location, other: _Location, found: Contest) -> str:
-    """Sentence about a contest in which the rows of two places stand in those of sparse and of dense."""
+    """Return sentence about a contest in which the rows of two places stand in those of sparse and of dense."""
     where = f"At {formatting.format_density(density) if density is not None else configurations.NATURAL} density"
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":
@@ -89,5 +89,5 @@ def _sentence(density: float | None, one: _Location, other: _Location, found: Co
 
 
 def _name_without_device(row: Record) -> str:
-    """The configuration of a row without its device."""
+    """Return the configuration of a row without its device."""
     return formatting.name_configuration({**row, "device": "cpu"})

@@ -1,7 +1,8 @@
 """Rows of several machines: no group, ratio or break-even crosses them; here they are held beside each other.
 
-What tells how machines differ is the cells that all of them measured, and the fixed work that every trial times beside
-its own (`seconds_sentinel`). Seconds of two machines are those of two runs, so intervals are as wide as between runs.
+What tells how machines differ is the configurations that all of them measured, and the fixed work that every trial
+times beside its own (`seconds_sentinel`). Seconds of two machines are those of two runs, so intervals are as wide as
+between runs.
 """
 
 import statistics
@@ -19,10 +20,11 @@ VERDICTS = {"slower": "slower", "faster": "faster", "same": "alike", "ambiguous"
 
 
 class Machine(NamedTuple):
-    """A machine: how many `configurations` have numbers, the median seconds of the fixed work, None where no row has
+    """A machine: how many `configurations` have numbers, the median seconds of the fixed work, None if no row has
     it.
 
-    `common` are the cells that the first machine measured, too: how many times as long they take here as there.
+    `common` are the configurations that the first machine measured, too: how many times as long they take here as
+    there.
     """
 
     name: str
@@ -32,7 +34,7 @@ class Machine(NamedTuple):
 
 
 def machines(frame: pd.DataFrame) -> list[Machine]:
-    """The machines of trial rows, that with most cells first; empty where all rows are of one. O(rows)."""
+    """Return the machines of trial rows, that with most configurations first; empty if all rows are of one. O(rows)."""
     pooled = configurations.pool_rounds(frame)
     numbered = pooled[pooled["status"].isin(configurations.NUMBERED)]
     counts = Counter(numbered["machine"].dropna())
@@ -53,7 +55,7 @@ def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
 
 
 def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
-    """Compare each machine with the first, in a sentence each; none where there is one machine."""
+    """Compare each machine with the first, in a sentence each; none if there is one machine."""
     found = machines(frame)
     for other in found[1:]:
         if not other.common:
@@ -68,7 +70,10 @@ def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def table(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows: cells, the fixed work, each common cell as times of the first machine's; by machine."""
+    """Headings and rows: configurations, the fixed work, each common configuration as times of the first machine's.
+
+    By machine.
+    """
     found = machines(frame)
     if not found:
         return [], []

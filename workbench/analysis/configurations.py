@@ -1,4 +1,4 @@
-"""Cells of rows: which rows measure the same thing, and which cells may be compared."""
+"""Configurations of rows: which rows measure the same thing, and which configurations may be compared."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,10 @@ NUMBERED = ("ok", "disturbed")
 
 
 class Group(NamedTuple):
-    """Cells alike but for density and configuration: what one chart shows. `label` tells it from the other groups."""
+    """Configurations alike but for density and configuration: what one chart shows.
+
+    `label` tells it from the other groups.
+    """
 
     settings: dict[str, Any]
     label: str
@@ -38,7 +41,10 @@ class Group(NamedTuple):
 
 
 def groups(frame: pd.DataFrame) -> list[Group]:
-    """The groups of a frame, largest first (equal sizes in the order written); rows as `pool_rounds` pools them."""
+    """Return the groups of a frame, largest first (equal sizes in the order written).
+
+    Rows as `pool_rounds` pools them.
+    """
     by_key: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
     for row in sorted(records(pool_rounds(frame)), key=lambda row: row["status"] not in NUMBERED):
@@ -55,7 +61,10 @@ def _label(group: Record, varying: list[str]) -> str:
 
 
 def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tuple:
-    """The key of the group that a row belongs to: its own, or of one without a result the only group it can be of."""
+    """Return the key of the group that a row belongs to.
+
+    Its own, or of one without a result the only group it can be of.
+    """
     key = tuple(row[name] for name in GROUP)
     if row["status"] in NUMBERED:
         return key
@@ -66,13 +75,13 @@ def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tupl
 
 
 def _is_compatible(key: tuple, other: tuple) -> bool:
-    """Whether two keys differ at most in what the first does not know of its data."""
+    """Return whether two keys differ at most in what the first does not know of its data."""
     pairs = zip(GROUP, key, other, strict=True)
     return all(mine == theirs or (mine is None and name in FROM_DATA) for name, mine, theirs in pairs)
 
 
 def describe(group: Record, names: Sequence[str] = GROUP) -> str:
-    """The settings of a group in words, of those named.
+    """Return the settings of a group in words, of those named.
 
     >>> describe({"width": 16, "batch_rows": 256, "threads": 1}, ("width", "batch_rows", "threads"))
     'width 16, 256 rows a batch, 1 thread'
@@ -85,7 +94,7 @@ def describe(group: Record, names: Sequence[str] = GROUP) -> str:
 
 
 def names_of(rows: Sequence[Record], names: Sequence[str] = GROUP) -> list[str]:
-    """Name of each row among these: configuration, density, and what varies of the settings named."""
+    """Return the name of each row among these: configuration, density, and what varies of the settings named."""
     varied = [name for name in names if len({row[name] for row in rows} - {None}) > 1]
     best = [name for name in BEST if len({row[name] for row in rows}) > 1]
     return [_name(row, varied, best) for row in rows]
@@ -98,12 +107,12 @@ def _name(row: Record, varied: Sequence[str], best: Sequence[str]) -> str:
 
 
 def line_of(row: Record) -> dict[str, Any]:
-    """The settings of a row that tell its line from the others of a chart."""
+    """Return the settings of a row that tell its line from the others of a chart."""
     return {name: row[name] for name in LINE}
 
 
 def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
-    """Rows of each sparse configuration, in the order met; the dense baseline is left out."""
+    """Return the rows of each sparse configuration, in the order met; the dense baseline is left out."""
     lines: dict[tuple, list[Record]] = {}
     for row in rows:
         if not is_dense(row):
@@ -112,7 +121,10 @@ def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
 
 
 def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
-    """Rows of each dense candidate: those held as a dense array first, a step at a time first, on all threads first."""
+    """Return the rows of each dense candidate.
+
+    Those held as a dense array first, a step at a time first, on all threads first.
+    """
     lines: dict[tuple, list[Record]] = {}
     for row in dense_rows(rows):
         lines.setdefault(tuple(line_of(row).values()), []).append(row)
@@ -125,33 +137,36 @@ def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
 
 
 def storage_of(row: Record) -> str:
-    """The setting `hold` of a row; one from before the setting has what is usual."""
+    """Return the setting `hold` of a row; one from before the setting has what is usual."""
     return row.get("hold") or HELD
 
 
 def dense_rows(rows: Iterable[Record]) -> list[Record]:
-    """Rows of all dense candidates, the best of which is the baseline."""
+    """Return the rows of all dense candidates, the best of which is the baseline."""
     return [row for row in rows if is_dense(row)]
 
 
 def is_dense(row: Record) -> bool:
-    """Whether a row is of a dense candidate: dense batches and kernels, however its data are held and it is run."""
+    """Return whether a row is of a dense candidate.
+
+    Dense batches and kernels, however its data are held and it is run.
+    """
     return row["format"] == "dense"
 
 
 def density_of(row: Record) -> float | None:
-    """The density to draw a row at: measured, else asked for (a row that failed was not measured)."""
+    """Return the density to draw a row at: measured, else asked for (a row that failed was not measured)."""
     measured = number_or_none(row["density_measured"])
     return number_or_none(row["density"]) if measured is None else measured
 
 
 def density_label(row: Record) -> str:
-    """The density asked for, in words."""
+    """Return the density asked for, in words."""
     return NATURAL if row["density"] is None else formatting.format_density(row["density"])
 
 
 def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
-    """Rows by the density asked for, which is what pairs a sparse row with its baseline."""
+    """Return the rows by the density asked for, which is what pairs a sparse row with its baseline."""
     rows_at: dict[float | None, list[Record]] = {}
     for row in rows:
         rows_at.setdefault(row["density"], []).append(row)
@@ -159,5 +174,5 @@ def by_density(rows: Iterable[Record]) -> dict[float | None, list[Record]]:
 
 
 def failures(rows: Iterable[Record]) -> Counter:
-    """Number of rows without a result, by (status, reason)."""
+    """Return the number of rows without a result, by (status, reason)."""
     return Counter((row["status"], row["reason"] or "") for row in rows if row["status"] not in NUMBERED)

@@ -1,9 +1,9 @@
 """Quality against training seconds, of ours and of others: a frame with a row for each point of each training.
 
-Its columns are `COLUMNS`: `who` trained, on which `side` (ours or rival; or a level that is no training: a reference is
-to be beaten, a bound cannot be), `repeat`, which pairs trainings of the same split of the data, the `epoch`, training
-`seconds` so far, and the `value` of a `measure` on held-out rows. `points_of_trials` makes it of trial rows; whoever
-trains another library adds its points.
+Its columns are `COLUMNS`: `who` trained, on which `side` (ours or competitor; or a level that is no training: a
+reference is to be beaten, a bound cannot be), `repeat`, which pairs trainings of the same split of the data, the
+`epoch`, training `seconds` so far, and the `value` of a `measure` on held-out rows. `points_of_trials` makes it of
+trial rows; whoever trains another library adds its points.
 
 >>> points = [{"who": "als", "side": "rival", "repeat": 0, "epoch": 1, "seconds": 2.0, "measure": "AUC", "value": 0.7}]
 >>> frame(points)["value"].tolist()
@@ -58,7 +58,7 @@ Ends = Mapping[int, End]
 
 
 def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Points as a frame with exactly these columns; ValueError for a point that has others."""
+    """Return points as a frame with exactly these columns; ValueError for a point that has others."""
     points = list(points)
     for point in points:
         if set(point) != set(COLUMNS):
@@ -67,9 +67,9 @@ def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
-    """The points of trial rows that trained epochs, as `ours`; those of one cell are of its last round.
+    """Return the points of trial rows that trained epochs, as `ours`; those of one configuration are of its last round.
 
-    A contender is named by its model, its update, and the settings in which rows with that model differ.
+    A candidate is named by its model, its update, and the settings in which rows with that model differ.
     """
     rows = [
         row
@@ -90,7 +90,7 @@ def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name(row: Mapping[str, Any], varied: list[str]) -> str:
-    """The contender in words."""
+    """Return the candidate in words."""
     told = [] if row["update"] == "standard" and "update" not in varied else [f"{row['update']} update"]
     others = [name for name in varied if name not in ("update", "gradient")]
     say = {setting.column or setting.name: setting for setting in settings.SETTINGS}
@@ -115,12 +115,12 @@ def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
 
 
 def list_measures(curves: pd.DataFrame) -> tuple[str, ...]:
-    """The measures that trainings have, in the order met."""
+    """Return the measures that trainings have, in the order met."""
     return tuple(dict.fromkeys(curves.loc[curves["side"].isin(TRAINED), "measure"]))
 
 
 def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
-    """End of each training of each contender."""
+    """End of each training of each candidate."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
     found: dict[str, dict[int, End]] = {}
@@ -130,7 +130,10 @@ def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
 
 
 def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) -> str:
-    """The contender whose trainings end best, by their mean; of one side alone where it is named (ValueError: none)."""
+    """Return the candidate whose trainings end best, by their mean; of one side alone where it is named (ValueError.
+
+    None).
+    """
     of_side = curves if side is None else curves[curves["side"] == side]
     found = final_values(of_side, measure)
     if not found:
@@ -146,14 +149,14 @@ def _mean(values: list[float]) -> float:
 
 
 def reference_levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
-    """Means over the repeats of references and bounds, which are no trainings, or those of one side."""
+    """Return means over the repeats of references and bounds, which are no trainings, or those of one side."""
     of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
     of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
 
 
 def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
-    """References that the best of ours does not beat, by its mean."""
+    """Return the reference values that the best of this project's candidates does not exceed, on average."""
     mine = curves[curves["side"] == "ours"]
     sign = -1 if measure in SMALLER else 1
     least = sign * _mean([end.value for end in final_values(mine, measure)[best_candidate(mine, measure)].values()])
@@ -161,7 +164,7 @@ def unbeaten_references(curves: pd.DataFrame, measure: str) -> list[str]:
 
 
 def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
-    """Seconds after which a contender first had the goal of each repeat; repeats in which it never had are left out."""
+    """Return the seconds after which a candidate first reached the target of each repeat that reached it."""
     mine = curves[(curves["who"] == who) & (curves["measure"] == measure)]
     found = {}
     for repeat, points in mine.groupby("repeat"):
@@ -173,7 +176,7 @@ def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int,
 
 
 def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]:
-    """Goal of each repeat that both have: the worse of both ends, less 1 %."""
+    """Return the target of each repeat that both have: the worse of both final values, less 1 %."""
     worse, ease = (max, 1 + NEAR) if measure in SMALLER else (min, 1 - NEAR)
     return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
 
@@ -193,10 +196,11 @@ def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
 
 
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
-    """Tell the end of each contender, the levels, then pairs: the best of ours and the others of ours, and the rivals.
+    """Tell the end of each candidate, the levels, then pairs: the best of ours and the others of ours, and the
+    competitors.
 
-    A rival is set beside those of ours that are of its model, where its name begins with that, else beside those of the
-    model of the best.
+    A competitor is set beside those of ours that are of its model, where its name begins with that, else beside those
+    of the model of the best.
     """
     found = final_values(curves, measure)
     if not found:
@@ -214,7 +218,7 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
 
 
 def _pairs(curves: pd.DataFrame, measure: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The best of ours with each other one of ours, then each rival with those of ours that are like it."""
+    """Yield the best of ours with each other one of ours, then each competitor with those of ours that are like it."""
     leader, mine = best_candidate(curves, measure, "ours"), set(curves.loc[curves["side"] == "ours", "who"])
     ours = [who for who in found if who in mine]
     yield from ((leader, who) for who in ours if who != leader)
@@ -224,7 +228,7 @@ def _pairs(curves: pd.DataFrame, measure: str, found: Iterable[str]) -> Iterator
 
 
 def model_of(who: str) -> str:
-    """The model of one of ours, which its name begins with.
+    """Return the model of one of ours, which its name begins with.
 
     >>> model_of("bpr, lazy update")
     'bpr'
@@ -253,7 +257,10 @@ def _interval(values: list[float]) -> tuple[float, float, float]:
 
 
 def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, second: str) -> str:
-    """Two contenders by their repeats in pairs: quality at the end, and the time until both have the lesser of both."""
+    """Return two candidates by their repeats in pairs.
+
+    Quality at the end, and the time until both have the lesser of both.
+    """
     found = final_values(curves, measure)
     least = goals_by_repeat(found[first], found[second], measure)
     times = [seconds_to(curves, who, measure, least) for who in (second, first)]
@@ -262,7 +269,8 @@ def compare_paired_repeats(curves: pd.DataFrame, measure: str, first: str, secon
 
 
 def mean_difference(first: Ends, second: Ends) -> Ratio | None:
-    """The mean of first - second over the repeats that both have, with its 95 % interval; None below four of them.
+    """Return the mean of first - second over the repeats that both have, with its 95 % interval; None below four of
+    them.
 
     Student's t of the differences, which come from the same splits (Student 1908).
     """
@@ -275,7 +283,7 @@ def mean_difference(first: Ends, second: Ends) -> Ratio | None:
 
 
 def _ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Ratio | None:
-    """First / second by repeat, as rounds of one run are compared."""
+    """Return first / second by repeat, as rounds of one run are compared."""
     return ratio_of(_rounds(first), _rounds(second))
 
 
@@ -331,7 +339,7 @@ class Target(NamedTuple):
 
 
 class TrainedRecord(NamedTuple):
-    """A row that trained epochs: seconds of training, quality at the end, seconds to the target, None where never."""
+    """A row that trained epochs: seconds of training, quality at the end, seconds to the target, None if never."""
 
     row: Record
     seconds: float
@@ -349,7 +357,7 @@ class UpdateDifference(NamedTuple):
 
 
 def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
-    """The rows that have a quality and the time of their epochs, by time, rising. O(rows * points)."""
+    """Return the rows that have a quality and the time of their epochs, by time, rising. O(rows * points)."""
     able = [
         row for row in rows if row["status"] == "ok" and row["epochs"] and number_or_none(row["quality"]) is not None
     ]
@@ -389,7 +397,7 @@ def _reached(row: Record, goal: Target | None) -> float | None:
 
 
 def pareto_front(found: Sequence[TrainedRecord]) -> list[TrainedRecord]:
-    """Points of which none other is both as fast and better, by time, rising. O(n log n)."""
+    """Return the points that no other point dominates in both time and quality, by ascending time. O(n log n)."""
     best: list[TrainedRecord] = []
     for one in sorted(found, key=lambda one: (one.seconds, -one.quality)):
         if not best or one.quality > best[-1].quality:
@@ -398,7 +406,8 @@ def pareto_front(found: Sequence[TrainedRecord]) -> list[TrainedRecord]:
 
 
 def differences_from_dense_update(rows: Iterable[Record]) -> list[UpdateDifference]:
-    """Differences of each lazy and exact update from the standard one, of trainings that are alike otherwise."""
+    """Return the differences of each lazy and exact update from the standard one, of trainings that are alike
+    otherwise."""
     return [
         UpdateDifference(
             row, fair, _difference_or_none(row, fair, "loss_last"), _difference_or_none(row, fair, "quality")

@@ -39,9 +39,9 @@ class RatiosBySetting:
 
 
 def structure_sentence(frame: pd.DataFrame, measured: pd.DataFrame | None = None) -> str:
-    """Tell how far the answer of a frame moves with the structure and size of the data; "" for a frame without rows.
+    """Describe how far the answer depends on the structure and size of the data; "" for an empty frame.
 
-    It is told from the frame's own rows if these have several data sets, else from those `measured` by the sweep
+    It is inferred from the frame's own rows if these have several data sets, else from those `measured` by the sweep
     `NAME` on the same machine; without either it says that it was not measured. O(groups * rows).
     """
     groups = configurations.groups(frame)
@@ -63,7 +63,7 @@ def structure_sentence(frame: pd.DataFrame, measured: pd.DataFrame | None = None
 
 
 def ratios_by_setting(groups: Sequence[configurations.Group], setting: str) -> Iterator[RatiosBySetting]:
-    """The ratios at each density that was asked for of groups alike but for a setting, if two or more decide."""
+    """Yield the ratios at each density that was asked for of groups alike but for a setting, if two or more decide."""
     alike: dict[tuple, dict[Any, configurations.Group]] = {}
     for group in groups:
         rest = tuple(value for name, value in group.settings.items() if name not in (setting, *FOLLOWING))
@@ -79,7 +79,7 @@ def ratios_by_setting(groups: Sequence[configurations.Group], setting: str) -> I
 
 
 def _ratios(group: configurations.Group) -> dict[float, Ratio]:
-    """The ratio of the best of both sides at each density asked for."""
+    """Return the ratio of the best of both sides at each density asked for."""
     return {
         contest.dense["density"]: contest.ratio
         for contest in contests(group.rows, MEASURE)
@@ -88,7 +88,7 @@ def _ratios(group: configurations.Group) -> dict[float, Ratio]:
 
 
 def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
-    """Sentences from groups of several data sets; "" from groups of one."""
+    """Return the sentences from groups of several data sets; "" from groups of one."""
     most = max(ratios_by_setting(groups, "dataset"), key=lambda one: one.factor, default=None)
     if most is None:
         return ""
@@ -107,7 +107,7 @@ def _several_data_sets_sentence(groups: Sequence[configurations.Group]) -> str:
 
 
 def _breakevens(groups: Sequence[configurations.Group]) -> str:
-    """Clause on the lowest and the highest break-even of data sets alike in all else, if two have one."""
+    """Return the clause on the lowest and the highest break-even of data sets alike in all else, if two have one."""
     sizes = [group.settings["rows_total"] or 0 for group in groups]
     found = []
     for group in groups:
@@ -127,7 +127,10 @@ def _breakevens(groups: Sequence[configurations.Group]) -> str:
 
 
 def _size_sentence(groups: Sequence[configurations.Group]) -> str:
-    """Sentence on data of fewer rows, which may fit the cache; "" if only one number of rows was measured."""
+    """Return the sentence on data of fewer rows, which may fit the cache.
+
+    "" if only one number of rows was measured.
+    """
     by_rows = max(ratios_by_setting(groups, "rows_total"), key=lambda one: one.factor, default=None)
     if by_rows is None:
         return ""

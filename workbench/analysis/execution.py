@@ -79,7 +79,7 @@ def describe_contest(contest: Contest, rows: Iterable[Record], measure: str) -> 
 
 
 def _records_at_density(contest: Contest, rows: Iterable[Record]) -> list[Record]:
-    """Rows of the density of a contest."""
+    """Return the rows of the density of a contest."""
     own = contest.sparse or contest.dense
     return [row for row in rows if own is not None and row["density"] == own["density"]]
 
@@ -123,7 +123,7 @@ def _storage_text(row: Record) -> str:
 
 
 def _gradient_and_update_text(row: Record) -> tuple[str, ...]:
-    """Gradient and update of a sparse training; a dense one has one of each."""
+    """Return gradient and update of a sparse training; a dense one has one of each."""
     if row["format"] == "dense":
         return ()
     is_call = RANKS.get(str(row.get("launch")), 0) > 0
@@ -158,7 +158,8 @@ def _rank(row: Record) -> int:
 
 
 def _bound(contest: Contest, slow: str, fast: str, rows: Sequence[Record]) -> str:
-    """Bound of what the slower executed side could gain, what it was taken from, and the verdict that it would give."""
+    """Return how much the slower executed side could gain at most, the evidence for it, and the verdict it would
+    give."""
     sparse, dense, ratio = contest.known
     best, behind = (sparse, dense) if slow == "dense" else (dense, sparse)
     if gain := _gain_of_call(best, rows):
@@ -176,7 +177,7 @@ def _bound(contest: Contest, slow: str, fast: str, rows: Sequence[Record]) -> st
 
 
 def _gain_of_call(best: Record, rows: Sequence[Record]) -> Ratio | None:
-    """Time of a step at a time over the time in calls, of the configuration that is alike but for that."""
+    """Return the time of a step at a time over the time in calls, of the configuration that is alike but for that."""
     alike = [name for name in configurations.LINE if name not in ("launch", "gradient")]
     steps = [row for row in rows if _rank(row) < _rank(best) and all(row[name] == best[name] for name in alike)]
     ratios = [ratio for row in steps if (ratio := ratio_between(row, best, "seconds_step"))]
@@ -184,13 +185,13 @@ def _gain_of_call(best: Record, rows: Sequence[Record]) -> Ratio | None:
 
 
 def _share_around(row: Record) -> float | None:
-    """Share of a step outside of its kernels; None if no phase was timed."""
+    """Return the share of a step outside of its kernels; None if no phase was timed."""
     around, inside = (sum(row.get(f"seconds_{name}") or 0.0 for name in names) for names in (AROUND, KERNELS))
     return around / (around + inside) if inside else None
 
 
 def _hypothetical_ratio(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
-    """The ratio dense / sparse, were the slow side so many times as fast."""
+    """Return the ratio dense / sparse, were the slow side so many times as fast."""
     if slow == "dense":
         return ratio._replace(value=ratio.value / gain.value, low=ratio.low / gain.high, high=ratio.high / gain.low)
     return ratio._replace(value=ratio.value * gain.value, low=ratio.low * gain.low, high=ratio.high * gain.high)

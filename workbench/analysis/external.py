@@ -1,4 +1,4 @@
-"""Rows of another tool or person held against ours: each against the fastest sparse and dense cells alike."""
+"""Compare records of other tools with this project's fastest sparse and dense configurations of equal settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ COLUMNS = ("who", "against", "verdict", "theirs / ours", "could have shown from"
 
 
 class ExternalComparison(NamedTuple):
-    """A row of theirs against a cell of ours; the ratio of `change` is theirs / ours."""
+    """A row of theirs against a configuration of ours; the ratio of `change` is theirs / ours."""
 
     who: str
     against: str
@@ -37,10 +37,10 @@ class ExternalComparison(NamedTuple):
 def compare_external(
     frame: pd.DataFrame, theirs: Iterable[Record], within: float = EQUIVALENCE_MARGIN
 ) -> list[ExternalComparison]:
-    """Each row of `store.others.read` against our fastest sparse and fastest dense cell with the settings it states.
+    """Compare each external record with the fastest sparse and dense configuration of the settings that it states.
 
-    Nothing tells the drift between their runs and ours, so the intervals are wide by what whole runs differ by.
-    `CompareError` where no cell of ours agrees, or cells of several comparisons do. O(rows * cells).
+    The drift between both sources is unknown, so the intervals include the differences between whole runs.
+    Raises CompareError if no configuration agrees, or those of several comparisons do. O(rows * configurations).
     """
     rows = [row for row in configurations.records(configurations.pool_rounds(frame)) if row["status"] == "ok"]
     pairs, labels = [], []
@@ -80,13 +80,13 @@ def _is_alike(row: Record, name: str, value: Any) -> bool:
 
 
 def _best_of(rows: Sequence[Record]) -> list[Record]:
-    """The fastest sparse row and the fastest dense one, of those that there are."""
+    """Return the fastest sparse and the fastest dense record, without a side that has none."""
     sides = ([row for row in rows if not configurations.is_dense(row)], configurations.dense_rows(rows))
     return [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
 
 
 def table(held: Iterable[ExternalComparison]) -> list[list[str]]:
-    """A row each, as COLUMNS; the verdict is that of theirs."""
+    """Return a row each, as COLUMNS; the verdict is that of theirs."""
     return [
         [one.who, one.against, one.change.verdict, format_change(one.change), minimum_detectable_slowdown(one.change)]
         for one in held
@@ -94,7 +94,7 @@ def table(held: Iterable[ExternalComparison]) -> list[list[str]]:
 
 
 def external_notes(held: Sequence[ExternalComparison]) -> list[str]:
-    """Sentences that hold for all of the table."""
+    """Return the sentences that hold for all of the table."""
     lines = ["Verdicts are those of theirs. Their times and ours are no neighbours, so intervals are wider."]
     if not all(one.is_one_machine for one in held):
         lines.append("Some of theirs are of another machine, or name none: what is compared is both, machine and code.")

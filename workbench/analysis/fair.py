@@ -78,7 +78,7 @@ class Compared:
 
 
 def compare_all(records: Iterable[Record]) -> list[Compared]:
-    """Configurations in the order they were first measured, each by the records of its newest key.
+    """Return the configurations in the order they were first measured, each by the records of its newest key.
 
     The newest record of a candidate counts.
     """
@@ -102,7 +102,7 @@ def _compared(records: list[Record]) -> Compared:
 
 
 def list_targets(found: Sequence[Compared]) -> list[Goal]:
-    """Goals of each configuration and of the geometric mean, of dense and of sparse training."""
+    """Return the goals of each configuration and of the geometric mean, of dense and of sparse training."""
     dense = {one.name: one.sides["dense"].ratio for one in found}
     sparse = {one.name: one.sides["sparse"].ratio for one in found if not one.is_apart}
     several = f"but for N = 1 with D > {COLUMNS_APART:,}"
@@ -115,7 +115,7 @@ def list_targets(found: Sequence[Compared]) -> list[Goal]:
 
 
 def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
-    """Configurations of which sparse training is the goal of other work."""
+    """Return the configurations of which sparse training is the goal of other work."""
     return [one for one in found if one.is_apart]
 
 
@@ -138,7 +138,7 @@ def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: floa
 
 
 def list_untimed(found: Sequence[Compared]) -> list[tuple[str, str, str, int]]:
-    """(candidate, status, a reason, configurations) of candidates that have no time, alike reasons together."""
+    """Return (candidate, status, a reason, configurations) of candidates that have no time, alike reasons together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in found:
         for record in one.records:
@@ -207,7 +207,7 @@ def _clip_density(density: float) -> float:
 
 
 def format_breakeven(density: float) -> str:
-    """Break-even in words.
+    """Return break-even in words.
 
     >>> format_breakeven(0.131), format_breakeven(3.0), format_breakeven(1e-6)
     ('13 %', 'above 100 %', 'below 0.01 %')
@@ -218,17 +218,17 @@ def format_breakeven(density: float) -> str:
 
 
 def measured_seconds(side: Side) -> float | None:
-    """Seconds as measured."""
+    """Return seconds as measured."""
     return side.seconds
 
 
 def seconds_at_best(side: Side) -> float | None:
-    """Seconds divided by the ratio if that is above 1."""
+    """Return seconds divided by the ratio if that is above 1."""
     return side.seconds_at_best
 
 
 def fit_slope(found: Sequence[Compared], seconds: Seconds = measured_seconds) -> Fit | None:
-    """The slope of all configurations together; None with fewer than three densities, or without a rise."""
+    """Return the slope of all configurations together; None with fewer than three densities, or without a rise."""
     points = [(one, point) for one in found if (point := point_of(one, seconds))]
     if len({point[0] for _, point in points}) < 3:
         return None
@@ -241,14 +241,15 @@ def fit_slope(found: Sequence[Compared], seconds: Seconds = measured_seconds) ->
 
 
 def point_of(compared: Compared, seconds: Seconds) -> Point | None:
-    """The point of a configuration; None if a side was not timed."""
+    """Return the point of a configuration; None if a side was not timed."""
     dense, sparse = (seconds(compared.sides[kind]) for kind in ("dense", "sparse"))
     density = compared.settings["density"]
     return (math.log(density), math.log(sparse / dense)) if dense and sparse else None
 
 
 def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
-    """The shift of each family that has both sides and a break-even at a density that matters, before or after."""
+    """Return the shift of each family that has both sides and a break-even at a density that matters, before or
+    after."""
     families: dict[tuple[int, int, int], list[Compared]] = {}
     for one in found:
         families.setdefault(one.family, []).append(one)
@@ -264,7 +265,7 @@ def breakeven_shifts(found: Sequence[Compared]) -> list[Shift]:
 
 
 def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None) -> tuple[float, bool] | None:
-    """(density at which sparse takes as long as dense, whether it lies between measured ones)."""
+    """Return (density at which sparse takes as long as dense, whether it lies between measured ones)."""
     points = sorted(point for member in members if (point := point_of(member, seconds)))
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if y0 <= 0 < y1:
@@ -280,7 +281,7 @@ def _safe_exp(logarithm: float) -> float:
 
 
 def summary(found: Sequence[Compared]) -> str:
-    """Sentence on the shift of all families together, and on the largest."""
+    """Return the sentence on the shift of all families together, and on the largest."""
     each = breakeven_shifts(found)
     if not each:
         return "Too few configurations were measured to compute how far the break-even could move."
@@ -300,7 +301,7 @@ def summary(found: Sequence[Compared]) -> str:
 
 
 def family_text(family: tuple[int, int, int]) -> str:
-    """Sizes of a family in words.
+    """Return the sizes of a family in words.
 
     >>> family_text((2048, 256, 16))
     'D = 2,048, 256 rows a batch, N = 16'

@@ -1,4 +1,4 @@
-"""Trainings to a held-out quality, from their rows: the target of each case, and each contender's time to it."""
+"""Trainings to a held-out quality, from their rows: the target of each case, and each candidate's time to it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ OLD = 0.01
 
 @dataclass(frozen=True)
 class Entry:
-    """Rows of one contender of a case: of its settings, and of rounds those to the case's target."""
+    """Rows of one candidate of a case: of its settings, and of rounds those to the case's target."""
 
     name: str
     settings: Sequence[Record]
@@ -52,7 +52,7 @@ class Entry:
 
     @property
     def seconds(self) -> tuple[float, float, float] | None:
-        """(median, least, most) of the rounds; None where the target was not reached."""
+        """(median, least, most) of the rounds; None if the target was not reached."""
         found = list(self.by_round.values())
         return (float(np.median(found)), min(found), max(found)) if found else None
 
@@ -64,7 +64,7 @@ class Entry:
 
     @property
     def seconds_once(self) -> float | None:
-        """Seconds of the soonest setting, tried once; None where none reached the target."""
+        """Seconds of the soonest setting, tried once; None if none reached the target."""
         return min((point[0] for row in self.settings if (point := self._reached(row))), default=None)
 
     @property
@@ -81,7 +81,7 @@ class Entry:
         return next((point for point in row["curve"] or [] if self._is_there(point)), None)
 
     def _stays(self, row: Record) -> float | None:
-        """Seconds of the first of the last points that are all at the target."""
+        """Return the seconds of the first of the last points that are all at the target."""
         since = None
         for point in reversed(row["curve"] or []):
             if not self._is_there(point):
@@ -91,7 +91,7 @@ class Entry:
 
     @property
     def best(self) -> Record | None:
-        """The row of the setting that was soonest at the target, else of the one that came furthest; None without."""
+        """Record of the setting that reached the target first, else of the one that came closest; None without any."""
         known = [row for row in self.settings if _is_number(row["value_best"])]
         reached = [(point[0], row) for row in known if (point := self._reached(row))]
         if reached:
@@ -101,7 +101,7 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Reason why there are no seconds, in a few words; "" where there are."""
+        """Reason why there are no seconds, in a few words; "" if there are."""
         if self.seconds:
             return ""
         if self.seconds_once is not None:
@@ -128,7 +128,7 @@ class Entry:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds after which its furthest setting was left, others being ahead; None where it ended otherwise."""
+        """Seconds after which its furthest setting was left, others being ahead; None if it ended otherwise."""
         best = self.best
         if best is None or best["left"] != "limit" or not best["seconds_rung"] < best["seconds_limit"]:
             return None
@@ -137,7 +137,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case at a tolerance: a row with its facts, the target, its contenders in the order they were first written."""
+    """A case at a tolerance: a row with its facts, the target, its candidates in the order they were first written."""
 
     row: Record
     target: float | None
@@ -151,19 +151,19 @@ class CaseResult:
 
     @property
     def quality(self) -> str:
-        """The target in words, such as "AUC ≥ 0.81"; "" where there is none."""
+        """The target in words, such as "AUC ≥ 0.81"; "" if there is none."""
         sign = "≥" if self.row["larger_is_better"] else "≤"
         return "" if self.target is None else f"{self.row['measure']} {sign} {formatting.format_number(self.target, 4)}"
 
     @property
     def furthest(self) -> Entry | None:
-        """The contender that came to the best value with any setting."""
+        """The candidate that came to the best value with any setting."""
         able = [entry for entry in self.entries if entry.value_best is not None]
         sign = -1 if self.row["larger_is_better"] is True else 1
         return min(able, key=lambda entry: sign * (entry.value_best or 0.0), default=None)
 
     def fastest(self, kind: str) -> Entry | None:
-        """The fastest that reached the target of a kind: sparse, dense (both ours) or rival."""
+        """Return the fastest that reached the target of a kind: sparse, dense (both ours) or competitor."""
         able = [entry for entry in self.entries if kind_of(entry) == kind and entry.seconds]
         return min(able, key=lambda entry: (entry.seconds or (0.0,))[0], default=None)
 
@@ -183,7 +183,7 @@ class CaseResult:
 
     @property
     def ratio(self) -> Ratio | None:
-        """Seconds of the fastest rival by those of the fastest sparse one of ours; None where either is not known."""
+        """Seconds of the fastest competitor by those of the fastest sparse one of ours; None if either is not known."""
         sparse, competitor = self.fastest("sparse"), self.fastest("rival")
         if sparse is None or competitor is None or self.left_too_soon:
             return None
@@ -201,24 +201,30 @@ class CaseResult:
 
 
 def kind_of(entry: Entry) -> str:
-    """Kind of a contender: sparse or dense, both of ours, or rival."""
+    """Return the kind of a candidate: sparse or dense, both of ours, or competitor."""
     return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
 
 
 def newest_records(frame: pd.DataFrame) -> pd.DataFrame:
-    """The newest row of each key, of those of a contender's newest code in each case; `frame` has the order written."""
+    """Return the newest row of each key, of those of a candidate's newest code in each case.
+
+    `frame` has the order written.
+    """
     rows = {row["key"]: row for row in records(frame)}.values()
     newest = {_trained(row): row["source"] for row in rows}
     return store.FIT.frame(row for row in rows if row["source"] == newest[_trained(row)])
 
 
 def _trained(row: Record) -> tuple:
-    """Case and contender of a row."""
+    """Case and candidate of a row."""
     return *(row[name] for name in CASE), row["contender"]
 
 
 def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
-    """The cases of a frame at each tolerance of its rounds, tightest first; at that of older rounds without any."""
+    """Return the cases of a frame at each tolerance of its rounds, tightest first.
+
+    At that of older rounds without any.
+    """
     by_case: dict[tuple, list[Record]] = {}
     for row in (every := records(newest_records(frame))):
         by_case.setdefault(tuple(row[name] for name in CASE), []).append(row)
@@ -251,7 +257,7 @@ def _make_case(rows: Sequence[Record], tolerance: float) -> CaseResult:
 
 
 def format_tolerance(tolerance: float) -> str:
-    """A tolerance in words.
+    """Return a tolerance in words.
 
     >>> format_tolerance(0.003), format_tolerance(0.01)
     ('0.3 %', '1 %')
@@ -260,7 +266,7 @@ def format_tolerance(tolerance: float) -> str:
 
 
 def format_ratio(ratio: Ratio | None) -> str:
-    """A ratio with its interval.
+    """Return a ratio with its interval.
 
     >>> format_ratio(Ratio(2.04, 1.5, 2.8))
     '2 x (1.5 to 2.8)'
@@ -289,7 +295,10 @@ ByTolerance = Mapping[float, Sequence[CaseResult]]
 
 
 def list_targets(found: ByTolerance) -> list[Goal]:
-    """Goals of the cases, and what was reached: each is met if it is at every tolerance, so that none decides alone."""
+    """Return the goals of the cases, and what was reached.
+
+    Each is met if it is at every tolerance, so that none decides alone.
+    """
     return [_met_at_all_tolerances(found, goal) for goal in (_each_binary, _together_binary, _each_softmax)]
 
 
@@ -308,7 +317,7 @@ def _binary(cases: Sequence[CaseResult]) -> list[CaseResult]:
 
 
 def _each_binary(cases: Sequence[CaseResult]) -> Goal:
-    return _targets_of_each("each set of yes or no, against the fastest rival", _binary(cases), EACH)
+    return _targets_of_each("each set of yes or no, against the fastest competitor", _binary(cases), EACH)
 
 
 def _together_binary(cases: Sequence[CaseResult]) -> Goal:
@@ -317,7 +326,7 @@ def _together_binary(cases: Sequence[CaseResult]) -> Goal:
 
 def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
     text = [case for case in cases if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
-    return _targets_of_each("softmax on the standard library, against the fastest rival", text, SOFTMAX)
+    return _targets_of_each("softmax on the standard library, against the fastest competitor", text, SOFTMAX)
 
 
 def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
@@ -346,12 +355,12 @@ def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> G
 
 
 def ratio_touching(case: CaseResult) -> float | None:
-    """Seconds to the first touch of the target, rival by sparse."""
+    """Return the seconds to the first touch of the target, competitor by sparse."""
     return case.ratio.value if case.ratio else None
 
 
 def ratio_staying(case: CaseResult) -> float | None:
-    """Seconds from which on the measure stays at the target, rival by sparse."""
+    """Return the seconds from which on the measure stays at the target, competitor by sparse."""
     return case.ratio_staying
 
 
@@ -359,13 +368,13 @@ Reading = Callable[[CaseResult], float | None]
 
 
 def ratios_at_all_tolerances(found: ByTolerance, reading: Reading) -> dict[str, list[float]]:
-    """The ratios of each case, a tolerance each, of those that have one at every tolerance."""
+    """Return the ratios of each case by tolerance, for cases with a ratio at every tolerance."""
     every = {each[0].name: list(map(reading, each)) for each in zip(*found.values(), strict=True)}
     return {name: [one for one in each if one is not None] for name, each in every.items() if None not in each}
 
 
 def mean_ratios(found: ByTolerance, reading: Reading = ratio_touching) -> list[float | None]:
-    """The geometric mean of the ratios at each tolerance, over the cases that have one at every tolerance."""
+    """Return the geometric mean of the ratios at each tolerance, over the cases that have one at every tolerance."""
     each = list(ratios_at_all_tolerances(found, reading).values())
     return [geometric_mean(ratios) for ratios in zip(*each, strict=True)] if each else [None] * len(found)
 
@@ -400,7 +409,7 @@ def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
 
 
 def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Columns and lines of the ratios of each case, by first touch and staying, then their geometric means."""
+    """Return columns and lines of the ratios of each case, by first touch and staying, then their geometric means."""
     columns = (
         "case",
         *map(format_tolerance, found),

@@ -22,11 +22,7 @@ NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Format a value with so many significant digits, no exponent, no zeros that say nothing.
-
-    >>> format_number(1234.5), format_number(0.0345678), format_number(2.0), format_number(0), format_number(31.84, 2)
-    ('1230', '0.0346', '2', '0', '32')
-    """
+    """Format a value with `digits` significant digits, without exponent and trailing zeros."""
     text = f"{float(f'{value:.{digits}g}'):.12f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -41,39 +37,27 @@ def _format_with_unit(value: float, units: Iterable[tuple[float, str]], digits: 
 
 
 def format_seconds(value: float, digits: int = 3) -> str:
-    """A time with its unit.
-
-    >>> format_seconds(0.0141234), format_seconds(0.00099999), format_seconds(75)
-    ('14.1 ms', '1 ms', '75 s')
-    """
+    """Format a time in seconds with a suitable unit."""
     return _format_with_unit(value, _SECONDS, digits)
 
 
 def format_bytes(value: float, digits: int = 3) -> str:
-    """A size with its unit, in powers of 1000.
-
-    >>> format_bytes(45_612_345), format_bytes(82e9), format_bytes(0)
-    ('45.6 MB', '82 GB', '0 B')
-    """
+    """Format a size in bytes with its unit, in powers of 1000."""
     return _format_with_unit(value, _BYTES, digits)
 
 
 def format_density(value: float, digits: int = 3) -> str:
-    """A density in per cent.
-
-    >>> format_density(0.0732), format_density(0.00028)
-    ('7.32 %', '0.028 %')
-    """
+    """Format a density as per cent."""
     return f"{format_number(100 * value, digits)} %"
 
 
 def format_quantity(value: float, measure: str, digits: int = 3) -> str:
-    """A number of the column `measure`, in the unit that its name states."""
+    """Return a number of the column `measure`, in the unit that its name states."""
     return (format_seconds if measure.startswith("seconds") else format_bytes)(value, digits)
 
 
 def format_measured(value: float, low: float, high: float, tell: Tell) -> str:
-    """A measured number with the digits that its interval allows: every sentence says measured numbers so.
+    """Return a measured number with the digits that its interval allows: every sentence says measured numbers so.
 
     Known to 10 %: the number, two digits. To a factor of two: both ends, two digits. Worse: both ends, one digit, or
     two that begin with a 1. "about" where it was measured once.
@@ -110,7 +94,7 @@ def format_breakeven(value: float | None, low: float, high: float) -> str:
 
 
 def format_densities(contests: Iterable[Any], digits: int = 3) -> str:
-    """The densities of what has one, as a list in a sentence."""
+    """Return the densities of what has one, as a list in a sentence."""
     at = [each.density for each in contests]
     return join_items("the data's own density" if one is None else format_density(one, digits) for one in at)
 
@@ -133,7 +117,7 @@ def format_measured_quantity(row: Mapping[str, Any], measure: str) -> str:
 
 
 def format_times(ratio: Ratio) -> str:
-    """A ratio as a factor; one that may be on either side of 1 with both ends.
+    """Format a ratio as a factor, with both bounds if they lie on different sides of 1.
 
     >>> format_times(Ratio(4.96, 4.62, 5.41)), format_times(Ratio(1.0, 0.97, 1.03)), format_times(Ratio(1.4, 1.02,
     ... 1.98))
@@ -145,27 +129,23 @@ def format_times(ratio: Ratio) -> str:
 
 
 def format_factor(value: float, digits: int) -> str:
-    """A factor: next to 1 with as many digits as tell on which side it is, three at most."""
+    """Return a factor: next to 1 with as many digits as tell on which side it is, three at most."""
     return next((text for more in range(digits, 4) if (text := format_number(value, more)) != "1"), "1")
 
 
 def format_gain(ratio: Ratio) -> str:
-    """Format how many times the better side is better; `ratio` is the worse by the better or the other way round.
-
-    >>> format_gain(Ratio(0.5, 0.45, 0.55)), format_gain(Ratio(2.0, 1.95, 2.05))
-    ('1.8 to 2.2 times', '2 times')
-    """
+    """Format how many times the better side is better; `ratio` may be given either way round."""
     return format_times(ratio if ratio.value >= 1 else invert_ratio(ratio))
 
 
 def invert_ratio(ratio: Ratio) -> Ratio:
-    """The ratio of the same two the other way round."""
+    """Return the ratio second / first, with inverted interval and probability."""
     value, low, high = (1 / end if end else math.inf for end in (ratio.value, ratio.high, ratio.low))
     return ratio._replace(value=value, low=low, high=high, probability=1 - ratio.probability)
 
 
 def format_span(low: float, high: float, tell: Any) -> str:
-    """Both ends of an interval, the unit once where both have it.
+    """Return both ends of an interval, the unit once where both have it.
 
     >>> format_span(0.0132, 0.0145, format_seconds), format_span(0.0009, 0.0011, format_seconds), format_span(5.8,
     ... 6.4, format_number)
@@ -177,41 +157,20 @@ def format_span(low: float, high: float, tell: Any) -> str:
 
 
 def format_with_interval(value: float, low: float, high: float, tell: Any) -> str:
-    """A number with its interval, without it where it is too narrow to be seen in three digits.
-
-    >>> format_with_interval(0.0141, 0.0132, 0.0145, format_seconds), format_with_interval(19.01e6, 19e6, 19.02e6,
-    ... format_bytes)
-    ('14.1 ms (13.2 to 14.5 ms)', '19 MB')
-    """
+    """Format a number with its interval, without it if the interval is invisible in three digits."""
     return tell(value) if tell(low) == tell(high) else f"{tell(value)} ({format_span(low, high, tell)})"
 
 
 def join_items(items: Iterable[str], last: str = "and") -> str:
-    """Items as a list in a sentence.
-
-    >>> join_items(["a"]), join_items(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
+    """Join items with commas and "and"."""
     *most, final = items
     return f"{', '.join(most)} {last} {final}" if most else final
 
 
 def name_configuration(row: Mapping[str, Any]) -> str:
-    """The configuration of a row: format, engine, gradient, update, what is not on the CPU or kernel by kernel.
+    """Return the name of a record's configuration.
 
-    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
-    'CSR ours (row_sparse gradient, lazy update)'
-    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy",
-    ... "launch": "graph"})
-    'CSR ours (fused gradient, lazy update, one graph)'
-    >>> name_configuration({"format": "dense", "device": "cuda"}), name_configuration({"format": "dense",
-    ... "serial": True})
-    ('dense on cuda', 'dense, 1 thread')
-    >>> name_configuration({"format": "dense", "hold": "csr", "launch": "epoch", "serial": True})
-    'dense, 1 thread (data held as CSR, epochs in one call)'
-    >>> name_configuration({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy",
-    ... "trainers": 2})
-    'CSR ours, 2 trainers (row_sparse gradient, lazy update)'
+    Format, engine, gradient, update and execution if not the default.
     """
     place = f"{device_suffix(row)}{_processors(row)}"
     launches = {"graph": "one graph", "epoch": "epochs in one call", "dual": "dual ascent"}
@@ -227,13 +186,16 @@ def name_configuration(row: Mapping[str, Any]) -> str:
 
 
 def _storage_name(row: Mapping[str, Any]) -> str:
-    """Name of what the data of a dense training is held as between its batches; empty for a dense array of its type."""
+    """Return the name of what the data of a dense training is held as between its batches.
+
+    Empty for a dense array of its type.
+    """
     hold = row.get("hold") or "format"
     return "" if hold == "format" else NAMES.get(hold, hold)
 
 
 def device_suffix(row: Mapping[str, Any]) -> str:
-    """Name of the device of a row, as it ends a name: nothing for the CPU.
+    """Return the name of the device of a row, as it ends a name: nothing for the CPU.
 
     >>> device_suffix({"device": "cuda"}), device_suffix({"device": "cpu"})
     (' on cuda', '')
@@ -249,7 +211,7 @@ def _processors(row: Mapping[str, Any]) -> str:
 
 
 def short_configuration_name(row: Mapping[str, Any]) -> str:
-    """A configuration in words for a legend, where a standard update goes without saying.
+    """Return a configuration in words for a legend, where a standard update goes without saying.
 
     >>> short_configuration_name({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'
@@ -268,7 +230,7 @@ def short_configuration_name(row: Mapping[str, Any]) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """A count with its noun.
+    """Return a count with its noun.
 
     >>> format_count(1, "cell"), format_count(3, "cell")
     ('1 cell', '3 cells')

@@ -26,7 +26,7 @@ WORSE = "† trained a worse model"
 
 
 class Gain(NamedTuple):
-    """Gain of one configuration at one density: `ratio` is dense / sparse, None where it is not known.
+    """Gain of one configuration at one density: `ratio` is dense / sparse, None if it is not known.
 
     `source` says how it is known: measured, read from two densities around it, or why not. `verdict` is sparse, dense,
     level or undecided.
@@ -77,7 +77,7 @@ class Line(NamedTuple):
 
 
 def lines_of_group(group: configurations.Group, measure: str) -> Iterator[Line]:
-    """The sparse configurations of a group; O(configurations * densities * rounds)."""
+    """Yield the sparse configurations of a group; O(configurations * densities * rounds)."""
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     for rows, contests in records_and_contests(group, measure):
         yield Line(group, measure, rows, contests, _quality_warning(rows, [row for row in rows if id(row) in worse]))
@@ -93,7 +93,7 @@ def _quality_warning(rows: Sequence[configurations.Record], worse: Sequence[conf
 
 
 def gain_at_density(line: Line, density: float) -> Gain:
-    """Gain of a configuration at a density, measured there or read between the two around it."""
+    """Return the gain of a configuration at a density, measured there or interpolated between two densities."""
     here = next((contest for contest in line.contests if _is_at(contest, density)), None)
     if here is not None:
         return Gain(here.ratio, here.verdict, MEASURED if here.ratio else _without_ratio(here))
@@ -111,7 +111,7 @@ def gain_at_density(line: Line, density: float) -> Gain:
 
 
 def highest_density_with_gain(line: Line, factor: float) -> Reach:
-    """Highest density up to which a configuration gains at least that factor."""
+    """Return the highest density up to which a configuration is faster by at least `factor`."""
     asked = [_with_better_dense(one, factor) for one in line.compared]
     if len(asked) < 2:
         return Reach("too_few", None, None, None, _at_one(asked))
@@ -121,7 +121,7 @@ def highest_density_with_gain(line: Line, factor: float) -> Reach:
 
 
 def _is_at(contest: Contest, density: float) -> bool:
-    """Whether a contest was measured at that density, or asked to be."""
+    """Return whether a contest was measured at that density, or asked to be."""
     rows = [row for row in (contest.sparse, contest.dense) if row is not None]
     known = (contest.density, *(row["density"] for row in rows))
     return any(each and abs(each / density - 1) < ALIKE for each in known)
@@ -140,7 +140,7 @@ def _reach_beyond_measured(compared: Sequence[Contest], after: int) -> str:
 
 
 def _interpolate_ratio(low: Contest, high: Contest, density: float) -> Ratio:
-    """The ratio at a density between two, on straight lines in logarithms."""
+    """Return the ratio at a density between two, on straight lines in logarithms."""
     (_, _, first), (_, _, last) = low.known, high.known
     x = np.log([low.density or 1.0, high.density or 1.0])
     value, lowest, highest = (
@@ -151,7 +151,7 @@ def _interpolate_ratio(low: Contest, high: Contest, density: float) -> Ratio:
 
 
 def _with_better_dense(contest: Contest, factor: float) -> Contest:
-    """The contest as it would be, were dense that factor better."""
+    """Return the contest as it would be if dense were better by `factor`."""
     if contest.ratio is None or factor == 1:
         return contest
     value, low, high = (end / factor for end in contest.ratio[:3])

@@ -16,12 +16,12 @@ from workbench.analysis.configurations import Record
 from workbench.analysis.formatting import Ratio
 from workbench.measure.posterior import SURE
 
-# A sentence of advice, with the cells that it rests on.
+# A sentence of advice, with the configurations that it rests on.
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence, and the keys of the cells whose rows it rests on."""
+    """A sentence, and the keys of the configurations whose rows it rests on."""
 
     text: str
     keys: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Statement:
 
 
 def keys_of(*rows: Record | None) -> tuple[str, ...]:
-    """The keys of rows, each once, without those that are None."""
+    """Return the distinct keys of records, in order, without None."""
     return tuple(dict.fromkeys(row["key"] for row in rows if row))
 
 
@@ -43,7 +43,10 @@ BY_SIZES = "predicted from the sizes, not measured"
 
 
 def grade_comparison(contest: Contest, measure: str) -> str:
-    """Say what is known of one comparison, as a clause without its end; "" if a side has no number."""
+    """Return the clause that states what is known of one comparison, without its full stop.
+
+    "" if a side has no number.
+    """
     if contest.ratio is None:
         return ""
     verb, better = BETTER[measure]
@@ -66,7 +69,7 @@ def grade_comparison(contest: Contest, measure: str) -> str:
 
 
 def format_factor_with_interval(contest: Contest) -> str:
-    """Factor by which the better side is better: an estimate with its interval, or the least that it surely is."""
+    """Format how many times the better side is better: an estimate with its interval, or a lower bound."""
     ratio = contest.known[2]
     if contest.is_beside_others or contest.source == BOUNDED:
         least = ratio.low if ratio.value > 1 else 1 / ratio.high
@@ -75,12 +78,12 @@ def format_factor_with_interval(contest: Contest) -> str:
 
 
 def format_factor(contest: Contest) -> str:
-    """Factor by which the better side is better, without an estimate inside its interval: for short sentences."""
+    """Format how many times the better side is better, without an estimate inside its interval."""
     return format_factor_with_interval(contest) if bound_reason(contest) else formatting.format_gain(contest.known[2])
 
 
 def bound_reason(contest: Contest) -> str:
-    """Reason, in brackets after a space, why only a bound of the factor is known; "" if the factor is."""
+    """Return why only a bound of the factor is known, in brackets after a space; "" if the factor is known."""
     if contest.source == BOUNDED:
         return f" ({'dense' if contest.verdict == 'sparse' else 'sparse'} {CUT})"
     return _reserve_of_prediction(contest) or (f" ({BESIDE})" if contest.is_beside_others else "")
@@ -96,7 +99,7 @@ def _reserve_of_prediction(contest: Contest) -> str:
 
 
 def format_estimate(ratio: Ratio) -> str:
-    """A ratio as a factor above 1, with its 95 % interval unless that is narrow.
+    """Return a ratio as a factor above 1, with its 95 % interval unless that is narrow.
 
     >>> format_estimate(Ratio(5.1, 3.6, 7.2)), format_estimate(Ratio(0.5, 0.49, 0.51))
     ('5.1 (95 %: 3.6 to 7.2) times', '2 times')
@@ -112,7 +115,7 @@ def _value(ratio: Ratio) -> str:
 
 
 def format_interval(ratio: Ratio) -> str:
-    """Both ends of the interval of a ratio dense / sparse.
+    """Return both ends of the interval of a ratio dense / sparse.
 
     >>> format_interval(Ratio(1.0, 0.948, 1.08))
     '0.95 to 1.1'
@@ -121,16 +124,12 @@ def format_interval(ratio: Ratio) -> str:
 
 
 def format_probability(probability: float) -> str:
-    """The probability of the likelier side, never said to be certain.
-
-    >>> format_probability(0.153), format_probability(0.9999)
-    ('85 %', '99 %')
-    """
+    """Format the probability of the likelier side; it never reads 100 %."""
     return f"{min(math.floor(100 * max(probability, 1 - probability) + 0.5), 99)} %"
 
 
 def comparison_facts(contest: Contest) -> dict[str, Any]:
-    """The answer of a comparison for programs.
+    """Return the answer of a comparison for programs.
 
     `side` is sparse, dense, either (no difference that matters) or unknown, the likelier one if none is sure; `ratio`
     with `low` and `high`, its 95 % interval, is the time of dense over that of sparse, None if unknown; `probability`
@@ -151,9 +150,9 @@ def _finite(value: float) -> float | None:
 
 
 def expected_cost(side: str, ratio: Ratio) -> float:
-    """Expected time of a side over that of the better one, by a lognormal ratio dense / sparse: 1.02 if 2 % are lost.
+    """Return the expected time of a side over that of the better one, for a lognormal ratio dense / sparse.
 
-    E[max(X, 1)] of X, the time of the side over that of the other.
+    1.02 is 2 % lost.
     """
     mean, spread = math.log(ratio.value), (math.log(ratio.high) - math.log(ratio.low)) / 2 / float(special.ndtri(SURE))
     mean = -mean if side == "sparse" else mean

@@ -1,4 +1,4 @@
-"""Intervals of measured numbers of a row: the number and its interval, from the rounds of its cell."""
+"""Intervals of measured numbers of a row: the number and its interval, from the rounds of its configuration."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
@@ -26,12 +26,7 @@ class Interval(NamedTuple):
 
 
 def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
-    """The interval of one measure in a row that `cells.latest` pooled, None where the row has no such number.
-
-    Seconds: the mean of the undisturbed rounds of the run that the row names, with its 95 % interval; it holds in that
-    run alone, so compare two rows by their ratio (`compare.compare_best`), never by their seconds. Bytes: the median
-    of all rounds, to 1 MiB, 2 % or half the range of the rounds, whichever is most; one round is enough.
-    """
+    """Return the interval of a measure in a pooled record; None if the record has no such number."""
     value = number_or_none(row.get(measure))
     if value is None:
         return None
@@ -53,7 +48,10 @@ def _memory(value: float, rounds: list[float]) -> Interval:
 
 
 def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], float]:
-    """The values of a measure by (run, round); seconds of undisturbed rounds only. Empty for a row not pooled."""
+    """Return the values of a measure by (run, round); seconds of undisturbed rounds only.
+
+    Empty for a row not pooled.
+    """
     values = row.get("round_values") or {}
     known = values.get(measure) or {}
     if not measure.startswith("seconds"):
@@ -63,7 +61,8 @@ def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], flo
 
 
 def trials_of(row: Mapping[str, Any], measure: str, candidate: Hashable) -> list[Trial]:
-    """The trials of a pooled row in a measure of seconds, disturbed ones among them, under the name of a candidate.
+    """Return the trials of a pooled row in a measure of seconds, disturbed ones among them, under the name of a
+    candidate.
 
     A row whose time was out has what it reached.
     """
@@ -80,5 +79,5 @@ def trials_of(row: Mapping[str, Any], measure: str, candidate: Hashable) -> list
 
 
 def number_or_none(value: Any) -> float | None:
-    """The number, or None for null, NaN and pandas' NA."""
+    """Return a number, or None for null, NaN and pandas' NA."""
     return None if value is None or value != value or not isinstance(value, int | float | np.number) else float(value)

@@ -18,7 +18,8 @@ TIME = "seconds_step"
 def verdicts_at_other_densities(
     rows: Sequence[Record], groups: Sequence[configurations.Group], accept: Callable[[Record], bool], verdict: str
 ) -> Iterable[Statement]:
-    """The verdict at every other density and batch that was measured, against that of `rows`, the data as they are."""
+    """Yield the verdict at every other density and batch that was measured, against that of `rows`, the data as they
+    are."""
     for group in groups:
         for _, at in sorted(configurations.by_density(group.rows).items(), key=lambda one: one[0] or 0.0):
             if not any(row is one for row in at for one in rows):
@@ -28,7 +29,7 @@ def verdicts_at_other_densities(
 def _winner_at(
     at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool], verdict: str
 ) -> Iterable[Statement]:
-    """Winner at one place, and whether it is the same side."""
+    """Yield the winner at one place, and whether it is the same side."""
     sparse, dense = _split_by_side(at, accept)
     found = compare_best(sparse, dense, TIME)
     if found.verdict == "undecided" or found.sparse is None or found.dense is None:
@@ -51,7 +52,7 @@ def _winner_at(
 
 
 def _split_by_side(rows: Sequence[Record], accept: Callable[[Record], bool]) -> tuple[list[Record], list[Record]]:
-    """The sparse rows that may be recommended, and the dense ones."""
+    """Return the sparse rows that may be recommended, and the dense ones."""
     return [row for row in rows if not configurations.is_dense(row) and accept(row)], configurations.dense_rows(rows)
 
 
@@ -64,7 +65,7 @@ def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest
 def _unmeasured_rivals(
     found: Contest, at: Sequence[Record], rows: Sequence[Record], accept: Callable[[Record], bool]
 ) -> list[Record]:
-    """Rows of the side that does not win, not measured there, that nothing else beats in `rows`."""
+    """Return the rows of the side that does not win, not measured there, that nothing else beats in `rows`."""
     measured = {_line(row) for row in at}
     sparse, dense = _split_by_side(rows, accept)
     absent = [row for row in undominated_records(sparse, TIME) if _line(row) not in measured]
@@ -84,7 +85,8 @@ def _line(row: Record) -> tuple:
 
 
 def break_even(time: Contest, groups: Sequence[configurations.Group]) -> Iterable[Statement]:
-    """Density at which the sparse side of a contest stops winning, if those on both sides of it were measured."""
+    """Yield the density at which the sparse side of a contest stops winning, if those on both sides of it were
+    measured."""
     if time.sparse is None:
         return
     group = next(group for group in groups if any(row is time.sparse for row in group.rows))

@@ -1,4 +1,5 @@
-"""Rounds that lie off, cells to doubt and cells without a result: what a reader looks at before believing a chart.
+"""Rounds that lie off, configurations to doubt and configurations without a result: what a reader looks at before
+believing a chart.
 
 What lies off is judged by the noise of the rows themselves: on a shared machine rounds alike in everything differ by
 tens of per cent, on a quiet one a tenth is an event.
@@ -22,7 +23,8 @@ NORMAL, OF_PAIRS = 1.4826, 1.0483
 
 
 class Outlier(NamedTuple):
-    """Value that lies off: the pooled row of the cell, which round of which run ("" for all of them), and why."""
+    """Value that lies off: the pooled row of the configuration, which round of which run ("" for all of them), and
+    why."""
 
     row: configurations.Record
     place: str
@@ -30,7 +32,10 @@ class Outlier(NamedTuple):
 
 
 def find_outliers(rows: Iterable[configurations.Record]) -> list[Outlier]:
-    """Outliers of pooled rows, cells without a result first, then in the order of the rows. O(rows * rounds**2)."""
+    """Outliers of pooled rows, configurations without a result first, then in the order of the rows.
+
+    O(rows * rounds**2).
+    """
     rows = list(rows)
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
     found = [Outlier(row, "", f"{row['status']}: {row['reason'] or 'no reason given'}") for row in lost]
@@ -46,27 +51,27 @@ def find_outliers(rows: Iterable[configurations.Record]) -> list[Outlier]:
 
 
 def outlier_threshold(count: int) -> float:
-    """Number of deviations from the middle that hardly any of `count` values of a normal law is away."""
+    """Return the number of deviations from the middle that hardly any of `count` values of a normal law is away."""
     return statistics.NormalDist().inv_cdf(1 - MISTAKEN / 2 / max(count, 1))
 
 
 def usual_deviation_of_records(rows: Iterable[configurations.Record], measure: str = "seconds_step") -> float:
-    """The deviation of rounds that is usual among pooled rows, as `usual_deviation` finds it."""
+    """Return the deviation of rounds that is usual among pooled rows, as `usual_deviation` finds it."""
     return usual_deviation(list(logs.values()) for row in rows for logs in _by_run(row, measure).values())
 
 
 def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
-    """The standard deviation of a round's logarithm that is usual, from those of each cell in each run.
+    """Return the standard deviation of a round's logarithm that is usual, from those of each configuration in each run.
 
-    From the median of the differences of two rounds of a cell, which a few rounds that lie off do not move, and the
-    number of rounds neither (Rousseeuw and Croux 1993). `measure.rounds.FLOOR` at least.
+    From the median of the differences of two rounds of a configuration, which a few rounds that lie off do not move,
+    and the number of rounds neither (Rousseeuw and Croux 1993). `measure.rounds.FLOOR` at least.
     """
     differences = [abs(first - second) for run in runs for first, second in combinations(run, 2)]
     return max(OF_PAIRS * statistics.median(differences), MIN_LOG_SD) if differences else MIN_LOG_SD
 
 
 def _record_warnings(row: configurations.Record, usual: float, drift: float) -> Iterator[str]:
-    """Doubts about a row beyond the `usual` deviation of its rounds, and that of the fixed work beside them."""
+    """Yield doubts about a row beyond the `usual` deviation of its rounds, and that of the fixed work beside them."""
     if row["status"] == "disturbed":
         yield f"disturbed: {row['reason'] or 'other programs were at work'}"
     yield from quality_warnings.warning_of_spread(row, usual)
@@ -74,9 +79,9 @@ def _record_warnings(row: configurations.Record, usual: float, drift: float) -> 
 
 
 def outlying_rounds(row: configurations.Record, usual: float, count: int) -> Iterator[tuple[str, str]]:
-    """The rounds of a pooled row that lie off the others of their run, each with how far; of four rounds or more.
+    """Return the rounds of a pooled record that deviate from the others of their run, with their deviations.
 
-    A round is held against the median of the other ones, by the larger of their deviation and of the `usual` one, and
+    A round is compared with the median of the other ones, by the larger of their deviation and of the `usual` one, and
     so far that among `count` rounds of normal noise one would hardly be.
     """
     far, runs = outlier_threshold(count), _by_run(row)
@@ -99,7 +104,7 @@ def _describe_outlier(distance: float, limit: float, others: int) -> str:
 
 
 def _by_run(row: configurations.Record, measure: str = "seconds_step") -> dict[str, dict[int, float]]:
-    """Logarithms of the seconds of a pooled row's rounds, by run."""
+    """Return the logarithms of the seconds of a pooled row's rounds, by run."""
     runs: dict[str, dict[int, float]] = {}
     for (run, number), seconds in values_of(row, measure).items():
         if seconds > 0:

@@ -1,4 +1,7 @@
-"""Cells of two runs, paired by their settings: what may be held against what, what is lost, which kernels they use."""
+"""Configurations of two runs, paired by their settings.
+
+Which records can be compared, and which have no counterpart.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ class CompareError(ValueError):
 
 
 class Pair(NamedTuple):
-    """A cell in two runs, pooled in each; `name` tells it from the others."""
+    """A configuration in two runs, pooled in each; `name` tells it from the others."""
 
     name: str
     before: Record
@@ -35,10 +38,11 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """The cells of two runs: `timed` in both, `numbered` in both (disturbed ones have their memory), `lost` since.
+    """The configurations of two runs: `timed` in both, `numbered` in both (disturbed ones have their memory), `lost`
+    since.
 
     `again` are those whose rows are the same in both, so that nothing was measured anew; `only_before` and `only_after`
-    count cells without a partner, `machines` are the two machines.
+    count configurations without a partner, `machines` are the two machines.
     """
 
     timed: tuple[Pair, ...]
@@ -56,7 +60,10 @@ class Pairs:
 
 
 def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
-    """The pairs of two frames of trial rows. O(rows). `CompareError` where a frame is empty, or no cell is in both."""
+    """Return the pairs of two frames of trial rows. O(rows).
+
+    `CompareError` if a frame is empty, or no configuration is in both.
+    """
     sides = [configurations.records(configurations.pool_rounds(frame)) for frame in (before, after)]
     for which, rows in zip(("first", "second"), sides, strict=True):
         if not rows:
@@ -82,7 +89,7 @@ def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
 
 
 def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[list[tuple[Record, Record]], int]:
-    """Rows that agree in all settings that both know, and how many of the second side have no partner."""
+    """Return the rows that agree in all settings that both know, and how many of the second side have no partner."""
     waiting: dict[tuple, list[Record]] = {}
     for row in after:
         waiting.setdefault(tuple(row[name] for name in SURE), []).append(row)
@@ -109,7 +116,7 @@ def _with_names(found: Sequence[tuple[Record, Record]]) -> list[Pair]:
 
 
 def _without_repeated_rounds(pair: Pair) -> Pair | None:
-    """The pair without rounds of the first side in the second; None where nothing else is left there."""
+    """Return the pair without rounds of the first side in the second; None if nothing else is left there."""
     known = {name: values_of(pair.before, name) for name in pair.after.get("round_values") or ()}
     values = {
         name: {place: value for place, value in own.items() if known[name].get(place) != value}
@@ -125,7 +132,10 @@ def _have_value(pair: Pair, statuses: Sequence[str]) -> bool:
 
 
 def _is_lost(pair: Pair) -> bool:
-    """Whether there was a result that there is no more; one that was stopped or disturbed is not lost."""
+    """Return whether the first run has a result and the second one a failure.
+
+    Stopped or disturbed trials do not count.
+    """
     return pair.before["status"] in configurations.NUMBERED and pair.after["status"] not in (
         *configurations.NUMBERED,
         "stopped",
@@ -141,7 +151,10 @@ def _values(rows: Iterable[Record], name: str) -> set[str]:
 
 
 def name_of(phase: str, row: Record) -> str:
-    """Name of what computes a phase of a row: its kernel, where the row has it, else the part of the step in words."""
+    """Return the name of what computes a phase of a row.
+
+    Its kernel, where the row has it, else the part of the step in words.
+    """
     kernel = (row.get("kernels") or {}).get(phase)
     if kernel:
         return f"{kernel} ({phase})"

@@ -31,8 +31,8 @@ WANTED = 0.6
 
 
 class Share(NamedTuple):
-    """The mean share of the bound that a kernel reaches in large batches, what binds most often, in how many cells, and
-    why calls stay below, as its rows say."""
+    """The mean share of the bound that a kernel reaches in large batches, what binds most often, in how many
+    configurations, and why calls stay below, as its rows say."""
 
     kernel: str
     mean: float
@@ -42,7 +42,7 @@ class Share(NamedTuple):
 
 
 def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
-    """Each kernel of ours with a bound, the lowest first; contenders of two kernels are left out."""
+    """Return each kernel of ours with a bound, the lowest first; candidates of two kernels are left out."""
     found: dict[str, list[tuple[float, str, str]]] = {}
     for rows in group_by_configuration(frame):
         for row in rows:
@@ -59,7 +59,7 @@ def bandwidth_shares(frame: pd.DataFrame) -> list[Share]:
 
 
 def share_lines(frame: pd.DataFrame) -> list[tuple[str, str, str, str, str]]:
-    """(kernel, share, what binds, cells, why it is below) for a page."""
+    """Return (kernel, share, what binds, configurations, why it is below) for a page."""
     return [
         (each.kernel, f"{100 * each.mean:.0f} %", each.by, str(each.cells), each.why * (each.mean < WANTED))
         for each in bandwidth_shares(frame)
@@ -74,7 +74,10 @@ ONCE = ("import kernels", "start of Numba")
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """Goals of the suites that have rows, in a fixed order: of the CPU, then of a CUDA device; all without any row."""
+    """Return the goals of the suites that have rows, in a fixed order: of the CPU, then of a CUDA device.
+
+    All without any row.
+    """
     frame = newest_records(frame)
     is_there = frame["device"] == "cuda"
     there, here = frame[is_there], frame[~is_there]
@@ -84,7 +87,7 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
-    """The lowest of ratios, and where it is."""
+    """Return the lowest of ratios, and where it is."""
     measured = sorted(measured, key=lambda ratio: ratio.value)
     if not measured:
         return Goal(what, f"≥ {wanted:g} x", "not measured", None)
@@ -118,7 +121,7 @@ def _gradient(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _vectors(frame: pd.DataFrame) -> list[Goal]:
-    """Goal for vector code of our own against the same loops in plain Numba."""
+    """Return the goal for vector code of our own against the same loops in plain Numba."""
     tasks = {"csr_dense": "CSR @ dense", "adagrad_fused": "gradient and AdaGrad in one pass"}
     return [
         target_at_least(f"{told_as} against plain Numba, geometric mean", ratios(frame, task, "numba"), 1.3)
@@ -134,11 +137,11 @@ def _step(frame: pd.DataFrame) -> list[Goal]:
             mine = [r for r in ratios(frame, "step", competitor) if r.row["batches"] == batches]
             lines.append(target_at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
     new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
-    return [*lines, _lowest_ratio("whole step, a new batch each, against any rival, lowest", new, 1.0)]
+    return [*lines, _lowest_ratio("whole step, a new batch each, against any competitor, lowest", new, 1.0)]
 
 
 def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
-    """Goal for a step as a training or a module takes it, batches cut from the rows of a data set."""
+    """Return the goal for a step as a training or a module takes it, batches cut from the rows of a data set."""
     of_users = [
         row
         for rows in group_by_configuration(frame, "step")
@@ -199,7 +202,7 @@ OF_BATCH = ("csr_dense", "csr_t_dense", "csr_dense_ones", "csr_t_dense_ones", "s
 
 
 def _is_kernel_of_batch(name: str) -> bool:
-    """A kernel of ours whose work is the batch's alone: what does not grow with the batch is then the call's."""
+    """Return a kernel of ours whose work is the batch's alone: what does not grow with the batch is then the call's."""
     return name in OF_BATCH or (name.endswith(("_fused", "_lazy")) and not set("+.") & set(name))
 
 
@@ -218,7 +221,7 @@ def _start(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _largest_time(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
-    """The largest of some times."""
+    """Return the largest of some times."""
     tell = formatting.format_seconds
     if not seconds:
         return [Goal(what, f"≤ {tell(wanted)}", "not measured", None)]

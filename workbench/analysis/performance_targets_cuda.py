@@ -1,4 +1,4 @@
-"""Goals of the benchmark on a CUDA device, and what was reached; the rival at its best, in the same run."""
+"""Goals of the benchmark on a CUDA device, and what was reached; the competitor at its best, in the same run."""
 
 from collections.abc import Callable, Iterable
 
@@ -17,7 +17,7 @@ FUSED = (4096, 1_000_000, 64)
 
 
 def list_targets(frame: pd.DataFrame) -> list[Goal]:
-    """The table of goals for benchmark rows of cuda, in a fixed order."""
+    """Return the table of goals for benchmark rows of cuda, in a fixed order."""
     return [*_product(frame), *_fused(frame), *_step(frame), *_share(frame)]
 
 
@@ -58,7 +58,7 @@ def _step(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _share(frame: pd.DataFrame) -> list[Goal]:
-    """Goals of the share of the bound that the device's own copy rate gives, caches cold."""
+    """Return the goals of the share of the bound that the device's own copy rate gives, caches cold."""
     shares: dict[str, list[float]] = {name: [] for name in ("csr_dense", "sgd_fused", "adam_fused")}
     for row in (row for rows in group_by_configuration(frame) for row in rows):
         is_large = row["rows"] >= ROWS_LARGE and row["cache"] == "cold"

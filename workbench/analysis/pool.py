@@ -1,4 +1,4 @@
-"""One row a cell: rounds pooled, failures and disturbed rounds counted, seconds of one run only."""
+"""One row a configuration: rounds pooled, failures and disturbed rounds counted, seconds of one run only."""
 
 import math
 import statistics
@@ -39,10 +39,7 @@ _NUMBERS = tuple(
 
 
 class Rounds(NamedTuple):
-    """The rows of a cell that count, by run and round, the later where one was measured twice.
-
-    `timed` were left alone, beside `disturbed` other programs ran; `failed` is how many rows have no numbers.
-    """
+    """The records of a configuration that count, by run and round; of a round measured twice the later one."""
 
     timed: dict[Place, dict[str, Any]]
     disturbed: dict[Place, dict[str, Any]]
@@ -55,7 +52,7 @@ class Rounds(NamedTuple):
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a frame as dictionaries, null as None, numbers as Python's own.
+    """Return the rows of a frame as dictionaries, null as None, numbers as Python's own.
 
     Those of a frame that `pool_rounds` made are read once: every chart, sentence and choice asks for them.
     """
@@ -81,7 +78,10 @@ def _cache_records(frame: pd.DataFrame) -> None:
 
 
 def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with the memory of where it trains: on a CUDA device the device's, as far as it was measured there."""
+    """Return the row with the memory of where it trains.
+
+    On a CUDA device the device's, as far as it was measured there.
+    """
     if row["device"] != "cuda":
         return row
     there = {name: row[f"bytes_device_{name.removeprefix('bytes_')}"] for name in MEMORY}
@@ -89,13 +89,16 @@ def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_disturbed(row: Record) -> bool:
-    """Whether other programs were at work beside a row, so that its times say nothing; its memory does."""
+    """Return whether other programs ran during a trial, so that its times are unreliable.
+
+    Its memory figures are valid.
+    """
     older = row["schema"] is None or row["schema"] < 2
     return row["status"] == "disturbed" or (row["status"] == "ok" and older and (row["busy_others"] or 0.0) > BUSY)
 
 
 def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what is known now of each configuration of a frame whose records are in the order they were written.
+    """Return one record per configuration, pooled over its rounds; the rows of `frame` are in the order written.
 
     Parameters
     ----------
@@ -137,7 +140,8 @@ def pool_rounds(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
-    """The rows of each cell of a frame, by its settings, in the order written, as `pool_rounds` pools them. O(rows)."""
+    """Return the rows of each configuration of a frame, by its settings, in the order written, as `pool_rounds` pools
+    them. O(rows)."""
     cells: dict[tuple, list[dict[str, Any]]] = {}
     for row in map(on_its_device, records(frame)):
         row |= {name: settings.value_or_default(name, row[name]) for name in ADDED}
@@ -146,7 +150,7 @@ def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
 
 
 def cell_of(row: Record) -> tuple:
-    """Identity of the cell of a row: its settings but the round, and the machine."""
+    """Return the identity of the configuration of a row: its settings but the round, and the machine."""
     return tuple(row[name] for name in CELL)
 
 
@@ -193,7 +197,7 @@ def _comparison(row: Record) -> tuple:
 
 
 def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> dict[str, Any]:
-    """The row of a cell whose last row is given, if only a failed one."""
+    """Return the row of a configuration whose last row is given, if only a failed one."""
     counts = {"rounds": len(rounds.timed), "rounds_disturbed": len(rounds.disturbed), "rounds_failed": rounds.failed}
     everything = rounds.disturbed | rounds.timed
     if not everything:
@@ -217,7 +221,7 @@ def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> d
 
 
 def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
-    """A cell without an undisturbed round: seconds without an interval, the status, and a reason."""
+    """Return a configuration without an undisturbed round: seconds without an interval, the status, and a reason."""
     share = 100 * (row["busy_others"] or 0.0)
     reason = row["reason"] or f"Other programs took {share:.0f} % of the cores while it was measured."
     without = {"seconds_step_low": None, "seconds_step_high": None, "samples": None}
@@ -237,7 +241,7 @@ def _value_of(values: Mapping[Place, float], places: Mapping[Place, Any], run: s
 
 
 def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:
-    """The median of each number, an integer where all values are, None where there is none."""
+    """Return the median of each number, an integer where all values are, None if there is none."""
     return {name: _median(list(by_place.values())) for name, by_place in values.items()}
 
 

@@ -1,6 +1,6 @@
 """The profile of a data set in words: its numbers as lines, and whether it is sparse enough to be worth measuring.
 
-A profile comes as the mapping that JSON keeps of it, nested as the data room made it.
+A profile is the nested mapping that `workbench.data.profile` returns and JSON stores.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
 
 
 def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
-    """All there is to tell, in the order in which it is read."""
+    """Return all there is to tell, in the order in which it is read."""
     tellers = (_size, _lengths, _columns, _touched, _values, _bytes, _preparations, _duplicates, _labels, _groups)
     told = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
     return [(what, lines) for what, lines in told if lines]

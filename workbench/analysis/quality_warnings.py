@@ -20,17 +20,16 @@ OTHERS = "other programs"
 
 
 def log_spread(row: Record) -> float | None:
-    """Standard deviation of the logarithms of the rounds in the run that is shown; None below two rounds."""
+    """Return the standard deviation of the log times of the rounds of the shown run.
+
+    None with fewer than two rounds.
+    """
     logs = _logs(row, "seconds_step")
     return statistics.stdev(logs) if len(logs) > 1 else None
 
 
 def warnings_of_record(row: Record, usual: float = 0.0) -> Iterator[str]:
-    """Doubts about the numbers of one pooled row, each in a few words; none for a good one.
-
-    `usual` is the deviation of rounds that is usual among the rows that are shown, where that is known: what all of
-    them have tells nothing of one.
-    """
+    """Return short warnings about the numbers of one pooled record; empty if there is no concern."""
     if row["status"] not in configurations.NUMBERED:
         return
     yield from warning_of_spread(row, usual)
@@ -38,14 +37,14 @@ def warnings_of_record(row: Record, usual: float = 0.0) -> Iterator[str]:
 
 
 def warnings_of_surroundings(row: Record, drift: float = 0.0) -> Iterator[str]:
-    """Doubts from what ran beside the rounds of one pooled row, and from the machine; `drift` as in `machine_state`."""
+    """Return warnings about other programs and the machine during the rounds of a pooled record."""
     if row["rounds_disturbed"]:
         yield f"{formatting.format_count(row['rounds_disturbed'], 'round')} beside other programs"
     yield from machine_state(row, drift).values()
 
 
 def warning_of_spread(row: Record, usual: float = 0.0) -> Iterator[str]:
-    """Spread of the rounds of one pooled row, where it is more than the `usual` deviation lets expect."""
+    """Return a warning if the rounds of a pooled record scatter more than the `usual` deviation allows, else ""."""
     deviation = log_spread(row)
     if deviation is not None and deviation > max(SPREAD, NOISIER * usual):
         beside = f"; {formatting.format_density(usual, 2)} is usual here" if usual else ""
@@ -53,10 +52,7 @@ def warning_of_spread(row: Record, usual: float = 0.0) -> Iterator[str]:
 
 
 def machine_state(row: Record, drift: float = 0.0) -> dict[str, str]:
-    """State of the machine meanwhile, as far as the rounds of a pooled row tell it: in words, by name.
-
-    The logarithms of the fixed work beside the rounds range over `drift` where it does not drift, and over a tenth.
-    """
+    """Return what the rounds of a pooled record tell about the machine's state, as texts by name."""
     return dict(_met(row, drift)) if row["status"] in configurations.NUMBERED else {}
 
 

@@ -1,7 +1,7 @@
-"""Recommendation of a configuration for data as it is: the fastest, held against the best dense one; from rows alone.
+"""Recommend a configuration for given data: the fastest one, compared with the best dense one, from records alone.
 
 Rows of the data's own density choose; those of other densities and batches say what would change the answer. Each
-sentence has the keys of the cells behind it.
+sentence has the keys of the configurations behind it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,11 +36,11 @@ CHOICE = (*settings.columns("line"), "device", "batch_rows")
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Recommended configuration. `verdict` is sparse, dense, level or undecided, in time; none where nothing ran.
+    """Recommended configuration. `verdict` is sparse, dense, level or undecided, in time; none if nothing ran.
 
-    `settings` are the recommended ones (`CHOICE`) and `key` is that of their cell, None where nothing ran. `time` and
-    `memory` are the contests with the best dense cell, or of a dense one with the best sparse. `grounds` say why, and
-    `would_change` what the answer depends on.
+    `settings` are the recommended ones (`CHOICE`) and `key` is that of their configuration, None if nothing ran.
+    `time` and `memory` are the contests with the best dense configuration, or of a dense one with the best sparse.
+    `grounds` say why, and `would_change` what the answer depends on.
     """
 
     verdict: str
@@ -64,10 +64,10 @@ class Recommendation:
 def recommend(
     frame: pd.DataFrame, accept: Callable[[Record], bool] = lambda row: True, density: float | None = None
 ) -> Recommendation:
-    """The recommendation from the rows of one model on one data set, at any batches, devices and densities.
+    """Return the recommendation from the records of one model on one data set, at any batch size, device and density.
 
     It is for the `density` asked for, None for that of the data; rows of others tell what would change it.
-    Only rows that `accept` may be recommended; others, lazy updates that train another model, are told of.
+    Only rows that `accept` may be recommended; others, lazy updates that train another model, are reported.
     O(rows * rounds).
     """
     groups = configurations.groups(frame)
@@ -95,12 +95,12 @@ def recommend(
 
 
 def seconds_a_row(row: Record) -> float:
-    """Seconds of a step by rows of its batch, predicted ones of a row that was not measured."""
+    """Return the seconds of a step by rows of its batch, predicted ones of a row that was not measured."""
     return (row[TIME] or row[PREDICTION]) / row["batch_rows"]
 
 
 def _of_better_side(best: Record, time: Contest) -> Record:
-    """The row of the other side if that is better by the contest, since only the leader's side was measured."""
+    """Return the row of the other side if that is better by the contest, since only the leader's side was measured."""
     side = time.likely or time.verdict
     if time.source == PREDICTED and time.ratio is not None and side not in ("sparse", "dense"):
         side = "sparse" if time.ratio.value > 1 else "dense"
@@ -110,7 +110,7 @@ def _of_better_side(best: Record, time: Contest) -> Record:
 
 
 def _chosen(own: Sequence[list[Record]], leaders: dict[int, Record]) -> list[Record]:
-    """The rows of the device and the batch to take: of batches nearly as fast as the fastest the smallest."""
+    """Return the rows of the device and the batch to take: of batches nearly as fast as the fastest the smallest."""
     least = min(seconds_a_row(leaders[id(rows)]) for rows in own)
     near = [rows for rows in own if seconds_a_row(leaders[id(rows)]) <= NEAR * least]
     return min(near, key=lambda rows: (leaders[id(rows)]["batch_rows"], seconds_a_row(leaders[id(rows)])))
@@ -119,7 +119,7 @@ def _chosen(own: Sequence[list[Record]], leaders: dict[int, Record]) -> list[Rec
 def _compare_with_other_side(
     best: Record, rows: Sequence[Record], accept: Callable[[Record], bool], measure: str
 ) -> Contest:
-    """The best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
+    """Return the best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
     dense = configurations.dense_rows(rows)
     sparse = [row for row in rows if not configurations.is_dense(row) and accept(row)]
     if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
@@ -130,7 +130,7 @@ def _compare_with_other_side(
 
 
 def _most_measured(rows: list[Record]) -> list[Record]:
-    """The rows of most rounds, disturbed ones among them, and those without a number."""
+    """Return the rows of most rounds, disturbed ones among them, and those without a number."""
     rounds = {row["key"]: len(values_of(row, MEMORY)) for row in rows}
     most = max(rounds.values(), default=0)
     return [row for row in rows if rounds[row["key"]] in (0, most)]
@@ -159,14 +159,17 @@ def _advice(side: str, time: Contest) -> str:
 
 
 def _memory_beside(side: str, memory: Contest) -> str:
-    """Memory of the side to take, to go on a headline about its time; empty if the two need about the same."""
+    """Return the memory of the side to take, to go on a headline about its time.
+
+    Empty if the two need about the same.
+    """
     if memory.verdict not in ("sparse", "dense"):
         return ""
     return f"; it needs {format_factor_with_interval(memory)} {'less' if memory.verdict == side else 'more'} memory"
 
 
 def _missing_side_reason(time: Contest) -> str:
-    """Reason why the other side of a recommended one has no time, as it goes on a sentence."""
+    """Return the reason why the other side of a recommended one has no time, as it goes on a sentence."""
     other = time.dense if time.verdict == "sparse" else time.sparse
     if time.verdict in ("sparse", "dense") and other is not None:
         return f": {verdict_text.failure_reason(other)}"
@@ -196,7 +199,10 @@ def _grounds(
 
 
 def _count_of_rounds(time: Contest) -> str:
-    """Number of rounds that the answer in time is from, to go on a sentence; empty if no round has both sides."""
+    """Return the number of rounds that the answer in time is from, to go on a sentence.
+
+    Empty if no round has both sides.
+    """
     if time.ratio is None or not time.ratio.rounds:
         return ""
     beside = f", {time.ratio.disturbed} beside other programs" if time.ratio.disturbed else ""
@@ -204,7 +210,7 @@ def _count_of_rounds(time: Contest) -> str:
 
 
 def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterable[Statement]:
-    """Comparison of a dense array with data that are held in less memory, if the best row is one of both."""
+    """Yield the comparison of a dense array with data that are held in less memory, if the best row is one of both."""
     if compared := compare_with_dense_array(best, rows):
         yield Statement(f"With {formatting.name_configuration(best)} {compared}.", keys_of(best))
     if (apart := fastest_smaller_than_array(best, rows)) is not None:
@@ -215,7 +221,7 @@ def _compact_storage_comparison(best: Record, rows: Sequence[Record]) -> Iterabl
 
 
 def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
-    """Comparison of the next best sparse configuration with the best row."""
+    """Return the comparison of the next best sparse configuration with the best row."""
     known = [(row, ratio) for row in others if (ratio := ratio_between(row, best, TIME))]
     if not known:
         return Statement("No other sparse configuration ran.", keys_of(*others))
@@ -239,7 +245,7 @@ def _next_best_comparison(best: Record, others: Sequence[Record]) -> Statement:
 
 
 def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
-    """Seconds of an epoch with each batch and device, each at its fastest."""
+    """Return the seconds of an epoch with each batch and device, each at its fastest."""
     parts = [
         f"{formatting.format_seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with "
         f"{row['batch_rows']:,} rows a batch"
@@ -257,7 +263,7 @@ def _batch_comparison(best: Record, leaders: Sequence[Record]) -> Statement:
 
 
 def _batch_reasons(best: Record, leaders: Sequence[Record]) -> str:
-    """Reasons for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
+    """Return the reasons for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
     least = min(row["batch_rows"] for row in leaders)
     if best["batch_rows"] > least:
         return (

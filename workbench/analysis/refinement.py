@@ -1,10 +1,11 @@
-"""Densities to measure next so that break-evens become narrower: between those that bracket a crossing.
+"""Densities to measure next so that break-evens become narrower: inside the bracket of a crossing.
 
-A crossing is bracketed by the last density where sparse surely wins and the first where dense does. Of the gaps between
-the densities measured there, the one that holds the break-even is halved on the logarithmic axis, until the interval
-of the break-even is narrow enough. It is drawn by straight lines, so the gap h must be small too: of a cost fixed +
-slope * density, whose curvature in logarithms is 1/4 at most, they miss the crossing by about h**2 / 16, which is to be
-a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds help.
+A crossing is bracketed by the last density where sparse wins significantly and the first where dense does. Of the gaps
+between the densities measured there, the one that holds the break-even is halved on the logarithmic axis, until the
+interval of the break-even is narrow enough. It is drawn by straight lines, so the gap h must be small too: of a cost
+fixed + slope * density, whose curvature in logarithms is 1/4 at most, they miss the crossing by about h**2 / 16, which
+is to be a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds
+help.
 
 The best sparse configuration against the best dense one comes first, then each configuration against dense. With the
 one that crosses go all of either side that may be the best at an end of the gap: a verdict at the new density needs
@@ -25,7 +26,7 @@ from workbench.analysis.verdict_text import MEASURES
 
 
 class DensityToAdd(NamedTuple):
-    """A density to measure, and the keys of cells that are to be measured there: sparse ones and the dense ones."""
+    """A density to measure next, and the keys of the sparse and dense configurations to measure there."""
 
     density: float
     keys: tuple[str, ...]
@@ -41,12 +42,7 @@ class _Crossing(NamedTuple):
 
 
 def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
-    """The densities that would narrow the break-evens of a frame in time and memory, one for each that is too wide.
-
-    An interval is narrow enough where its high end is at most 1 + `until` times the low one. Where no crossing was
-    seen there is nothing to halve. Those of single configurations wait for that of the best of both sides.
-    O(groups * configurations * densities * rounds).
-    """
+    """Return the densities whose measurement would narrow the break-evens in time and memory that are too wide."""
     found: list[DensityToAdd] = []
     for group in configurations.groups(frame):
         for measure in MEASURES:
@@ -62,7 +58,7 @@ def densities_to_add(frame: pd.DataFrame, until: float) -> list[DensityToAdd]:
 def _densities_of_series(
     series: Sequence[Sequence[Contest]], group: configurations.Group, measure: str, until: float
 ) -> list[DensityToAdd]:
-    """The opening of each series of contests, rising in density, whose crossing is not known well enough."""
+    """Return the opening of each series of contests, rising in density, whose crossing is not known well enough."""
     crossings = [one for met in series if (one := _crossing(met))]
     return [opening for crossing in crossings if (opening := _density_to_add(crossing, group, measure, until))]
 
@@ -79,7 +75,7 @@ def _crossing(met: Sequence[Contest]) -> _Crossing | None:
 
 
 def is_narrow(even: BreakEven | _Crossing, until: float) -> bool:
-    """Whether the interval of a crossing is as narrow as asked."""
+    """Return whether the interval of a crossing is as narrow as requested."""
     return even.low is not None and even.high is not None and even.high <= (1 + until) * even.low
 
 
@@ -94,7 +90,8 @@ def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, 
 
 
 def _keys(ends: Sequence[Contest], group: configurations.Group, measure: str) -> tuple[str, ...]:
-    """Keys of the configurations that cross, and of those of either side that may be the best at an end of a gap."""
+    """Return the keys of the configurations that cross, and of those of either side that may be the best at an end of
+    a gap."""
     keys: list[str] = []
     for end in ends:
         crossing, dense, _ = end.known
@@ -105,14 +102,17 @@ def _keys(ends: Sequence[Contest], group: configurations.Group, measure: str) ->
 
 
 def _near_existing(opening: DensityToAdd, found: Sequence[DensityToAdd], until: float) -> DensityToAdd:
-    """The opening at the density of another one that is as near as matters, so that they share a comparison."""
+    """Return the opening at the density of an already planned one, if that is close enough to share a comparison."""
     near = math.log1p(until / 2)
     density = next((other.density for other in found if abs(math.log(other.density / opening.density)) <= near), None)
     return opening if density is None else opening._replace(density=density)
 
 
 def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
-    """Width of each break-even of a frame, in a sentence: bracketed to so many per cent, or not bracketed."""
+    """Return the width of each break-even of a frame, in a sentence.
+
+    Bracketed to so many per cent, or not bracketed.
+    """
     several = len(groups := configurations.groups(frame)) > 1
     return [
         (f"{group.label}: " if several else "") + _breakeven_width_sentence(even, met, until)

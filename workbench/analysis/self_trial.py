@@ -23,20 +23,21 @@ class Criterion(NamedTuple):
 
 
 def newest_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
-    """The newest outcome of each key on each machine, of a frame whose rows are in the order they were written."""
+    """Return the newest outcome of each key on each machine, of a frame whose rows are in the order they were
+    written."""
     newest = {(row["machine"], row["key"]): row for row in records(frame)}
     return store.SELF.frame(newest.values())
 
 
 def criteria(frame: pd.DataFrame) -> list[Criterion]:
-    """All outcomes that something was wanted of, and those that failed, in the order written."""
+    """Return the outcomes that have a target, and those that failed, in the order written."""
     return [
         _criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is not None or row["status"] != "ok"
     ]
 
 
 def other_outcomes(frame: pd.DataFrame) -> list[Criterion]:
-    """All other outcomes, in the order written."""
+    """Return the outcomes without a target that did not fail, in the order written."""
     return [_criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is None and row["status"] == "ok"]
 
 
@@ -45,7 +46,7 @@ def _criterion(row: Record) -> Criterion:
 
 
 def format_target(row: Record) -> str:
-    """Goal of an outcome, in words; "" where there was none.
+    """Return the goal of an outcome, in words; "" if there was none.
 
     >>> format_target({"wanted_low": 0.93, "wanted_high": 0.97, "ratio": None, "truth": None, "part": "coverage"})
     '93 to 97 %'

@@ -1,4 +1,4 @@
-"""The verdict as a person takes it in: a headline number, and a table of densities by contenders with marks.
+"""The verdict as a person takes it in: a headline number, and a table of densities by candidates with marks.
 
 The marks are words and signs, never colours alone. All of it comes from `compare.contests`, as every verdict does.
 """
@@ -27,7 +27,7 @@ MARKS = {
 
 
 class Standing(NamedTuple):
-    """One contender at one density: its row, None where it was not measured, what to show, and a key of MARKS."""
+    """One candidate at one density: its row, None if it was not measured, what to show, and a key of MARKS."""
 
     row: Record | None
     text: str
@@ -35,7 +35,7 @@ class Standing(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One density: its label, a place for each contender, who wins in words, and the contest behind that."""
+    """One density: its label, a place for each candidate, who wins in words, and the contest behind that."""
 
     density: str
     places: tuple[Standing, ...]
@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Standings:
-    """The densities of a group, rising, by its contenders, dense first, in one measure."""
+    """The densities of a group, rising, by its candidates, dense first, in one measure."""
 
     measure: str
     candidates: tuple[str, ...]
@@ -73,7 +73,10 @@ class Headline(NamedTuple):
 
 
 def make_standings(group: configurations.Group, measure: str) -> Standings:
-    """The table of one group; of rows that differ in seed or learning rate alone the best stands for all. O(rows)."""
+    """Return the table of one group; of records that differ only in seed or learning rate the best one counts.
+
+    O(records).
+    """
     lines = {**configurations.dense_lines(group.rows), **configurations.sparse_lines(group.rows)}
     found = contests(group.rows, measure)
     at = configurations.by_density(group.rows)
@@ -135,7 +138,7 @@ def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
 
 
 def _missing_reason(row: Record, reached: str) -> str:
-    """Reason for a missing number, short enough for a table; of what ran out of time what it `reached`."""
+    """Return why a number is missing, short enough for a table; for a timeout the stage that it `reached`."""
     if row["bytes_needed"]:
         return f"no memory: needs {formatting.format_bytes(row['bytes_needed'], 2)}"
     if row["status"] == "disturbed":
@@ -144,7 +147,7 @@ def _missing_reason(row: Record, reached: str) -> str:
 
 
 def winner_text(contest: Contest, measure: str) -> str:
-    """Winner and its lead, in a few words."""
+    """Return winner and its lead, in a few words."""
     better = MEASURES[measure][2]
     if contest.verdict in ("sparse", "dense"):
         if contest.ratio is None:
@@ -156,7 +159,10 @@ def winner_text(contest: Contest, measure: str) -> str:
 
 
 def headline_of(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:
-    """The number at the data's own density where that is decided, else at the lowest density that is, else none."""
+    """Return the number to begin with.
+
+    At the data's own density if decided, else at the lowest decided density, else None.
+    """
     found = contests(group.rows, measure)
     finding = headline(group, measure, evens)[0]
     decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]

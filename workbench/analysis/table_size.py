@@ -1,8 +1,8 @@
-"""Gradients of the touched rows against dense ones, by the size of a model's tables: from which size on they win.
+"""Gradients of the active rows against dense ones, by the size of a model's tables: from which size on they win.
 
 A table has a row for each feature: weights, embeddings, factors. With a dense gradient and a standard update a step
-goes through all of its rows, with a row-sparse or fused gradient and a lazy or exact update through those that the
-batch touches. Verdicts are those of `compare.compare_best`; here its "dense" side is the former.
+updates all of its rows; with a row-sparse or fused gradient and a lazy or exact update only the active rows of the
+batch. Verdicts are those of `compare.compare_best`; here its "dense" side is the former.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,10 @@ class AtSize(NamedTuple):
 
 
 def groups(frame: pd.DataFrame) -> list[configurations.Group]:
-    """Cells alike but for the size of the tables and the configuration, largest first; rows have `table_rows`."""
+    """Return configurations alike but for the size of the tables and the configuration, largest first.
+
+    Rows have `table_rows`.
+    """
     pooled = configurations.pool_rounds(frame).copy()
     pooled[ROWS] = pooled["features"]
     pooled["features"] = pd.NA
@@ -41,7 +44,7 @@ def groups(frame: pd.DataFrame) -> list[configurations.Group]:
 
 
 def _without_sizes(reading: Any) -> str | None:
-    """The line of options without those that set the size; None where none is left."""
+    """Return the model options without those that set table sizes; None if none remains."""
     if not isinstance(reading, str):
         return None
     try:
@@ -52,12 +55,12 @@ def _without_sizes(reading: Any) -> str | None:
 
 
 def takes_all(row: Record) -> bool:
-    """Whether a step goes through all rows of the tables."""
+    """Return whether a step reads or updates all rows of the tables."""
     return bool(row["gradient"] == "dense" or row["update"] == "standard")
 
 
 def records_by_size(group: configurations.Group) -> list[list[Record]]:
-    """Rows of each configuration by size, those that take all rows first; cells of unknown size are left out."""
+    """Return the records of each configuration by table size, dense-gradient ones first; unknown sizes are left out."""
     by_line: dict[tuple, list[Record]] = {}
     for row in group.rows:
         by_line.setdefault(tuple(configurations.line_of(row).values()), []).append(row)
@@ -67,9 +70,9 @@ def records_by_size(group: configurations.Group) -> list[list[Record]]:
 
 
 def contests(group: configurations.Group, measure: str) -> list[AtSize]:
-    """The best configuration of touched rows against the best of all rows, at each size, rising.
+    """Compare the best configuration with active rows to the best one with all rows, at each size, ascending.
 
-    One that trained to a worse model by its lazy update may not win. O(rows * rounds).
+    A lazy update that trained a worse model may not win. O(rows * rounds).
     """
     return [AtSize(size, _contest_at(rows, measure)) for size, rows in _by_size(group)]
 
@@ -88,14 +91,15 @@ def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
 
 
 def table_size_sentences(frame: pd.DataFrame) -> list[str]:
-    """Size from which on touched rows win, in time and in memory, for each group of cells that has several sizes."""
+    """Size from which on active rows win, in time and in memory, for each group of configurations that has several
+    sizes."""
     found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
     heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
 
 
 def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
-    """Size from which on touched rows win in a measure, short enough for a title, and in full."""
+    """Size from which on active rows win in a measure, short enough for a title, and in full."""
     name, verb, better = MEASURES[measure]
     found = contests(group, measure)
     if not any(one.contest.ratio for one in found):
@@ -129,7 +133,7 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
 
 
 def _open_sizes_clause(found: Sequence[AtSize]) -> str:
-    """Sizes that are level or undecided, with the reason and the remedy; it goes on a sentence."""
+    """Return the sizes that are level or undecided, with the reason and the remedy; it goes on a sentence."""
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
         parts.append(f"level, within 10 %, at {_sizes(level)}")

@@ -13,14 +13,14 @@ MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "
 
 
 def density_range_sentences(group: configurations.Group, measure: str, several: bool) -> list[str]:
-    """A sentence for each stretch of densities with the same winner; with `several` groups it begins with the group."""
+    """Return one sentence per density range with the same winner; with `several` groups each begins with its group."""
     head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
     stretches = groupby(contests(group.rows, measure), key=_verdict_key)
     return [head + _density_range_sentence(list(stretch), measure, bare=not head) for _, stretch in stretches]
 
 
 def contest_sentence(contest: Contest, measure: str) -> str:
-    """Tell who wins one contest, by how much and how sure, in the words of `measure`, a column of time or bytes."""
+    """Describe the winner of one contest, by how much and with which probability, in the unit of `measure`."""
     return _density_range_sentence([contest], measure, bare=True)
 
 
@@ -50,7 +50,7 @@ def _density_condition(stretch: Sequence[Contest]) -> str:
 
 
 def density_suffix(contest: Contest) -> str:
-    """Place of a contest, to go on a sentence; empty at the data's own density."""
+    """Return " at <density>" for a contest, to append to a sentence; "" at the data's own density."""
     return f" at {formatting.format_density(contest.density)}" if contest.density else ""
 
 
@@ -63,7 +63,7 @@ def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
 
 
 def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
-    """Tell what the winner takes instead of what the loser takes, and the ratio, at both ends of a stretch."""
+    """Describe the winner's and the loser's values and their ratio at both ends of a density range."""
     sparse, dense, _ = first.known
     values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
@@ -80,7 +80,7 @@ def _gain_clause(first: Contest, last: Contest, measure: str) -> str:
 
 
 def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
-    """The configurations that are as good as the best over the whole stretch."""
+    """Name the configurations that are as good as the best one over the whole density range."""
     lines = [{formatting.name_configuration(row) for row in one.level} for one in stretch]
     level = sorted(set.intersection(*lines))
     if not level:
@@ -91,7 +91,7 @@ def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
 
 
 def _inconclusive_sentence(contest: Contest, measure: str, several: bool) -> str:
-    """Tell, if neither surely wins, how likely a side is, and what both take."""
+    """State how likely each side is and both values, if neither is significantly better."""
     sparse, dense, _ = contest.known
     quantities = (
         (row, formatting.format_measured_quantity(row, measure) or "was not measured") for row in (sparse, dense)
@@ -106,7 +106,7 @@ def _inconclusive_sentence(contest: Contest, measure: str, several: bool) -> str
 
 
 def _one_sided_sentence(contest: Contest, measure: str) -> str:
-    """Tell what is known where one side has no number."""
+    """Describe what is known if one side has no number."""
     if contest.verdict == "sparse" and contest.sparse and contest.dense:
         takes = formatting.format_measured_quantity(contest.sparse, measure)
         more = f"; {formatting.name_configuration(contest.sparse)} takes {takes}" if takes else ""
@@ -123,7 +123,7 @@ def _one_sided_sentence(contest: Contest, measure: str) -> str:
 
 
 def failure_reason(row: Mapping[str, Any]) -> str:
-    """Reason why a row has no result."""
+    """Return why a record has no result, in a few words."""
     need = (
         f"needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
     )

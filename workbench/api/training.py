@@ -134,7 +134,7 @@ class Saver:
             self.parameters = parameters_of_file(dict.fromkeys(FILES) | dict(loaded.settings))
 
     def __call__(self, folder: str | Path, force: bool = False) -> None:
-        """Write the model into a new folder; one that is there is replaced only with `force`."""
+        """Write the model into a new folder; an existing one is replaced only with `force`."""
         run = self.estimator._learner.run
         x = scipy.sparse.csr_array((0, run.features), dtype=np.float32)
         y = np.zeros(0, np.int64 if self.labels.kind == "classes" else np.float64)

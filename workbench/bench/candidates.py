@@ -1,6 +1,6 @@
-"""Contenders of a case: each makes itself ready on the case's batch, and is then a call that is timed.
+"""Candidates of a case: each makes itself ready on the case's batch, and is then a call that is timed.
 
-The arguments of a kernel are made by the kernel itself, once for all contenders that take the same.
+The arguments of a kernel are made by the kernel itself, once for all candidates that take the same.
 """
 
 import functools
@@ -24,7 +24,7 @@ from workbench.measure.roofs import table_bytes, touched_bytes
 # Expected results of a kernel: its own reference, in float64, on the very arguments of the call.
 #
 # The reference is plain loops. Numba compiles it as it stands, and it is run on everything; that of an update, which is
-# made from a formula, is run on some of the touched rows, those of the longest runs among them. Conversions and
+# made from a formula, is run on some of the active rows, those of the longest runs among them. Conversions and
 # merges, whose references search, are judged by SciPy and NumPy.
 
 
@@ -36,7 +36,7 @@ from workbench.measure.roofs import table_bytes, touched_bytes
 
 @dataclass(frozen=True)
 class Traffic:
-    """`bytes_row` is 0 where nothing is known; `cold_share` is the share of gathered rows that no cache can keep."""
+    """`bytes_row` is 0 if nothing is known; `cold_share` is the share of gathered rows that no cache can keep."""
 
     bytes_row: int = 0
     bytes_table: int = 0
@@ -48,7 +48,7 @@ UNKNOWN = Traffic()
 
 
 def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
-    """The traffic of a kernel on a batch: a gradient gathers the rows of g, the others those of x."""
+    """Return the traffic of a kernel on a batch: a gradient gathers the rows of g, the others those of x."""
     if "g" in (name for name, _, _ in kernel.parsed):
         counts = np.diff(batch.indptr)
     else:
@@ -58,7 +58,8 @@ def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
 
 
 def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
-    """Bytes beside the touched rows of all [D, N] tables, in the lines that are read, and written where they change."""
+    """Return bytes beside the active rows of all [D, N] tables, in the lines that are read, and written where they
+    change."""
     beside = max(touched_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
     shape = (("D", 0), ("N", 0))
     tables = (name for name, kind, axes in kernel.parsed if kind == "f" and axes == shape and name != "out")
@@ -66,7 +67,8 @@ def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
 
 
 def cold_share(counts: np.ndarray, bytes_table: int) -> float:
-    """Share of accesses to rows beyond those most frequent ones that fit the last cache; `counts` are of each row.
+    """Return the share of accesses to rows beyond those most frequent ones that fit the last cache; `counts` are of
+    each row.
 
     >>> cold_share(np.array([5, 3, 1, 1]), 0)
     0.0
@@ -149,28 +151,31 @@ def make_judge(kernel: Kernel, args: Sequence) -> Judge:
 
 @functools.cache
 def compile_function(function: Callable) -> Callable:
-    """The function compiled, with the plain functions of its module that it calls."""
+    """Return the function compiled, with the plain functions of its module that it calls."""
     code, known = function.__code__, function.__globals__
     called = {name: compile_function(known[name]) for name in code.co_names if inspect.isfunction(known.get(name))}
     return numba.njit(types.FunctionType(code, {**known, **called}, function.__name__, function.__defaults__))
 
 
 def _to_float64(arg: Any, written: bool = True) -> Any:
-    """A copy of an array, floats as float64; numbers as they are, and large arrays that are not written."""
+    """Return a copy of an array, floats as float64; numbers as they are, and large arrays that are not written."""
     if not isinstance(arg, np.ndarray) or (arg.size >= LARGE and not written):
         return arg
     return arg.astype(np.float64) if arg.dtype.kind == "f" else arg.copy()
 
 
 def collect_results(kernel: Kernel, args: Sequence, returned: Any) -> list[np.ndarray]:
-    """Everything that a call computed: what it returned, then the arguments that it writes."""
+    """Return everything that a call computed: what it returned, then the arguments that it writes."""
     parts = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
     written = [arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name in kernel.writes]
     return [np.asarray(part) for part in (*parts, *written)]
 
 
 def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
-    """Expected value of `collect_results` after a call with `args`, which are not changed. O(work of the kernel)."""
+    """Return expected value of `collect_results` after a call with `args`, which are not changed.
+
+    O(work of the kernel).
+    """
 
     def copies() -> list:
         return [_to_float64(arg, name in kernel.writes) for arg, (name, *_) in zip(args, kernel.parsed, strict=True)]
@@ -187,7 +192,10 @@ def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
 
 
 def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
-    """The judge of an update of the rows `named[touched]`; operands have a row for each, or a batch in column order."""
+    """Return the judge of an update of the rows `named[touched]`.
+
+    Operands have a row for each, or a batch in column order.
+    """
     rows, picked = named[touched], _pick_rows(named)
     tables = [name for name in kernel.writes if isinstance(named[name], np.ndarray)]
     each = [name for name, _, axes in kernel.parsed if axes[:1] == (("U", 0),) and name != touched]
@@ -204,7 +212,7 @@ def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
 
 
 def _pick_rows(named: dict[str, Any]) -> np.ndarray:
-    """Places among the touched rows: random ones, and where runs are known the longest."""
+    """Return places among the active rows: random ones, and where runs are known the longest."""
     count = len(named["columns"] if "columns" in named else named["rows"])
     picked = np.random.default_rng(0).choice(count, min(SAMPLED, count), replace=False)
     longest = np.argsort(-np.diff(named["segments"]), kind="stable")[:2] if "segments" in named else picked[:0]
@@ -212,7 +220,7 @@ def _pick_rows(named: dict[str, Any]) -> np.ndarray:
 
 
 def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarray]:
-    """The plan's arrays for the picked columns alone."""
+    """Return the plan's arrays for the picked columns alone."""
     starts, ends = named["segments"][picked], named["segments"][picked + 1]
     places = np.concatenate([np.arange(*ends_of) for ends_of in zip(starts, ends, strict=True)] or [np.empty(0, int)])
     segments = np.concatenate([[0], np.cumsum(ends - starts)])
@@ -220,7 +228,10 @@ def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarr
 
 
 def largest_error(actual: Sequence[np.ndarray], desired: Sequence[np.ndarray]) -> float:
-    """Largest error of all arrays, relative to the largest desired value of each; infinite where shapes differ."""
+    """Return largest error of all arrays, relative to the largest desired value of each.
+
+    Infinite where shapes differ.
+    """
     if [array.shape for array in actual] != [array.shape for array in desired]:
         return float("inf")
     return max((_error(*pair) for pair in zip(actual, desired, strict=True)), default=0.0)
@@ -257,7 +268,7 @@ class Ready:
 
 @dataclass
 class Setting:
-    """The batch of a case, its sizes, and arguments that contenders share."""
+    """The batch of a case, its sizes, and arguments that candidates share."""
 
     batch: Batch
     sizes: Sizes
@@ -271,7 +282,7 @@ class Setting:
         return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
 
     def arguments(self, kernel: Kernel) -> tuple:
-        """The kernel's arguments; kernels that make theirs in the same way get the same arrays.
+        """Return the kernel's arguments; kernels that make theirs in the same way get the same arrays.
 
         Updates have no decay: with it thousands of steps on one batch bring states down to denormal numbers, which take
         up to a third longer and which no training has.
@@ -282,14 +293,14 @@ class Setting:
         return self.shared[kernel.arguments]
 
     def traffic(self, kernel: Kernel) -> Traffic:
-        """Memory traffic of the kernel on this batch."""
+        """Return memory traffic of the kernel on this batch."""
         return traffic_of(kernel, self.sizes, self.batch)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A name, a side (ours or rival), how it makes itself ready, the bytes that takes and the most it may take (None:
-    the run's own limit), and why it cannot take part."""
+    """A name, a side (ours or competitor), how it makes itself ready, the bytes that takes and the most it may take
+    (None: the run's own limit), and why it cannot take part."""
 
     name: str
     side: str
@@ -300,7 +311,7 @@ class Candidate:
 
 
 def list_candidates(task: str, shape: Shape) -> list[Candidate]:
-    """All that compute `task` on a shape, the first of ours first; `BenchError` lists the known tasks."""
+    """Return all that compute `task` on a shape, the first of ours first; `BenchError` lists the known tasks."""
     if task not in (known := list_tasks()):
         raise BenchError(f"There is no task {task!r}; there is: {', '.join(known)}.")
     if task == "plan":
@@ -312,14 +323,14 @@ def list_candidates(task: str, shape: Shape) -> list[Candidate]:
 
 
 def _rivals(task: str) -> list[Candidate]:
-    """Rivals on the CPU, available or not; others run on a GPU alone."""
+    """Return the competitors on the CPU, available or not; others run on a GPU alone."""
     return [
         of_kernel(competitor, "rival") for competitor in kernels.rivals_of(task) if competitor.cpu or not competitor.gpu
     ]
 
 
 def _other_candidates(task: str) -> list[Candidate]:
-    """Contenders that are not one kernel with the arguments of `task`."""
+    """Return the candidates that are not one kernel with the arguments of `task`."""
     if task == "csr_dense":
         return [_blas(task)]
     if task == "csr_t_dense":
@@ -328,20 +339,23 @@ def _other_candidates(task: str) -> list[Candidate]:
 
 
 def list_tasks() -> list[str]:
-    """Names of what the suite `kernels` can measure: kernels of ours whose cost is of the batch, and the batch plan."""
+    """Return the names of what the suite `kernels` can measure.
+
+    Kernels of ours whose cost is of the batch, and the batch plan.
+    """
     names = [name for name in kernels.names() if "." not in name and not name.endswith("_ones")]
     every_row = {name.replace("_lazy", "_dense") for name in names if name.endswith("_lazy")}
     return ["plan", *(name for name in names if name not in every_row and kernels.get(name).cpu is not None)]
 
 
 def of_kernel(kernel: Kernel, side: str = "ours") -> Candidate:
-    """A registered kernel as it stands."""
+    """Return a registered kernel as it stands."""
     make, needed = functools.partial(_ready, kernel), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=kernel.unavailable)
 
 
 def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
-    """Bytes of the arrays that a call takes, and of their copies in float64 for the check."""
+    """Return the bytes of the arrays that a call takes, and of their copies in float64 for the check."""
     letters = {"R": sizes.R, "M": sizes.R, "D": sizes.D, "N": sizes.N, "U": sizes.U, "V": sizes.U}
     each = {"f": sizes.value, "i": sizes.index, "l": 8, "s": 0}
     return 3 * sum(
@@ -352,7 +366,7 @@ def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
 
 def _ready(kernel: Kernel, setting: Setting) -> Ready:
     args = setting.arguments(kernel)
-    same = kernel.reference, kernel.arguments  # which rivals share, and so what takes long to compute
+    same = kernel.reference, kernel.arguments  # which competitors share, and so what takes long to compute
     judged = setting.shared.get(same)
     if judged is None or not kernel.rival_of or set(kernel.writes) - {"out"}:  # what a step is to give is of its start
         judged = setting.shared[same] = make_judge(kernel, args)
@@ -366,7 +380,7 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
 
 
 def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:
-    """Judge a result that a rival keeps in a tensor of its own."""
+    """Judge a result that a competitor keeps in a tensor of its own."""
     if returned is not None:
         out[...] = np.asarray(returned)
     return judged(None)
@@ -383,7 +397,7 @@ def _plan(setting: Setting) -> Ready:
 
 
 def plan_cost(s: Sizes) -> Cost:
-    """Column numbers in; columns, segments, rows and permutation out."""
+    """Return column indices in; columns, segments, rows and permutation out."""
     return Cost(0, s.z * 3 * s.index + s.U * (8 + s.index) + (s.R + 1) * s.index)
 
 
@@ -414,7 +428,7 @@ def _blas(task: str) -> Candidate:
 
 
 def _with_new_plan(task: str) -> Candidate:
-    """The gradient of a new batch: its plan is built in the call."""
+    """Return the gradient of a new batch: its plan is built in the call."""
     kernel = kernels.get(task)
 
     def make(setting: Setting) -> Ready:
@@ -437,7 +451,7 @@ def _with_new_plan(task: str) -> Candidate:
 
 
 def _two_kernels(task: str) -> Candidate:
-    """Contender that does what a fused kernel does by the gradient and then the lazy update."""
+    """Return the candidate that does what a fused kernel does by the gradient and then the lazy update."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:

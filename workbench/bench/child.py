@@ -1,4 +1,5 @@
-"""Process of a shape: it gives an answer to its request when a cell is begun, and one with the cell's rows."""
+"""Process of a shape: it gives an answer to its request when a configuration is begun, and one with the
+configuration's rows."""
 
 import functools
 import json
@@ -56,7 +57,7 @@ if __name__ == "__main__":
     main()
 
 
-# One cell: every contender is made ready and checked, those that are right are timed together; one row each.
+# One configuration: every candidate is made ready and checked, those that are right are timed together; one row each.
 
 
 Row = dict[str, Any]
@@ -70,7 +71,7 @@ def measure(
     clock: Clock = perf_counter,
     on_device: OnDevice | None = None,
 ) -> list[Row]:
-    """The measured columns, status and reason of each contender of a cell, in the field's order.
+    """Return the measured columns, status and reason of each candidate of a configuration, in the field's order.
 
     `on_device` tells how calls are timed that a device does: by its events, and by the host's clock.
     """
@@ -102,7 +103,7 @@ def measure(
 
 
 def prepare_and_check(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
-    """Make a contender ready and judge its first call; it comes back only where the call was right."""
+    """Make a candidate ready and judge its first call; it comes back only where the call was right."""
     if entry.unavailable:
         return _record_without_time("unsupported", f"Unavailable because {entry.unavailable}"), None
     most = bytes_limit if entry.bytes_most is None else min(entry.bytes_most, bytes_limit)
@@ -132,7 +133,7 @@ def _record_without_time(status: str, reason: str) -> Row:
 
 
 def timing_columns(ready: Ready, times: CallTimings, limits: Limits | CopyLimit | None) -> Row:
-    """Columns of a contender's own times, its rates, and the bound."""
+    """Return the columns of a candidate's own times, its rates, and the bound."""
     samples = [seconds / ready.steps for seconds in times.seconds.values()]
     median, low, high = median_interval(samples)
     cost = ready.cost
@@ -155,12 +156,12 @@ def timing_columns(ready: Ready, times: CallTimings, limits: Limits | CopyLimit 
 
 
 def threads_used(times: CallTimings, steps: int) -> int:
-    """Threads that most of the timed calls ran on: all those allowed, or one."""
+    """Return the threads that most of the timed calls ran on: all those allowed, or one."""
     return threads.get_threads() if 2 * times.shared >= times.calls * steps * len(times.seconds) else 1
 
 
 def bound_column(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
-    """Bound by the memory and the cores, where the call's traffic is known."""
+    """Return the bound by the memory and the cores, where the call's traffic is known."""
     cost, traffic = ready.cost, ready.traffic
     if limits is None or not traffic.bytes_row:
         return {}
@@ -177,7 +178,7 @@ def bound_column(ready: Ready, seconds: float, limits: Limits | CopyLimit | None
 
 
 def ratio_columns(times: CallTimings, reference: CallTimings, steps: int, steps_reference: int, name: str) -> Row:
-    """The ratio to the reference's time, round by round."""
+    """Return the ratio to the reference's time, round by round."""
     scale = steps_reference / steps
     columns = ("ratio", "ratio_low", "ratio_high")
     return {"reference": name} | dict(zip(columns, (scale * r for r in median_ratio(times, reference)), strict=True))
@@ -191,7 +192,10 @@ SWEEPS = 2
 
 
 def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Answer for every cell first that it started, then its rows; or the bandwidths where no cells are asked for."""
+    """Answer for every configuration first that it started, then its rows.
+
+    Or the bandwidths where no configurations are asked for.
+    """
     count = request["threads"]
     set_threads(count)
     if request["device"] == "cuda":

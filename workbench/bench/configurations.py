@@ -1,4 +1,4 @@
-"""A cell of a suite: a task on a shape at a width; and who takes part in it."""
+"""A configuration of a suite: a task on a shape at a width; and who takes part in it."""
 
 import dataclasses
 import functools
@@ -30,8 +30,8 @@ LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")
 
 @dataclass(frozen=True)
 class Cell:
-    """Cell of a benchmark: all contenders of a task. `optimizer` and `batches` are of steps alone; `cache`, warm
-    or cold, of kernels on cuda."""
+    """Configuration of a benchmark: all candidates of a task. `optimizer` and `batches` are of steps alone; `cache`,
+    warm or cold, of kernels on cuda."""
 
     suite: str
     task: str
@@ -55,13 +55,13 @@ class Cell:
 
     @property
     def told(self) -> str:
-        """The cell in one line."""
+        """The configuration in one line."""
         place = "" if self.device == "cpu" else f"on {self.device}"
         more = " ".join(filter(None, (self.optimizer, self.batches, place, self.cache)))
         return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows}, N {self.width}"
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a row that the cell settles."""
+        """Return the columns of a row that the configuration settles."""
         return {
             "suite": self.suite,
             "task": self.task,
@@ -81,7 +81,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """One contender of a cell: its name and side, how it makes itself ready, and why it cannot take part.
+    """One candidate of a configuration: its name and side, how it makes itself ready, and why it cannot take part.
 
     It needs `bytes_needed` while it is made ready, and keeps `bytes_kept` of its own while the others run.
     """
@@ -97,7 +97,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Field:
-    """The contenders of a cell, the first of ours first, sizes for the row, and the error that is allowed."""
+    """The candidates of a configuration, the first of ours first, sizes for the row, and the error that is allowed."""
 
     entries: Sequence[Entry]
     sizes: dict[str, int]
@@ -105,7 +105,7 @@ class Field:
 
 
 def names_of(cell: Cell) -> list[tuple[str, str, str]]:
-    """(name, side, why unavailable) of the contenders, without making anything."""
+    """Return (name, side, why unavailable) of the candidates, without making anything."""
     candidates = _step_contenders(cell) if cell.is_step else _contenders(cell)
     return [(candidate.name, candidate.side, candidate.unavailable) for candidate in candidates]
 
@@ -125,9 +125,10 @@ def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.Ste
 
 
 def field_of(cell: Cell, on: Device | None = None) -> Field:
-    """Draw the batch of a cell and name who takes part; nothing large is made but the batch, and a step's tables.
+    """Draw the batch of a configuration and name who takes part; nothing large is made but the batch, and a step's
+    tables.
 
-    Cells of cuda are measured on the device `on`.
+    Configurations of cuda are measured on the device `on`.
     """
     return _steps(cell, on) if cell.is_step else _kernels(cell, on)
 
@@ -150,7 +151,7 @@ def _kernels(cell: Cell, on: Device | None) -> Field:
 
 @functools.lru_cache(1)
 def _draw_batch(shape: Shape, seed: int) -> Batch:
-    """The batch of the cells of a shape, which follow each other."""
+    """Return the batch of the configurations of a shape, which follow each other."""
     return draw_batch(shape, seed)
 
 
@@ -181,7 +182,8 @@ def _steps(cell: Cell, on: Device | None) -> Field:
 
 
 def roots_of(cell: Cell) -> frozenset[str]:
-    """The modules that measuring the cell starts from, and those of its contenders, of which each may be the rival."""
+    """Return the modules that measuring the configuration starts from, and those of its candidates, of which each may
+    be the competitor."""
     named = {part for name, _, _ in names_of(cell) for part in name.split(" + ")}
     named |= {cell.task, f"{cell.optimizer}_dense"}
     modules = closure.registering_modules("kernel", named.intersection(kernels.names()))
@@ -196,14 +198,14 @@ def roots_of(cell: Cell) -> frozenset[str]:
 
 
 def source_hash(cell: Cell | None = None, code: closure.Code | None = None) -> str:
-    """Hash of the code that measures the cell; without one, of what measures the machine."""
+    """Return the hash of the code that measures the configuration; without one, of what measures the machine."""
     code, roots = code or closure.installed_code(), MEASURED if cell is None else roots_of(cell)
     return code.digest(roots, compiled=cell is not None and cell.device == "cuda")
 
 
 def key(cell: Cell, policy: Any) -> str:
-    """Hash of the settings, the way of measuring, the contenders, the code and what that runs on: rows with this key
-    answer the cell."""
+    """Return the hash of the settings, the way of measuring, the candidates, the code and what that runs on: rows with
+    this key answer the configuration."""
     settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell)]
     parts = [*settings, source_hash(cell), describe_stack(*LIBRARIES)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]

@@ -1,4 +1,4 @@
-"""Contenders on a CUDA device: our GPU twins, and rivals that run there, on the same arguments, judged the same."""
+"""Candidates on a CUDA device: this project's kernels and competitors on the same arguments, checked the same way."""
 
 import functools
 import importlib.util
@@ -128,7 +128,7 @@ class OnDevice:
 
 
 def on_cuda(cache: str, bytes_cache: int) -> OnDevice:
-    """The clock of the current CUDA device; steps, which have no `cache`, are timed warm."""
+    """Return the clock of the current CUDA device; steps, which have no `cache`, are timed warm."""
     cuda = devices.cupy().cuda
     return OnDevice(Events(cache, bytes_cache), lambda: cuda.get_current_stream().synchronize())  # synchronize!
 
@@ -140,12 +140,12 @@ class CopyLimit:
         self.bytes_per_second = bytes_per_second
 
     def bound(self, *, bytes_compulsory: float, **_: Any) -> tuple[float, str]:
-        """(seconds that no call can be faster than, stream): every distinct row moves once, no less."""
+        """Return (seconds that no call can be faster than, stream): every distinct row moves once, no less."""
         return bytes_compulsory / self.bytes_per_second, "stream"
 
 
 def copy_rate(bytes_array: int, cupy: Any = None) -> float:
-    """Bytes a second that a copy reads and writes, the fastest of some."""
+    """Return bytes a second that a copy reads and writes, the fastest of some."""
     cupy = cupy or devices.cupy()
     source, target = cupy.zeros(bytes_array, "int8"), cupy.empty(bytes_array, "int8")
     timer = Events("warm", 0, cupy)
@@ -157,7 +157,7 @@ DENSE = ("cublas", "cublas_tf32")
 
 
 def refuse_without_gpu() -> devices.Gpu:
-    """The CUDA device of this machine; `BenchError` where there is none."""
+    """Return the CUDA device of this machine; `BenchError` if there is none."""
     gpu = devices.probe()
     if not gpu.present:
         reason = gpu.reason.removeprefix("no CUDA device: ")
@@ -166,12 +166,13 @@ def refuse_without_gpu() -> devices.Gpu:
 
 
 def list_device_tasks() -> list[str]:
-    """Kernels of ours with a GPU twin whose cost is of the batch, and the batch plan."""
+    """Return the names of kernels with a CUDA implementation whose cost depends on the batch, and of the batch plan."""
     return [name for name in of_kernels.list_tasks() if name == "plan" or kernels.get(name).gpu is not None]
 
 
 def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[Candidate]:
-    """All that compute `task` on the device `on`, the first of ours first; None where only their names are asked for.
+    """Return all that compute `task` on the device `on`, the first of ours first; None if only their names are asked
+    for.
 
     `BenchError` lists the known tasks.
     """
@@ -201,7 +202,7 @@ def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candida
 
 
 def _unavailable(kernel: Kernel) -> str:
-    """Reason why a rival is not there; that it runs on devices alone is none here."""
+    """Return the reason why a competitor is not there; that it runs on devices alone is none here."""
     is_there = importlib.util.find_spec("cupy") and kernel.unavailable == cusparse.UNAVAILABLE
     return "" if is_there else kernel.unavailable
 
@@ -253,7 +254,7 @@ def _plan(on: Device, setting: Setting) -> Ready:
 
 
 def _dense(library: str, on: Device | None) -> Candidate:
-    """The product of the batch made dense; TF32 keeps 10 bits of a factor, and is judged by that."""
+    """Return the product of the batch made dense; TF32 keeps 10 bits of a factor, and is judged by that."""
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
@@ -278,7 +279,7 @@ TF32_FACTOR = 2.0**-4
 
 
 def _two_kernels(task: str, on: Device | None) -> Candidate:
-    """Contender that does what a fused kernel does by the gradient and then the lazy update."""
+    """Return the candidate that does what a fused kernel does by the gradient and then the lazy update."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:

@@ -1,4 +1,4 @@
-"""All contenders of a case, round by round in one process, the order rotated: what drifts hits all of them alike.
+"""All candidates of a case, round by round in one process, the order rotated: what drifts hits all of them alike.
 
 >>> ticks = iter(range(1000))
 >>> taken = interleave({"a": lambda: None, "b": lambda: None}, Policy(rounds=5), clock=lambda: next(ticks))
@@ -19,11 +19,11 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Policy:
-    """Times of measuring. In each round a contender runs unmeasured for `seconds_settle`, then calls for a sample.
+    """Times of measuring. In each round a candidate runs unmeasured for `seconds_settle`, then calls for a sample.
 
-    Settling lets the threads of the contender before it go to sleep and brings its own data into the caches. One that
-    takes `slow` times the fastest one's time has only `rounds_slow` rounds. After `seconds_most` no round is begun, but
-    there are `rounds_least`.
+    Settling lets the threads of the candidate before it go to sleep and brings its own data into the caches. A
+    candidate `slow` times slower than the fastest has only `rounds_slow` rounds. After `seconds_most` no round is
+    begun, but there are `rounds_least`.
     """
 
     seconds_warmup: float = 0.01
@@ -38,7 +38,7 @@ class Policy:
 
 @dataclass
 class CallTimings:
-    """Seconds a call by round, the calls of a sample, and how often kernels of ours were given all threads in all."""
+    """Seconds per call by round, calls per sample, and how often the project's kernels used all threads."""
 
     calls: int = 1
     seconds: dict[int, float] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class CallTimings:
 
 
 def _timed(call: Call, count: int, clock: Clock) -> float:
-    """Seconds a call, the mean of `count`."""
+    """Return seconds a call, the mean of `count`."""
     start = clock()
     for _ in range(count):
         call()
@@ -58,7 +58,7 @@ Timed = Callable[[Call, int, Clock], float]
 
 
 def _estimate(call: Call, policy: Policy, clock: Clock, timed: Timed) -> float:
-    """Seconds of the fastest of the calls of the warm-up, at least two."""
+    """Return the seconds of the fastest of the calls of the warm-up, at least two."""
     start = clock()
     best = min(timed(call, 1, clock) for _ in range(2))
     while clock() - start < policy.seconds_warmup:
@@ -74,7 +74,7 @@ def _settle(call: Call, estimate: float, policy: Policy) -> None:
 def interleave(
     calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter, timed: Timed = _timed
 ) -> dict[str, CallTimings]:
-    """Warm up and calibrate every contender, then rounds; in round k the order starts at the k-th contender."""
+    """Warm up and calibrate every candidate, then rounds; in round k the order starts at the k-th candidate."""
     estimates = {name: _estimate(call, policy, clock, timed) for name, call in calls.items()}
     times = {name: CallTimings(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
     limit = policy.slow * min(estimates.values(), default=0.0)
@@ -94,6 +94,7 @@ def interleave(
 
 
 def median_ratio(taken: CallTimings, reference: CallTimings) -> tuple[float, float, float]:
-    """(median, low, high) over the rounds that both have of the one's time by the reference's, with a rank interval."""
+    """Return (median, low, high) over the rounds that both have of the one's time by the reference's, with a rank
+    interval."""
     both = [number for number in taken.seconds if number in reference.seconds]
     return median_interval([taken.seconds[number] / reference.seconds[number] for number in both])

@@ -1,6 +1,6 @@
-"""Runs a suite: each shape in a process of its own, with limits; a row of every contender, whatever happens.
+"""Runs a suite: each shape in a separate process, with limits; a row of every candidate, whatever happens.
 
-A cell's rows are on the disk before the next one starts; what is stopped is resumed by starting it again.
+A configuration's rows are on the disk before the next one starts; what is stopped is resumed by starting it again.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ Told = Callable[[str, int, int], None]
 
 @dataclass
 class Outcome:
-    """Outcome of a run: cells done now, found done, rows by status; whether it was stopped."""
+    """Outcome of a run: configurations done now, found done, rows by status; whether it was stopped."""
 
     folder: Path
     done: int = 0
@@ -53,7 +53,7 @@ class Outcome:
 
 
 class Runner:
-    """Measures cells into a run folder. `threads` of None means all cores that Numba sees."""
+    """Measures configurations into a run folder. `threads` of None means all cores that Numba sees."""
 
     def __init__(
         self, folder: str | Path, policy: Policy, threads: int | None = None, told: Told | None = None
@@ -74,7 +74,7 @@ class Runner:
         return self.folder / store.BENCH.file
 
     def run(self, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Outcome:
-        """Measure the cells that have no rows yet, and the first call of the kernels named.
+        """Measure the configurations that have no rows yet, and the first call of the kernels named.
 
         Ctrl-C ends it and loses nothing that was finished.
         """
@@ -98,7 +98,7 @@ class Runner:
         return self.outcome
 
     def _take_device(self, cells: Sequence[Cell]) -> None:
-        """The device of the cells, one for all; `BenchError` where it is not there."""
+        """The device of the configurations, one for all; `BenchError` if it is not there."""
         device_names = {cell.device for cell in cells} or {"cpu"}
         if len(device_names) > 1:
             raise BenchError(f"A run is of one device; the cells are of {', '.join(sorted(device_names))}.")
@@ -139,7 +139,7 @@ class Runner:
                 self._append({"status": "ok", "contender": ONCE[what]} | settled | row)
 
     def _shape(self, numbers: list[int]) -> None:
-        """The cells of one shape, in one process; in another one again what is left after one that did not end well."""
+        """Measure the configurations of one shape in a process; after a failure the remaining ones in a new process."""
         while numbers:
             current, end = numbers[0], None
             try:
@@ -149,7 +149,7 @@ class Runner:
                     if "rows" in answer:
                         numbers = [number for number in numbers if number != current]
                         self._done(current, answer["rows"])
-            except Ended as ended:  # the cell that was at work has no rows
+            except Ended as ended:  # the configuration that was at work has no rows
                 end = {name: ended.row[name] for name in ("status", "reason")}
             if end:
                 numbers = [number for number in numbers if number != current]
@@ -176,7 +176,10 @@ class Runner:
         self.told(what, self.outcome.done + self.outcome.reused, len(self.cells))
 
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
-        """Each answer of a child about these cells, or of the machine's bandwidths; `Ended` where it ends badly."""
+        """Yield each answer of a child about these configurations, or of the machine's bandwidths.
+
+        `Ended` where it ends badly.
+        """
         request = {
             "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],
             "policy": dataclasses.asdict(self.policy),
@@ -205,7 +208,8 @@ def _started(name: str) -> dict[str, float] | None:
 
 
 def _by_shape(cells: Sequence[Cell], numbers: Iterable[int]) -> list[list[int]]:
-    """The numbers of the cells of each shape, of all its numbers of rows, shapes in the order of the suite.
+    """Return the numbers of the configurations of each shape, of all its numbers of rows, shapes in the order of the
+    suite.
 
     A step on large tables has a process of its own: not every library gives their memory back.
     """

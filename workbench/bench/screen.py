@@ -28,7 +28,7 @@ def run(runner: Runner, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Ou
 
 
 def goals_table(goals: Sequence[tuple]) -> Table:
-    """Goals as (what, wanted, measured, met)."""
+    """Return goals as (what, wanted, measured, met)."""
     table = Table()
     for heading in ("goal", "wanted", "measured", ""):
         table.add_column(heading, overflow="fold")

@@ -36,7 +36,7 @@ class Shape:
 class Batch:
     """A CSR batch [R, D]: the face of `kernels.Case`, with dense arrays that are made at the speed of a copy.
 
-    They begin at a cache line for all contenders, as the tables of this project, of PyTorch and of TensorFlow do.
+    They begin at a cache line for all candidates, as the tables of this project, of PyTorch and of TensorFlow do.
     """
 
     indptr: np.ndarray
@@ -57,7 +57,7 @@ class Batch:
         return self.data.dtype
 
     def wide(self, N: int) -> "Batch":
-        """A copy of this batch with another width."""
+        """Return a copy of this batch with another width."""
         return replace(self, N=N)
 
     def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
@@ -70,7 +70,7 @@ class Batch:
         return out.reshape(shape)
 
     def garbage(self, *shape: int) -> np.ndarray:
-        """An array to be overwritten."""
+        """Return an array to be overwritten."""
         return aligned.copy(np.broadcast_to(7.25, shape), self.dtype)
 
 
@@ -79,7 +79,10 @@ def _normal(seed: int, dtype: str) -> np.ndarray:
 
 
 def draw_batch(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
-    """A batch of that shape, columns of a row sorted and distinct; the same for the same seed. O(nnz + features)."""
+    """Return a batch of that shape, columns of a row sorted and distinct; the same for the same seed.
+
+    O(nnz + features).
+    """
     rng = np.random.default_rng(seed)
     lengths = row_lengths(shape.rows, shape.features, shape.length / shape.features, shape.sigma, rng)
     keys = distinct_columns(lengths, Popularity(shape.features, shape.slope, shape.shift), rng)
@@ -111,7 +114,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def shape_of(name: str, rows: int | None = None) -> Shape:
-    """The shape of that name, with other rows where given; `BenchError` lists the known."""
+    """Return the shape of that name, with other rows where given; `BenchError` lists the known."""
     if name not in SHAPES:
         raise BenchError(f"There is no shape {name!r}; there is: {', '.join(SHAPES)}.")
     return replace(SHAPES[name], rows=rows or SHAPES[name].rows)

@@ -1,4 +1,5 @@
-"""A whole training step: from a CSR batch to changed weights, lazily; ours, on squared loss, and what rivals share.
+"""A whole training step: from a CSR batch to changed weights, lazily; ours, on squared loss, and what competitors
+share.
 
 Each learner keeps one table of weights [D, N] and its state, and goes through the problem's batches in turn. `repeat`
 prepares every batch once, before the clock; `new` prepares each in its step. Checked are the weights after one turn.
@@ -53,7 +54,7 @@ class Problem:
 
     @property
     def options(self) -> dict[str, float]:
-        """Settings of the optimizer by name, those that it never changes among them."""
+        """Settings of the optimizer by name, constant ones included."""
         return {**OPTIONS[self.optimizer], **UNCHANGED}
 
     def reset(self) -> None:
@@ -75,7 +76,7 @@ denormal, which takes a hundred times as long and which no training has."""
 
 
 def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: str = "squared") -> Problem:
-    """The problem of a case; `BenchError` for an optimizer that is not known."""
+    """Return the problem of a case; `BenchError` for an optimizer that is not known."""
     if optimizer not in OPTIONS:
         raise BenchError(f"There is no optimizer {optimizer!r} in this suite; there is: {', '.join(OPTIONS)}.")
     batches = tuple(draw_batch(shape, seed + number, N=width) for number in range(TURN))
@@ -91,7 +92,7 @@ class Learner(Protocol):
     """Steps of a library; `prepare` is all that depends on the batch's indices and values alone."""
 
     def prepare(self, number: int) -> Any:
-        """The batch of that number in the library's form."""
+        """Return the batch of that number in the library's form."""
 
     def step(self, prepared: Any) -> None:
         """One training step on a prepared batch: forward, loss, gradient, update."""
@@ -100,11 +101,11 @@ class Learner(Protocol):
         """Weights and states as at the start."""
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows now, [U, N]."""
+        """Return the weights of the active rows now, [U, N]."""
 
 
 def wanted(problem: Problem, every: bool = False) -> np.ndarray:
-    """The touched rows after one turn, in float64, by SciPy and the optimizer's own definition. [U, N].
+    """Return the active rows after one turn, in float64, by SciPy and the optimizer's own definition. [U, N].
 
     With `every`, each step is one of every row, as a dense gradient makes it.
     """
@@ -146,15 +147,15 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
 
 
 def error(actual: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
-    """The 99.9th percentile of the errors, relative to the largest movement: where a gradient is zero but for rounding,
-    Adam makes a full step of its sign."""
+    """Return the 99.9th percentile of the errors, relative to the largest movement: where a gradient is zero but for
+    rounding, Adam makes a full step of its sign."""
     if not np.isfinite(actual).all():
         return float("inf")
     return float(np.quantile(np.abs(actual - expected), 0.999) / np.abs(expected - start).max())
 
 
 def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray) -> Ready:
-    """The learner's turn as a call, batches that repeat prepared beforehand."""
+    """Return the learner's turn as a call, batches that repeat prepared beforehand."""
     numbers = range(len(problem.batches))
     start = perf_counter()
     keep = getattr(learner, "keep", learner.prepare)
@@ -172,7 +173,7 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
 
 
 def _cost(problem: Problem) -> Cost:
-    """Forward, loss, gradient and update by the formulas of their kernels, mean of the batches."""
+    """Return forward, loss, gradient and update by the formulas of their kernels, mean of the batches."""
     names = ("csr_dense", "squared", "csr_t_dense", f"{problem.optimizer}_lazy")
     each = []
     for batch in problem.batches:
@@ -207,7 +208,7 @@ class Phases:
                 total[phase] = total.get(phase, 0.0) + more
 
     def __call__(self) -> dict[str, float]:
-        """Means a step since the last time this was asked."""
+        """Return means a step since the last time this was asked."""
         means = {phase: seconds / max(self.steps, 1) for phase, seconds in self.seconds.items()}
         self.seconds, self.steps = {}, 0
         return means
@@ -232,7 +233,7 @@ class Ours:
         self.update = kernels.get(f"{name}_fused").trusted if self.fused else None
 
     def prepare(self, number: int) -> tuple[Batch, plan.BatchPlan, np.ndarray]:
-        """The batch and its plan, made with its values."""
+        """Return the batch and its plan, made with its values."""
         batch, start = self.problem.batches[number], perf_counter()
         batch_plan = plan.build(batch.indptr, batch.indices, batch.D, batch.data)
         batch_plan.in_order(batch.data)
@@ -266,7 +267,7 @@ class Ours:
         self.t = 0
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.problem.tables[0][self.problem.touched]
 
 

@@ -1,4 +1,4 @@
-"""Contenders of a training step on the cpu: our own steps, and those of the rivals that are installed."""
+"""Candidates of a training step on the cpu: our own steps, and those of the competitors that are installed."""
 
 import functools
 import importlib
@@ -43,11 +43,12 @@ class Graph:
         self.start()
 
     def prepare(self, number: int) -> tuple[Any, ...]:
-        """The batch as SciPy's array, made as a loader does, its plan where its one step reads one, and its targets."""
+        """Return the batch as SciPy's array, made as a loader does, its plan where its one step reads one, and its
+        targets."""
         return self._prepared(number, functools.partial(self.executor.new_plan, "x"))
 
     def keep(self, number: int) -> tuple[Any, ...]:
-        """The batch as one that comes again, with its plan."""
+        """Return a batch that is used repeatedly, with its plan."""
         return self._prepared(number, plan_of)
 
     def _prepared(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
@@ -78,7 +79,7 @@ class Graph:
         self.updater = optimizers.Updater(self.problem.optimizer, **self.problem.options)
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.problem.tables[0][self.problem.touched]
 
 
@@ -94,7 +95,7 @@ def _of_users(name: str, problem: Problem) -> Learner:
 
 
 def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepContender]:
-    """All learners, ours first; `problem_size` is D * N."""
+    """Return all learners, ours first; `problem_size` is D * N."""
     two = functools.partial(Ours, fused=False)
     ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
     ours.append(StepContender("ours, graph", "ours", Graph, shares=False))

@@ -19,7 +19,7 @@ from workbench.bench.steps_torch import bag_of, optimizer_of, take_step
 
 
 def _numbers(problem: Problem, step: int) -> tuple[float, ...]:
-    """Numbers that the kernels of the rule take after the arrays."""
+    """Return the numbers that the kernels of the rule take after the arrays."""
     return (*problem.options.values(), *((step,) if problem.optimizer == "adam" else ()))
 
 
@@ -38,7 +38,7 @@ class _OnDevice:
             self.on.assign(array, self.on.put(table))
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         touched, width = self.problem.touched, self.problem.weights.shape[1]
         out = self.on.empty((touched.size, width), np.float32)
         kernels.get("take_rows").gpu(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
@@ -84,7 +84,7 @@ class Kernels(_OnDevice):
         self.update = kernels.get(f"{problem.optimizer}_fused").gpu
 
     def prepare(self, number: int) -> tuple:
-        """The batch and its targets on the device, its plan, its values in the plan's order."""
+        """Return the batch and its targets on the device, its plan, its values in the plan's order."""
         batch = self.problem.batches[number]
         arrays = [self.on.put(array) for array in (batch.indptr, batch.indices, batch.data)]
         batch_plan = on_device.build(arrays[0], arrays[1], batch.D)
@@ -114,7 +114,7 @@ class Torch:
         return self.torch.from_numpy(array).to("cuda")
 
     def prepare(self, number: int) -> tuple:
-        """Tensors on the device, through pinned memory."""
+        """Return the tensors on the device, through pinned memory."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(self.torch.from_numpy(array).pin_memory().to("cuda", non_blocking=True) for array in arrays)
@@ -131,12 +131,12 @@ class Torch:
         self.optimizer = optimizer_of(self.torch, self.problem, self.bag)
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
 
 
 def list_device_step_candidates(on: Device | None = None) -> list[StepContender]:
-    """All learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
+    """Return all learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [
         StepContender("ours, graph", "ours", lambda problem: Graph(problem, CudaSession()), shares=False),

@@ -25,7 +25,7 @@ ROWS = 16 * 1024
 
 
 def rows_of(problem: Problem) -> data.Batches:
-    """The rows of the problem as the data of a training."""
+    """Return the rows of the problem as the data of a training."""
     parts = [
         scipy.sparse.csr_array((batch.data, batch.indices, batch.indptr), shape=(batch.R, batch.D))
         for batch in problem.batches
@@ -38,7 +38,7 @@ def rows_of(problem: Problem) -> data.Batches:
 
 
 def endless_batches(batches: data.Batches, prepare: Callable[[data.Batch], Any]) -> Iterator[loader.Ready]:
-    """The batches of one epoch after the other, prepared as both loops have it done."""
+    """Return the batches of one epoch after the other, prepared as both loops have it done."""
     epochs = map(batches.epoch, itertools.count())
     return loader.prefetch(itertools.chain.from_iterable(epochs), prepare, 0, batches.at_once)
 
@@ -69,7 +69,7 @@ class Training:
         """Nothing: the training cuts and plans the next batch of its epoch in its own step."""
 
     def keep(self, number: int) -> Any:
-        """The next batch as one that comes again: the training plans it for that."""
+        """Return the next batch for repeated use, planned by the training."""
         prepared = next(self.coming).value
         prepared.plan = prepared.plan or plan_of(prepared.x)
         return prepared
@@ -91,7 +91,7 @@ class Training:
         self.run.weights[self.problem.touched] = self.problem.weights
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.run.weights[self.problem.touched]
 
 
@@ -112,13 +112,13 @@ class Fitted:
         self.coming = endless_batches(self.batches, self.once)
 
     def prepare(self, number: int) -> Any:
-        """The next batch of an epoch."""
+        """Return the next batch of an epoch."""
         ready = next(self.coming)
         self.phases.add("convert", ready.seconds_prepare)
         return ready.value
 
     def keep(self, number: int) -> Any:
-        """The next batch as one that comes again, with its plan."""
+        """Return the next batch for repeated use, with its plan."""
         return self.module.prepare(self.prepare(number).batch, is_own=True)
 
     def step(self, prepared: Any) -> None:
@@ -139,5 +139,5 @@ class Fitted:
         self.table[self.problem.touched] = self.problem.weights
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.table[self.problem.touched]

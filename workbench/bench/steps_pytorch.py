@@ -1,7 +1,7 @@
 """Training loops of PyTorch as users write them, and the same with the two lines that the bridge to it changes.
 
 A loop is: a model, an optimizer, and for each batch of sparse rows forward, loss, backward, step. Only how model and
-optimizer are made tells the contenders apart.
+optimizer are made tells the candidates apart.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def plain_pytorch(sparse: bool) -> Callable[[Problem], Made]:
 
 
 def pytorch_with_bridge(fused: bool) -> Callable[[Problem], Made]:
-    """The same with two lines changed."""
+    """Return the same with two lines changed."""
 
     def make(problem: Problem) -> Made:
         pytorch()  # which sets the threads
@@ -63,7 +63,7 @@ class Loop:
     make: Callable[[Problem], Made]
 
     def prepare(self, number: int) -> tuple:
-        """Tensors over the batch's memory: nothing is copied."""
+        """Return tensors over the batch's memory: nothing is copied."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(map(pytorch().from_numpy, arrays))
@@ -85,12 +85,15 @@ class Loop:
         weights[self.problem.touched] = self.problem.weights
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.model.weight.detach().numpy()[self.problem.touched]
 
 
 def list_pytorch_candidates() -> list[StepContender]:
-    """Two lines changed, the gradient left as factors or not; PyTorch as it is, for sparse and for dense gradients."""
+    """Return two lines changed, the gradient left as factors or not.
+
+    PyTorch as it is, for sparse and for dense gradients.
+    """
 
     def contender(name: str, side: str, make: Callable[[Problem], Made], every: bool = False) -> StepContender:
         return StepContender(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)

@@ -1,10 +1,10 @@
-"""TensorFlow's training step in three forms; the best of them is the rival.
+"""TensorFlow's training step in three forms; the best of them is the competitor.
 
 lookup  tf.nn.embedding_lookup_sparse on ragged tensors, its gradient as IndexedSlices; compiled by tf.function
 matmul  products with CSRSparseMatrix: forward with all D columns, gradient with the touched ones as IndexedSlices
 dense   the gradient with all D columns and the dense update; where D * N is small, and not for Adam, which is not lazy
 
-The latter two run eagerly, as a CSRSparseMatrix loses its shape at the door of a tf.function; that costs them 0.1 ms.
+The latter two run eagerly, as a CSRSparseMatrix loses its shape when passed to a tf.function; that costs them 0.1 ms.
 SGD is a scatter, AdaGrad TensorFlow's own sparse update, Adam the lazy one of its add-ons: gather, formula, scatter.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from kernels.competitors.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
 from workbench.bench.steps import Problem, StepContender
 
-# TensorFlow's updates of touched rows: SGD is a scatter, AdaGrad TensorFlow's own sparse update.
+# TensorFlow's updates of active rows: SGD is a scatter, AdaGrad TensorFlow's own sparse update.
 
 
 def sgd(weights: Any, gradient: Any, rows: Any, rate: float) -> None:
@@ -36,7 +36,7 @@ DENSE_SIZE = 4_000_000
 
 
 class TensorFlow:
-    """Base of the forms: variables of their own, updates of the touched rows."""
+    """Base of the forms: variables of their own, updates of the active rows."""
 
     def __init__(self, problem: Problem, form: str) -> None:
         self.tf, self.problem, self.form = tensorflow(), problem, form
@@ -46,7 +46,7 @@ class TensorFlow:
         self.run = tf.function(self._lookup) if form == "lookup" else getattr(self, f"_{form}")
 
     def prepare(self, number: int) -> tuple:
-        """Tensors of the batch in the form's own structure."""
+        """Return the tensors of the batch in the form's own structure."""
         tf, batch, targets = self.tf, self.problem.batches[number], self.problem.targets[number]
         if self.form == "lookup":
             ragged = functools.partial(tf.RaggedTensor.from_row_splits, row_splits=batch.indptr, validate=False)
@@ -120,12 +120,12 @@ class TensorFlow:
         self.t.assign(0.0)
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.tf.gather(self.tables[0], self.problem.touched).numpy()
 
 
 def list_tensorflow_candidates(size: int, optimizer: str) -> list[StepContender]:
-    """The forms that make sense for `size` = D * N."""
+    """Return the forms that make sense for `size` = D * N."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
     makers = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
     return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in makers]

@@ -9,7 +9,7 @@ from workbench.bench.steps import Problem, StepContender
 
 
 def bag_of(torch: Any, table: Any) -> Any:
-    """The embedding bag of a table [D, N], which it shares."""
+    """Return the embedding bag of a table [D, N], which it shares."""
     kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
     return torch.nn.EmbeddingBag.from_pretrained(table, **kept)
 
@@ -47,7 +47,7 @@ class Torch:
             self.optimizer.state[self.bag.weight]["sum"] = self.tables[1]
 
     def prepare(self, number: int) -> tuple:
-        """Tensors over the batch's memory: nothing is copied."""
+        """Return tensors over the batch's memory: nothing is copied."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(map(self.torch.from_numpy, arrays))
@@ -65,10 +65,10 @@ class Torch:
             self.optimizer.state[parameter] = state
 
     def weights(self) -> np.ndarray:
-        """The weights of the touched rows."""
+        """Return the weights of the active rows."""
         return self.problem.tables[0][self.problem.touched]
 
 
 def list_torch_candidates() -> list[StepContender]:
-    """The one way that PyTorch has."""
+    """Return the one way that PyTorch has."""
     return [StepContender("torch EmbeddingBag", "rival", Torch, UNAVAILABLE)]

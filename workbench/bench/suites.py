@@ -1,4 +1,4 @@
-"""The suites, each with a full and a quick selection of cells."""
+"""The suites, each with a full and a quick selection of configurations."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -49,7 +49,7 @@ OTHERS = ("power law 1M", "reuters text")
 
 
 def _widths(task: str, shape: Shape, quick: bool) -> tuple[int, ...]:
-    """Widths of a task on a shape: none where it is not measured there."""
+    """Widths of a task on a shape: none if it is not measured there."""
     has_width = task != "plan" and any("N" in dict(axes) for _, _, axes in kernels.get(task).parsed)
     all_columns = task == "csr_t_dense_full"
     if shape in SMALL:
@@ -98,7 +98,7 @@ QUICK_ON_CUDA = (
 
 
 def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
-    """Each cell with warm caches and with cold ones."""
+    """Yield each configuration with warm caches and with cold ones."""
     known = QUICK_ON_CUDA if quick else of_device.list_device_tasks()
     cells = [cell for cell in _kernels(quick) if cell.task in known]
     if quick:
@@ -121,7 +121,7 @@ def _pytorch(quick: bool) -> Iterator[Cell]:
 
 
 def starts_of(suite: str, quick: bool = False) -> list[str]:
-    """Kernels whose first call is measured: all of ours in the full suite of kernels."""
+    """Return kernels whose first call is measured: all of ours in the full suite of kernels."""
     every = [name for name in kernels.names() if "." not in name and not name.endswith("_dense_full")]
     return {"kernels": ["csr_dense", "csr_t_dense"] if quick else every}.get(suite, [])
 
@@ -134,7 +134,10 @@ SUITES: dict[str, dict[str, Callable[[bool], Iterator[Cell]]]] = {
 
 
 def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", device: str = "cpu") -> list[Cell]:
-    """The cells of a suite, those of a task or shape alone where named; `BenchError` lists the known."""
+    """Return the configurations of a suite, those of a task or shape alone where named.
+
+    `BenchError` lists the known.
+    """
     if suite not in SUITES:
         raise BenchError(f"There is no suite {suite!r}; there is: {', '.join(SUITES)}.")
     if device not in SUITES[suite]:

@@ -1,9 +1,10 @@
-"""Contenders of `bench.fit` on the rows of a cell of a sweep, as curves of quality against seconds: for notebooks.
+"""Candidates of `bench.fit` on the rows of a configuration of a sweep, as curves of quality against seconds: for
+notebooks.
 
-`bench.fit` has the whole contest, to a quality, in processes of its own. Here a contender, named as there, trains a
+`bench.fit` has the whole contest, to a quality, in processes of its own. Here a candidate, named as there, trains a
 `sweeps.problem.Problem` in this process, epoch by epoch: `trained("PyTorch embedding_mlp, sparse gradient", ...)`.
 `curve` takes the time of each epoch and judges beside the clock, by the functions that judge trials, on the rows that
-the trial of the same cell holds out.
+the trial of the same configuration holds out.
 """
 
 import time
@@ -19,7 +20,7 @@ from workbench.training import ranking
 
 
 def unavailable(contender: str) -> str:
-    """Reason why a contender cannot take part here, or ""; `BenchError` lists the known."""
+    """Return the reason why a candidate cannot take part here, or ""; `BenchError` lists the known."""
     return contract.get(contender).unavailable
 
 
@@ -33,9 +34,9 @@ def trained(
     threads: int = 0,
     seed: int = 0,
 ) -> Iterator[Scorer]:
-    """Train a model of that width and with these options by a contender with a setting; after each epoch a scorer.
+    """Train a model of that width and with these options by a candidate with a setting; after each epoch a scorer.
 
-    `threads` 0 leaves them as they are. `BenchError` for a name that is not known, and for a contender that goes by
+    `threads` 0 leaves them as they are. `BenchError` for a name that is not known, and for a candidate that goes by
     fits anew; ModuleNotFoundError where its library is not installed.
     """
     found = contract.get(contender)
@@ -51,7 +52,8 @@ def trained(
 
 
 def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str, float]:
-    """The model's measures of quality by name, on the rows held out, as `train.Training.qualities` takes them."""
+    """Return the model's measures of quality by name, on the rows held out, as `train.Training.qualities` takes
+    them."""
     measures = {model.quality_name: model.quality, **model.measures}
     x, y = problem.held_out
     if x is None or y is None:
@@ -65,7 +67,7 @@ def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str
 def curve(
     who: str, trained: Iterator[Scorer], model: models.Model, problem: Problem, epochs: int, repeat: int = 0
 ) -> list[dict[str, Any]]:
-    """The points of a training of a rival as `analysis.curves` takes them: after each epoch each measure.
+    """Return the points of a training of a competitor as `analysis.curves` takes them: after each epoch each measure.
 
     What the first epoch compiles or loads is in its time: train once before.
     """

@@ -1,4 +1,4 @@
-"""Further contenders of ours for CSR @ dense on a CUDA device: rows whose lengths are known, and narrow tables."""
+"""Further candidates of ours for CSR @ dense on a CUDA device: rows whose lengths are known, and narrow tables."""
 
 import functools
 from time import perf_counter
@@ -22,7 +22,7 @@ _NEEDED = functools.partial(operand_bytes, _PRODUCT)
 
 
 def list_variants(on: Device | None) -> list[Candidate]:
-    """All of them; `on` is None where only their names are asked for."""
+    """Return all of them; `on` is None if only their names are asked for."""
     known = Candidate("csr_dense, lengths known", "ours", functools.partial(_lengths_known, on), _NEEDED)
     tables = [
         Candidate(f"csr_dense, {name} x", "ours", functools.partial(_narrow, on, name), _NEEDED) for name in TABLES
@@ -31,7 +31,8 @@ def list_variants(on: Device | None) -> list[Candidate]:
 
 
 def _lengths_known(on: Device, setting: Setting) -> Ready:
-    """Product whose lengths of rows are found once, rows in order of their entries where some are much longer."""
+    """Return product whose lengths of rows are found once, rows in order of their entries where some are much
+    longer."""
     args = setting.arguments(_PRODUCT)
     judged, there = make_judge(_PRODUCT, args), [on.put(arg) for arg in args]
     start = perf_counter()
@@ -67,7 +68,7 @@ def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
 
 
 def _cost(sizes: Sizes) -> Cost:
-    """The cost of the product, with rows of x of half the bytes."""
+    """Return the cost of the product, with rows of x of half the bytes."""
     whole = _PRODUCT.cost(sizes)
     rows = sizes.U * sizes.N * sizes.value
     return Cost(whole.flops, whole.bytes_compulsory - rows // 2, whole.bytes_gather // 2)

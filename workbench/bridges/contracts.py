@@ -1,6 +1,6 @@
-"""Contracts: what must hold where one library hands a matrix to another, and what each framework makes of a breach.
+"""Contracts: what must hold where one library hands a matrix to another, and what each framework makes of a violation.
 
-`check` gives the breaches of a matrix and its labels by the rows of `table.CONTRACTS`, `require` raises them.
+`check` gives the violations of a matrix and its labels by the rows of `table.CONTRACTS`, `require` raises them.
 
 Both are O(nnz) in time and memory, O(nnz log nnz) where indices are unsorted, and follow no index outside of its array:
 what builds on a broken contract is not looked at. What holds before and after is the caller's: each hand-over checks
@@ -46,10 +46,10 @@ from workbench.ops import fallback
 
 
 def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
-    """The dense array [rows, columns] of x; a copy, but for one that is dense already. O(size).
+    """Return x as a dense array [rows, columns]; a copy unless it is dense already. O(size).
 
-    It is meant, so `ops.settings(strict=True)` does not refuse it; `ops.recording` has it with `why`. Above
-    `budget_bytes` it is refused (`DensifyError`) before any memory is taken; malformed arrays are, too (`FormatError`).
+    Explicit, so `ops.settings(strict=True)` does not refuse it; `ops.recording` records it with `why`. Above
+    `budget_bytes` it is refused (`DensifyError`) before any memory is taken; invalid arrays are, too (`FormatError`).
     """
     held, x = formats.get(formats.format_of(x)), formats.check(x, canonical=False)
     if held.name == "dense":
@@ -59,10 +59,7 @@ def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
 
 
 def densify_with_warning(x: Any, op: str) -> np.ndarray:
-    """The dense array of x for `op`, which takes no other, where nobody asked for one: recorded, warned of once a line.
-
-    `DensifyError` with `ops.settings(strict=True)` or above its budget, as for operators without a rule.
-    """
+    """Return the dense array of x for `op`, which takes no other; it is recorded and warned of once per source line."""
     name = formats.format_of(x)
     if name != "dense":
         fallback.report(op, [name], [x])
@@ -83,10 +80,7 @@ class ContractError(ValueError):
 
 @dataclass(frozen=True)
 class Violation:
-    """A contract that does not hold: at which boundary, what came, what was expected, what to do.
-
-    `severity` is error or warning; `effect` what the framework makes of it, where that is known.
-    """
+    """A violated requirement: the boundary, what came, what was expected, and what to do."""
 
     contract: str
     boundary: str
@@ -102,7 +96,7 @@ class Violation:
         return f"{self.severity}, {self.boundary}, {self.contract}: {told}"
 
     def as_row(self) -> dict[str, str]:
-        """The fields by name, for JSON."""
+        """Return the fields by name, for JSON."""
         return asdict(self)
 
 
@@ -119,13 +113,7 @@ def check(
     labels: str | None = None,
     classes: int | None = None,
 ) -> list[Violation]:
-    """The breaches of handing x [rows, columns], and its labels y [rows], to the framework `for_`. O(nnz).
-
-    x is a NumPy array, a SciPy array or matrix, a `RowSparse` gradient, or `Parts`, of which nothing need be right.
-    `width` is the model's number of columns, of a gradient its number of rows; `dtype` and `index_dtype` are types that
-    must come exactly; `sparse` refuses dense arrays. `labels` is classes (whole numbers from 0 on, below `classes`),
-    signs (-1 and 1) or numbers. Unknown names are refused (`ValueError`).
-    """
+    """Return the violations of passing x [rows, columns] and labels y [rows] to the framework `for_`. O(nnz)."""
     framework = _known(for_, FRAMEWORKS, "framework")
     labels = labels or framework.labels
     if labels is not None:
@@ -140,7 +128,7 @@ def check(
 
 
 def require_sound(x: Any, boundary: str) -> None:
-    """`ContractError` where the arrays of x are malformed, so that who follows its indices leaves them, or where its
+    """`ContractError` if the arrays of x are invalid, so that who follows its indices leaves them, or where its
     values are no real numbers. O(nnz)."""
     asked = Requirements("", (), labels=None)
     try:
@@ -156,7 +144,8 @@ def require_sound(x: Any, boundary: str) -> None:
 def check_saved(
     saved: Mapping[str, Any], shapes: Mapping[str, tuple[int, int]], boundary: str = "model -> file"
 ) -> list[Violation]:
-    """The breaches of saving weights whose pattern is part of the model: topology goes with values. O(entries).
+    """Return the violations of saving weights whose pattern is part of the model: topology goes with values.
+    O(entries).
 
     `saved` is what goes to a file by name, `shapes` the sizes of the matrices that have a pattern. Each must be a csr,
     csc or coo matrix of that size, every place once: of values alone nobody knows the places, and of a dense matrix
@@ -209,7 +198,7 @@ def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterat
 def _error_of_parts(
     contract: ValidationRule, parts: Parts, asked: Requirements, broken: set[str]
 ) -> FormatError | None:
-    """Fault of the parts; None where there is none, or where it cannot be asked."""
+    """Fault of the parts; None if there is none, or where it cannot be asked."""
     if contract.formats is not None and parts.format not in contract.formats:
         return None
     if broken & set(contract.after) or (contract.of_labels and asked.y is None):

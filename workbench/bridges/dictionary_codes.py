@@ -19,11 +19,13 @@ UNIFY = "Feed values, not codes; or table.unify_dictionaries(), and the dictiona
 
 
 def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[Violation]:
-    """Whether codes mean the same in all blocks of a table, and as in the table `like` that a model was trained on.
+    """Return whether codes mean the same in all blocks of a table, and as in the table `like` that a model was trained
+    on.
 
     A table is a pyarrow Table or RecordBatch, a pandas DataFrame, or the path of a Parquet file, of which only columns
-    of codes are read. A breach, of that `severity`, for each column whose codes mean other values, or that has none in
-    the later table; a warning for values that `like` does not have. O(values) for each block. `DataError` for no table.
+    of codes are read. A violation, of that `severity`, for each column whose codes mean other values, or that has none
+    in the later table; a warning for values that `like` does not have. O(values) for each block. `DataError` for no
+    table.
 
     >>> import pyarrow
     >>> sites = [pyarrow.table({"site": pyarrow.array(names).dictionary_encode()}) for names in (["a", "b"], ["b"])]
@@ -38,7 +40,7 @@ def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:
-    """Dictionaries of each column of codes, one a block, as pyarrow arrays."""
+    """Return the dictionaries of each column of codes, one a block, as pyarrow arrays."""
     table, dictionary = _of_arrow(table), arrow().types.is_dictionary
     names = [field.name for field in table.schema if dictionary(field.type)]
     columns = {name: table.column(name) for name in names}
@@ -64,7 +66,7 @@ def _blocks(column: Any) -> list[Any]:
 
 
 def _distinct(dictionaries: list[Any]) -> list[Any]:
-    """Dictionaries of blocks, the first one's and those that differ from it; an empty one where there is no block."""
+    """Return the distinct dictionaries of a column's blocks, the first one included; [] without blocks."""
     first = dictionaries[:1] or [arrow().array([])]
     return first + [other for other in dictionaries[1:] if not other.equals(first[0])]
 
@@ -95,7 +97,7 @@ def _between(name: str, blocks: list[Any] | None, trained: Any, severity: str) -
 
 
 def _apart(one: Any, other: Any) -> int | None:
-    """The first code that means something else in the two dictionaries; None where none does."""
+    """Return the first code that means something else in the two dictionaries; None if none does."""
     count = min(len(one), len(other))
     if one.type == other.type and one[:count].equals(other[:count]):
         return None

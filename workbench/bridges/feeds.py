@@ -1,4 +1,4 @@
-"""The feed that a bridge takes its batches from: the one that is given, or one of a data set, a file or a folder."""
+"""The feed that a bridge takes batches from: a given one, or one made of a data set, a file or a folder."""
 
 import os
 
@@ -10,7 +10,7 @@ Source = Feed | Dataset | str | os.PathLike
 
 
 def feed_of(source: Source, taker: str, *, rows: int, shuffle: bool, seed: int, last: str) -> Feed:
-    """A `Feed` as it is; of a data set, a file or a folder one that cuts batches of `rows` rows.
+    """Return a `Feed` unchanged; for a data set, a file or a folder a feed with batches of `rows` rows.
 
     A path is read by the data set that `data.guess` names. A folder of shards, `X.sparse`, is read as it is trained on
     and may be larger than memory, as may the rows of a data set that are stored. `DataError` for anything else; `taker`

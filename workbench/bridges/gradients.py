@@ -20,14 +20,17 @@ class Framework(NamedTuple):
 
 
 def dense_gradient_violation(name: str, framework: Framework) -> Violation:
-    """The breach of a gradient that holds every row."""
+    """Return the violation of a gradient that holds every row."""
     came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
     effect = "every row is stepped, or the optimizer is not lazy, without a word"
     return Violation("sparse", BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
 
 
 def find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:
-    """Breaches of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count. O(U log U)."""
+    """Violations of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count.
+
+    O(U log U).
+    """
     found = []
     repeated = rows.size - np.unique(rows).size
     if repeated:

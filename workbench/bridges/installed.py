@@ -1,6 +1,7 @@
-"""Frameworks that are installed, by their metadata: none is imported, which would take seconds and start its threads.
+"""Installed frameworks, found by their metadata; none is imported, which would take seconds and start threads.
 
-What a version takes is a table of what was seen of it; of others the nearest older one is told, and that it is that.
+What a version takes is a table of what was seen of it; of others the nearest older one is reported, and that it is
+that.
 
 >>> known_of("torch", "2.14.1")[0][:40]
 'csr and csc over memory of NumPy, int32 '
@@ -65,7 +66,7 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class Installed:
-    """A framework that is there: its version, what that takes, and what to fix, "" where nothing."""
+    """A framework that is there: its version, what that takes, and what to fix, "" if nothing."""
 
     title: str
     version: str
@@ -85,7 +86,10 @@ def frameworks() -> list[Installed]:
 
 
 def known_of(distribution: str, version: str) -> tuple[str, str]:
-    """(What that version takes, the version of which that was seen: the newest that is not newer, else the oldest)."""
+    """Return (What that version takes, the version of which that was seen.
+
+    The newest that is not newer, else the oldest).
+    """
     takes = next(facts.takes for facts in KNOWN if facts.distribution == distribution)
     older = [seen for seen in takes if _numbers(seen) <= _numbers(version)]
     seen = older[-1] if older else next(iter(takes))
@@ -103,7 +107,7 @@ def _advice(distribution: str, version: str) -> str:
 
 
 def keras_backend() -> str:
-    """The backend that Keras would take: `KERAS_BACKEND`, else that of its file of settings, else tensorflow."""
+    """Return the backend that Keras would take: `KERAS_BACKEND`, else that of its file of settings, else tensorflow."""
     if chosen := os.environ.get("KERAS_BACKEND"):
         return chosen
     file = Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "keras.json"
@@ -115,7 +119,7 @@ def keras_backend() -> str:
 
 
 def _version(distribution: str) -> str | None:
-    """The version installed; tensorflow may be there by the name of its build for CPU."""
+    """Return the version installed; tensorflow may be there by the name of its build for CPU."""
     for name in (distribution, f"{distribution}_cpu", f"{distribution}-cpu"):
         try:
             return metadata.version(name)
@@ -125,6 +129,6 @@ def _version(distribution: str) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
+    """Return the first two numbers of a version."""
     parts = version.split(".")[:2]
     return tuple(int("".join(sign for sign in part if sign.isdigit()) or 0) for part in parts)

@@ -10,7 +10,7 @@ SPELLED = {"sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop", "centered_rmspr
 
 
 def class_name(rule: str) -> str:
-    """The class of a rule.
+    """Return the class of a rule.
 
     >>> class_name("centered_rmsprop")
     'LazyCenteredRMSprop'
@@ -19,12 +19,12 @@ def class_name(rule: str) -> str:
 
 
 def class_names() -> list[str]:
-    """The names of all classes."""
+    """Return the names of all classes."""
     return [class_name(rule) for rule in optimizers.names()]
 
 
 def rule_of(name: str) -> str:
-    """The rule of a class; `AttributeError` lists the classes that there are."""
+    """Return the rule of a class; `AttributeError` lists the classes that there are."""
     rules = {class_name(rule): rule for rule in optimizers.names()}
     if name not in rules:
         raise AttributeError(f"There is no {name!r}; there is: {', '.join(rules)}.")
@@ -32,5 +32,5 @@ def rule_of(name: str) -> str:
 
 
 def described(rule: str) -> str:
-    """The docstring of a class: the rule's formulas, dense and lazy."""
+    """Return the docstring of a class: the rule's formulas, dense and lazy."""
     return f"{rule}, lazily.\n\n{inspect.getdoc(import_module(f'workbench.optimizers.{rule}')) or ''}"

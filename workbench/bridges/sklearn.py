@@ -89,13 +89,13 @@ class _Regressor(RegressorMixin, Estimator):
 
     @abstractmethod
     def _chosen_width(self) -> int | None:
-        """The width of a model whose labels do not ask for one; None for its natural one."""
+        """Return the width of a model whose labels do not ask for one; None for its natural one."""
 
     def _shaped(self, weights: np.ndarray) -> np.ndarray:
         return weights[:, 0] if self._one_number else weights.T
 
     def predict(self, X: Any) -> np.ndarray:
-        """Numbers [rows], or [rows, N] as y had."""
+        """Return numbers [rows], or [rows, N] as y had."""
         scores = self._scores(X)
         return scores[:, 0] if self._one_number else scores
 
@@ -111,7 +111,7 @@ class _Classifier(ClassifierMixin, Estimator):
 
     @abstractmethod
     def _named_model(self) -> Model | None:
-        """The model that the parameters name, None where the labels decide."""
+        """Return the model that the parameters name, None if the labels decide."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
         """Train anew on X [rows, D] and labels y [rows]; `sample_weight` [rows] multiplies the loss."""
@@ -134,7 +134,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return self._fit(X, y, known if first else None, sample_weight, 1)
 
     def _fit(self, x: Any, y: np.ndarray, classes: np.ndarray | None, sample_weight: Any, epochs: int) -> Self:
-        """Train; `classes` are those of a first call, None where there was one."""
+        """Train; `classes` are those of a first call, None if there was one."""
         if classes is not None:
             if len(classes) < 2:
                 raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of 2 classes or more.")
@@ -151,7 +151,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return self
 
     def _weights(self, x: Any, y: np.ndarray, numbers: np.ndarray, sample_weight: Any) -> np.ndarray | None:
-        """Weights of samples times those of their classes; None where all are one."""
+        """Return the weights of samples times those of their classes; None if all are one."""
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
         if self.class_weight is None:
             return weights
@@ -159,7 +159,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return own if weights is None else own * weights
 
     def _model(self) -> Model:
-        """The model named; else the linear one, of yes or no for two classes."""
+        """Return the model named; else the linear one, of yes or no for two classes."""
         named, count = self._named_model(), len(self.classes_)
         model = named or linear("binary" if count == 2 else "classes")
         if model.target == "binary" and count > 2:
@@ -174,22 +174,22 @@ class _Classifier(ClassifierMixin, Estimator):
 
     @abstractmethod
     def _chosen_width(self) -> int | None:
-        """The width of a model whose labels do not ask for one; None for its natural one."""
+        """Return the width of a model whose labels do not ask for one; None for its natural one."""
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: of two classes [rows], positive for the second, of more [rows, classes]."""
+        """Return scores: of two classes [rows], positive for the second, of more [rows, classes]."""
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row."""
+        """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class [rows, classes]: the sigmoid or softmax of the scores."""
+        """Return the probability of each class [rows, classes]: the sigmoid or softmax of the scores."""
         scores = self._scores(X)
         if scores.shape[1] > 1:
             return ops.softmax(scores)

@@ -41,7 +41,7 @@ class Learner:
         self.run = self._new_run()
 
     def _new_run(self) -> Run:
-        """A training that waits for its rows."""
+        """Return a training that waits for its rows."""
         return Run(self.setup, *self._no_rows, self.width)
 
     @cached_property
@@ -83,7 +83,7 @@ class Learner:
             self.run.take(*self._no_rows)  # the caller's rows are not kept
 
     def scores(self, x: Any) -> np.ndarray:
-        """Scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
+        """Return scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
         return self.run.predict(x)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Estimator(BaseEstimator, ABC):
 
     @abstractmethod
     def _model(self) -> Model:
-        """The model to train, for the labels that are known."""
+        """Return the model to train, for the labels that are known."""
 
     @abstractmethod
     def _width(self, model: Model) -> int:
@@ -296,7 +296,7 @@ class Estimator(BaseEstimator, ABC):
         return with_epoch_calls(Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})}))
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
-        """The epochs of one call, all but those that early stopping saves; sets `n_iter_`."""
+        """Train the epochs of one call, fewer with early stopping; sets `n_iter_`."""
         learner = self._learner
         x = as_csr(x, learner.dtype)
         if weights is not None:
@@ -320,11 +320,11 @@ class Estimator(BaseEstimator, ABC):
         self.n_iter_ = done
 
     def _is_whole(self, x: Any) -> bool:
-        """Whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""
+        """Return whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""
         return self.batch_rows is None and self.launch is None and x.shape[0] <= MOST_ROWS
 
     def _split(self, x: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple:
-        """Rows to train on, and (x, targets) of `validation_fraction` of them, drawn by the seed."""
+        """Return the rows to train on, and (x, targets) of `validation_fraction` of them, drawn by the seed."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction is {self.validation_fraction}; it is between 0 and 1.")
         count = max(1, round(self.validation_fraction * x.shape[0]))
@@ -335,7 +335,7 @@ class Estimator(BaseEstimator, ABC):
         return x[kept], targets[kept], None if weights is None else weights[kept], (x[out], targets[out])
 
     def _scores(self, x: Any) -> np.ndarray:
-        """Scores [R, outputs]."""
+        """Return scores [R, outputs]."""
         check_is_fitted(self)
         _require_sound(x, "data -> predict")
         x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
@@ -347,7 +347,7 @@ class Estimator(BaseEstimator, ABC):
 def _with_mean_one(
     x: Any, targets: np.ndarray, weights: np.ndarray, dtype: np.dtype
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """The rows whose weight is above 0, their targets, and their weights scaled to the mean 1.
+    """Return the rows whose weight is above 0, their targets, and their weights scaled to the mean 1.
 
     The loss is then the mean over the sum of the weights: a weight of 2 is the row twice, and one of 0 its absence.
     """
@@ -362,18 +362,21 @@ def _with_mean_one(
 
 
 def _require_sound(x: Any, boundary: str) -> None:
-    """Refuse malformed sparse arrays (`ContractError`): SciPy's conversions follow indices wherever they lead."""
+    """Refuse invalid sparse arrays (`ContractError`): SciPy's conversions follow indices wherever they lead."""
     if scipy.sparse.issparse(x):
         require_sound(x, boundary)
 
 
 def linear(target: str) -> Model:
-    """The first registered model with that kind of target whose scores are X @ W."""
+    """Return the first registered model with that kind of target whose scores are X @ W."""
     return next(model for model in map(models.get, models.names()) if model.target == target and model.is_product)
 
 
 def named(name: str, targets: tuple[str, ...]) -> Model:
-    """The registered model of that name; `ValueError` for one with another kind of target, with those that would do."""
+    """Return the registered model of that name.
+
+    Raises ValueError if its kind of target differs, listing suitable ones.
+    """
     model = models.get(name)
     if model.target not in targets:
         able = ", ".join(known for known in models.names() if models.get(known).target in targets)

@@ -19,7 +19,7 @@ from workbench.formats.parts import COMPRESSED, Parts
 
 @dataclass(frozen=True)
 class Requirements:
-    """Requirements of the side that takes: None where it does not matter.
+    """Requirements of the side that takes: None if it does not matter.
 
     `formats` that the framework takes, `width` of the model, `dtype` of values, `index_dtype`, whether the matrix must
     be `sparse`, and of labels `y` their kind (classes, signs, numbers) and how many classes there are.

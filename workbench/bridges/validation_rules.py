@@ -1,4 +1,4 @@
-"""The table of contracts: a row a contract, with the frameworks for which a breach is an error or a warning.
+"""The table of contracts: a row a contract, with the frameworks for which a violation is an error or a warning.
 
 How to add a contract: write its function in `validation_checks`, and a row here. How to add a framework: a row in
 `FRAMEWORKS`, and its name in the rows that count for it. `effects` tell what was seen of a framework where a contract
@@ -17,9 +17,9 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True)
 class Framework:
-    """Framework that takes a matrix: its name in sentences, formats that it takes, and the kind of labels if one.
+    """A framework that takes a matrix: its name in sentences, the formats that it takes, and the kind of labels.
 
-    One that `counts_classes` takes classes as numbers from 0 on, others by their names.
+    With `counts_classes` classes are integers from 0, else names.
     """
 
     title: str
@@ -44,11 +44,7 @@ PLACED = (*COMPRESSED, "coo")
 
 @dataclass(frozen=True)
 class ValidationRule:
-    """One row: `fault(parts, asked)` raises `FormatError`; `errors` and `warnings` say for which frameworks it counts.
-
-    It is asked for matrices in `formats` (None: in all), and only where the contracts in `after` hold. `effects` says
-    what a framework makes of a breach.
-    """
+    """One rule: `fault(parts, asked)` raises FormatError; `errors` and `warnings` list the frameworks it applies to."""
 
     name: str
     fault: Callable[[Parts, Requirements], None]
@@ -60,7 +56,7 @@ class ValidationRule:
     effects: Mapping[str, str] = field(default_factory=dict)
 
     def severity(self, framework: str) -> str | None:
-        """Severity of a breach for the framework; None where the contract does not count for it."""
+        """Severity of a violation for the framework; None if the contract does not count for it."""
         return ERROR if framework in self.errors else WARNING if framework in self.warnings else None
 
 

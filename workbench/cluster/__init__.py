@@ -6,7 +6,7 @@ Sweeps. `workbench sweep SPEC --cluster WHERE` measures on other machines; `--dr
     ssh:node1,me@node2   one agent a host; keys must let you log in, and this Python be at the same path there
     slurm:4           four agents, each with a node, by srun within your allocation: salloc --nodes=4 --exclusive
 
-An agent reads and writes JSON on the pipes of the command that started it, so that no port is opened. All contenders
+An agent reads and writes JSON on the pipes of the command that started it, so that no port is opened. All candidates
 and rounds of a comparison are measured on one machine, all comparisons of a group on machines that are alike; rows,
 reports and verdicts keep machines apart. The run folder is here: when agents are lost the others do what is left, when
 this machine is, the next start does.

@@ -46,7 +46,7 @@ class Agent:
         self.doing = "starting"
 
     def say(self, message: dict[str, Any]) -> None:
-        """Write one line; a reader that is gone cannot be told."""
+        """Write one message; a closed reader is ignored."""
         try:
             with self.lock:
                 self.out.write(json.dumps(message) + "\n")
@@ -92,16 +92,13 @@ class Agent:
 
 
 def require_same_code(what: str, wanted: Any, here: Any) -> None:
-    """End the agent where its machine has something else than the sweep: its rows would bear a key that is not theirs.
-
-    What is printed last is what the sweep tells of an agent that is lost.
-    """
+    """End the agent if its machine has other code than the sweep, since its records would have another key."""
     if wanted != here:
         sys.exit(f"The {what} here: {here}; of the sweep: {wanted}. Install the same on both, and start it again.")
 
 
 def require_same_content(cell: Cell, wanted: str, here: str) -> None:
-    """End the agent if its file has another content than the sweep's; a missing file is reported by its record."""
+    """End the agent if a data file has other content than in the sweep; a missing file is reported by its record."""
     if wanted and here and wanted != here:
         advice = "Copy the same file to both, and start the sweep again"
         sys.exit(f"{cell.path} has the content {here} here, and {wanted} where the sweep was started. {advice}.")
@@ -130,7 +127,7 @@ class Lines:
                 self.changed.notify()
 
     def next(self) -> dict[str, Any] | None:
-        """The next message; None when there is none to come."""
+        """Return the next message; None when there is none to come."""
         with self.changed:
             while not self.came and not self.ended.is_set():
                 self.changed.wait(SECONDS_BEAT)
@@ -157,7 +154,7 @@ def machine_turn(ended: threading.Event) -> Iterator[None]:
 
 
 def _wake(file: TextIO) -> None:
-    """Let the process go on whose number is in the file, where it is halted."""
+    """Send SIGCONT to the process whose id is in the file, if it is stopped."""
     file.seek(0)
     number = file.read().strip()
     with contextlib.suppress(psutil.Error, OSError):

@@ -1,10 +1,10 @@
 """Bytes and times of training on several machines: `python -m workbench.cluster.bench RESULTS RUNS all|quick|ROWS`.
 
-Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows,
-which cost the rows that are touched. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these
-and for 1 to 256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is
-trained while they stay on disk. Rows go to the folder RESULTS, and each is told as it comes; those that it has of this
-code and machine are not measured again. Logs and data go to the folder RUNS.
+Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows, at
+the cost of the active rows. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these and for
+1 to 256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is trained
+while they stay on disk. Records go to the folder RESULTS and are printed as they come; existing ones of this code and
+machine are not measured again. Logs and data go to the folder RUNS.
 """
 
 import functools
@@ -61,7 +61,10 @@ SECONDS_ANSWER = 300.0
 
 
 def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> Speeds:
-    """Seconds of a step in the first process: least squares of steps of up to four heights, no coefficient below 0."""
+    """Return the seconds of a step in the first process.
+
+    Least squares of steps of up to four heights, no coefficient below 0.
+    """
     heights = [rows for rows in touched if rows >= cell.batch_rows // 8]
     alone, shared, several = ([_steps(hosts, cell, height, shards) for height in heights] for shards in (0, 1, SHARDS))
     added = [float(np.median(more) - np.median(one)) for more, one in zip(several, shared, strict=True)]
@@ -70,14 +73,14 @@ def fit_step_times(hosts: "Hosts", cell: Cell, touched: Mapping[int, float]) -> 
 
 
 def core_slowdown(hosts: "Hosts", cell: Cell) -> Cores:
-    """Cores of this machine, and how much slower processes on all of them are at once than one is."""
+    """Return the cores of this machine, and how much slower processes on all of them are at once than one is."""
     count, addresses = threads_of(cell), hosts.addresses()
     ratios = [_at_once_over_alone(hosts, cell, addresses[:count]) for _ in range(ROUNDS)]
     return Cores(count, max(statistics.median(ratios), 1.0))
 
 
 def _at_once_over_alone(hosts: "Hosts", cell: Cell, addresses: Sequence[str]) -> float:
-    """Ratio of the time of a step in all of these processes at once to that in one, right before."""
+    """Return the ratio of a step's time in all these processes at once to that in one, measured right before."""
     alone, together = (_at_once(hosts, cell, some, 1) for some in (addresses[:1], addresses))
     return float(np.mean([np.median(steps) for steps in together]) / np.median(alone[0]))
 
@@ -93,18 +96,21 @@ def _line(
 
 
 def _spread(steps: Sequence[np.ndarray]) -> float:
-    """Standard deviation over the median, of quantiles, so that a rare disturbance does not count; of all heights."""
+    """Return standard deviation over the median, of quantiles, so that a rare disturbance does not count.
+
+    Of all heights.
+    """
     quantiles = [np.quantile(each, [0.16, 0.5, 0.84]) for each in steps]
     return statistics.median(float((high - low) / 2 / middle) for low, middle, high in quantiles)
 
 
 def _steps(hosts: "Hosts", cell: Cell, height: int, shards: int) -> np.ndarray:
-    """Seconds of steps of that height in the first process, with so many shards in it, 0 for no store."""
+    """Return the seconds of steps of that height in the first process, with so many shards in it, 0 for no store."""
     return _at_once(hosts, cell.model_copy(update={"batch_rows": height}), hosts.addresses()[:1], shards)[0]
 
 
 def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
-    """Seconds of steps in each of these processes, all at once, each with so many shards of its own."""
+    """Return the seconds of steps in each of these processes, all at once, each with so many shards of its own."""
     work = f"{__name__}:{'with_store' if shards else 'alone'}"
     job = Job(cell.model_dump(mode="json"), 1).about
     runs = [hosts.begin([address], max(shards, 1), 1) for address in addresses]
@@ -125,17 +131,17 @@ def _answer(future: Future) -> dict[str, Any]:
 
 
 def seconds_without_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
-    """Seconds of steps without a store: the work of a process."""
+    """Return the seconds of steps without a store: the work of a process."""
     return {"seconds": time_steps(Cell(**job.cell), None)}
 
 
 def seconds_with_store(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, list[float]]:
-    """Seconds of steps with a store on the shards of the transport: the work of a process."""
+    """Return the seconds of steps with a store on the shards of the transport: the work of a process."""
     return {"seconds": time_steps(Cell(**job.cell), ShardedStore(transport))}
 
 
 def time_steps(cell: Cell, store: ShardedStore | None) -> list[float]:
-    """Seconds of steps on one thread, after those that load code and draw rows."""
+    """Return the seconds of steps on one thread, after steps that load code and draw rows."""
     setup, problem = setup_of(cell), make_problem(cell)
     feed = fitting.shared(problem, setup, 0, 1)
     module, times = fitting.module_of(setup, problem, store, feed), [time.perf_counter()]
@@ -179,7 +185,7 @@ class Sizes:
         return Cell(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
 
     def name_of(self, processes: int, how: str) -> str:
-        """Name of a row about the time of a step."""
+        """Return the name of a row about the time of a step."""
         return f"step {processes} {how}, {self.batch_rows} of {self.rows} rows, {self.features} features"
 
 
@@ -195,7 +201,7 @@ class Part(NamedTuple):
 
 
 def parts_of(what: str, folder: Path) -> Iterator[Part]:
-    """All parts of `all`, `quick` or a number of rows; `folder` is for logs and data."""
+    """Yield all parts of `all`, `quick` or a number of rows; `folder` is for logs and data."""
     if what not in SIZES:
         yield Part(streaming.names_of(int(what)), lambda: streaming.trained(int(what), folder))
         return
@@ -220,7 +226,7 @@ def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Colum
 
 
 def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
-    """The bytes of a step on a table of so many rows, drawn when they are first touched."""
+    """Return the bytes of a step on a table of so many rows, drawn when they are first touched."""
     sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
     sharded.init("w", LazyRandomRows((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
     sharded.set_optimizer(Updater("adagrad"))
@@ -247,7 +253,7 @@ def _moved(sharded: ShardedStore) -> int:
 
 
 def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
-    """The median time of a step with so many processes, each a trainer and a shard, of this machine."""
+    """Yield the median time of a step with so many processes, each a trainer and a shard, of this machine."""
     told: list[Mapping[str, Any]] = []
     settings = {name: value for name, value in sizes.cell.model_dump(mode="json").items() if value is not None}
     where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
@@ -271,7 +277,7 @@ def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
 
 
 def touched_by(sizes: Sizes) -> dict[int, float]:
-    """Rows of the table that slices of a batch touch, counted in the first batches."""
+    """Return the rows of the table that slices of a batch touch, counted in the first batches."""
     problem = make_problem(sizes.cell)
     starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
     columns = [
@@ -283,7 +289,7 @@ def touched_by(sizes: Sizes) -> dict[int, float]:
 def predict_step_times(
     sizes: Sizes, touched: Mapping[int, float], known: cost.Speeds, cores: cost.Cores
 ) -> Iterator[Columns]:
-    """The time of a step on each number of machines and of processes here, of what one process takes."""
+    """Yield the time of a step on each number of machines and of processes here, of what one process takes."""
     work = cost.Work(sizes.batch_rows, touched, 4 * WIDTH)
     for how, shared in (("predicted", None), ("predicted here", cores)):
         for step in cost.predict(work, known, cost.Network(), PROCESSES if shared else cost.MACHINES, shared):
@@ -295,7 +301,7 @@ def predict_step_times(
 
 
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
-    """Each row as it was appended, of the parts that `results` has not whole from this code and machine."""
+    """Yield each row as it was appended, of the parts that `results` has not whole from this code and machine."""
     file, here = results / store.CLUSTER.file, machine.machine_id()
     code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=streaming.MODEL)))
     known = store.CLUSTER.read(file) if file.exists() else []

@@ -33,7 +33,7 @@ class Content(NamedTuple):
 
 @dataclass
 class Traffic:
-    """Messages sent and received, those that were sent again among them, and their bytes."""
+    """Counts of messages sent, resent and received, and their bytes."""
 
     messages: int = 0
     bytes_sent: int = 0
@@ -52,7 +52,7 @@ class Channel:
     traffic: Traffic = field(default_factory=Traffic)
 
     def ask(self, kind: str, contents: Sequence[Content] | None = None, **about: Any) -> dict[int, Message]:
-        """The answers `done`, by shard; anything else is a `StoreError`."""
+        """Return the answers `done`, by shard; anything else is a `StoreError`."""
         shared = {"generation": self.generation, "trainer": self.trainer, **about}
         contents = contents or [Content({}, [])] * self.transport.shards
         left = {shard: Message(kind, shared | own.about, own.arrays) for shard, own in enumerate(contents)}

@@ -1,8 +1,8 @@
-"""Checkpoints of a sharded store: a file a shard, which it writes itself, and a manifest, which is written last.
+"""Checkpoints of a sharded store: one file per shard, written by the shard, and a manifest, written last.
 
 So nothing ever holds all rows, and a folder is a checkpoint if and only if it has its manifest: `manifest.json` names
-the files of the newest one that is whole. Another number of shards goes on from it: each reads the files that may have
-rows of its own, with one spread those next to it alone. All processes see the folder by the same path.
+the files of the newest complete checkpoint. Another number of shards goes on from it: each reads the files that may
+have its rows, with contiguous rows only neighbouring files. All processes see the folder by the same path.
 """
 
 import json
@@ -35,7 +35,7 @@ SHARED = ("step", "dtype", "format", "base", "count", "way")
 
 
 def cut(state: Mapping[str, Any], partitions: Mapping[Key, Partition], shards: int) -> list[State]:
-    """The state of each shard; a shard without rows of a key has nothing of it."""
+    """Return the state of each shard; a shard without rows of a key has no entry for it."""
     states: list[State] = [{} for _ in range(shards)]
     for key, partition in partitions.items():
         name = f"{VALUE}{json.dumps(key)}"
@@ -51,7 +51,10 @@ def cut(state: Mapping[str, Any], partitions: Mapping[Key, Partition], shards: i
 
 
 def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Move]) -> State:
-    """The state of the store whose shards have these, by number; of rows that move, that of the shard they move to."""
+    """Return the state of the store whose shards have these, by number.
+
+    Of rows that move, that of the shard they move to.
+    """
     state: State = {}
     for key, partition in partitions.items():
         name = f"{VALUE}{json.dumps(key)}"
@@ -89,12 +92,12 @@ def _text(about: Mapping[str, Any]) -> np.ndarray:
 
 
 def _shape(shape: list[int], rows: int) -> list[int]:
-    """The shape of a part with so many rows."""
+    """Return the shape of a part with so many rows."""
     return [rows, *shape[1:]] if shape else []
 
 
 def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], shard: int) -> dict[str, Any]:
-    """Facts of the parameters that have rows on the shard."""
+    """Return the facts of the parameters that have rows on the shard."""
     counts = {name_of(key): partition.count(shard) for key, partition in partitions.items()}
     held = {name: said for name, said in parameters.items() if counts.get(name)}
     return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in held.items()}
@@ -171,10 +174,10 @@ PREFIX = re.compile(r"step-\d+-\w+")
 @final
 @dataclass(frozen=True)
 class Manifest:
-    """Content of a checkpoint: `values` are key, shape and dtype of each; files of the shards begin with `prefix`.
+    """Contents of a checkpoint: key, shape and dtype of each value; files of the shards begin with `prefix`.
 
     `settings` are those of the optimizer, None without one; `about` is what the training says of itself. `drawn` has
-    key and `LazyRandomRows.about` of values whose rows are drawn when first touched; files hold those that were.
+    key and `LazyRandomRows.about` of values whose rows are drawn when first active; files hold only such rows.
     """
 
     prefix: str
@@ -193,7 +196,7 @@ class Manifest:
 
 
 def file_of(prefix: str | os.PathLike, shard: int) -> Path:
-    """The file of one shard."""
+    """Return the file of one shard."""
     return Path(f"{prefix}.shard-{shard}.npz")
 
 
@@ -227,7 +230,7 @@ def remove(folder: Path, prefix: str) -> None:
 
 
 def read(folder: str | os.PathLike) -> Manifest:
-    """The manifest of a checkpoint; `StoreError` where there is none, or it says what none says."""
+    """Return the manifest of a checkpoint; `StoreError` if there is none, or it says what none says."""
     path = Path(folder) / MANIFEST
     try:
         said = parsed(path.read_bytes())
@@ -260,7 +263,8 @@ def _check_values(path: Path, manifest: Manifest) -> None:
 
 
 def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:
-    """The state of one of so many shards, of the checkpoint in `saved["folder"]`, rows as `saved["spread"]` says."""
+    """Return the state of one of so many shards, of the checkpoint in `saved["folder"]`, rows as `saved["spread"]`
+    says."""
     folder = Path(saved["folder"])
     manifest = read(folder)
     old = manifest.partitions(manifest.shards, manifest.spread)
@@ -272,7 +276,7 @@ def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> State:
 
 
 def _loaded(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key, Partition]) -> State:
-    """The state in the file of a shard; `StoreError` where it is missing, damaged, or of another store."""
+    """Return the state in the file of a shard; `StoreError` if it is missing, damaged, or of another store."""
     try:
         state = formats.load(file)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ from workbench.sweeps.spec import Cell, Spec
 
 # Placement of the comparisons of a sweep: which machine measures which.
 #
-# All contenders of a comparison and all its rounds are measured by one agent, so that no ratio crosses machines, and
+# All candidates of a comparison and all its rounds are measured by one agent, so that no ratio crosses machines, and
 # all comparisons of a group, such as its densities, on machines of one id, which tells hardware: so that a break-even
 # is that of one machine, and nodes that are alike share a group. An agent takes comparisons in turns, a few at a
 # time, so that rounds of one are apart in time. What an agent had is free when it is lost: on a machine of the same
@@ -72,7 +72,7 @@ class Placement:
         self.extend(cells.cells, stored)
 
     def extend(self, cells: Iterable[Cell], stored: Iterable[Record]) -> None:
-        """Add the comparisons of cells, as far as they are not in these rows."""
+        """Add the comparisons of configurations, as far as they are not in these rows."""
         first = len(self.comparisons)
         self.comparisons += comparisons(cells, self.contents)
         places = range(first, len(self.comparisons))
@@ -98,7 +98,7 @@ class Placement:
         return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
 
     def _best(self, place: int) -> tuple[int, str]:
-        """The comparison with the machine that has most rows of it."""
+        """Return the comparison with the machine that has most rows of it."""
         machines = [machine for one, machine in self.rows if one == place]
         return place, max(machines, key=lambda machine: len(self.rows[place, machine]), default="")
 
@@ -120,7 +120,7 @@ class Placement:
         self.held.pop(agent, None)
 
     def next(self, agent: str) -> list[Task]:
-        """The trials of the next round that the agent is to measure; none where all that is left is with others."""
+        """Return the trials of the next round that the agent is to measure; none if all that is left is with others."""
         held = self.held[agent]
         self._let_go(agent)
         while len(held) < self._share(agent) and (place := self._free(agent)) is not None:
@@ -133,7 +133,7 @@ class Placement:
         return held[turn].round()
 
     def _let_go(self, agent: str) -> None:
-        """Take what is over from the agent: decided, or with all its rounds, also where nothing came of them."""
+        """Release from the agent the comparisons that are decided or have all their rounds."""
         held = self.held[agent]
         for place in [place for place, course in held.items() if not course.due()]:
             self.ended[place] = held.pop(place)
@@ -147,22 +147,28 @@ class Placement:
         self.held[agent][self.place[row["key"]]].add(row)
 
     def _share(self, agent: str) -> int:
-        """Number of comparisons the agent takes at once: of those for its machine no more than other agents there."""
+        """Return the number of comparisons the agent takes at once.
+
+        Of those for its machine no more than other agents there.
+        """
         machine = self.machines[agent]
         own = [one for one in self._left() if self._home(one) in ("", machine)]
         return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))
 
     def _left(self) -> list[int]:
-        """The comparisons that are not over."""
+        """Return the comparisons that are not over."""
         return [place for place in range(len(self.comparisons)) if place not in self.over]
 
     def waiting(self) -> list[int]:
-        """The comparisons that are not over and that no agent has."""
+        """Return the comparisons that are not over and that no agent has."""
         taken = {place for held in self.held.values() for place in held}
         return [place for place in self._left() if place not in taken]
 
     def _free(self, agent: str) -> int | None:
-        """The comparison that the agent takes next: the common one, one that its machine has begun, or any."""
+        """Return the comparison for the agent to measure next.
+
+        The common one, one that its machine has begun, or any.
+        """
         machine = self.machines[agent]
         if self._lacks_common(machine):
             return 0
@@ -173,12 +179,13 @@ class Placement:
         return found
 
     def _home(self, place: int) -> str:
-        """The machine that has the group of a comparison, "" where none that is there has."""
+        """Return the machine that owns the group of a comparison, "" if no connected machine does."""
         machine = self.homes.get(self.groups[place], "")
         return machine if machine in self.machines.values() else ""
 
     def _may_have(self, machine: str, place: int) -> bool:
-        """Whether the group of a comparison is that machine's, or is free and the machine has not its share yet."""
+        """Return whether the group of a comparison is that machine's, or is free and the machine has not its share
+        yet."""
         home = self._home(place)
         left = {self.groups[one]: self._home(one) for one in self._left()}
         share = -(-len(left) // len(set(self.machines.values())))
@@ -196,7 +203,7 @@ class Placement:
         return len(self.over) == len(self.comparisons) and not any(self.held.values())
 
     def schedule(self) -> Schedule:
-        """All comparisons, each as it stands on the machine that has it: what is due, to be counted."""
+        """Return all comparisons, each as it stands on the machine that has it: what is due, to be counted."""
         at_work = self.ended | {place: course for held in self.held.values() for place, course in held.items()}
         places = range(len(self.comparisons))
         courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
@@ -211,7 +218,7 @@ class _Resumed:
 
 
 def _group(comparison: Comparison) -> tuple:
-    """The settings in which cells of one group agree."""
+    """Return the settings in which configurations of one group agree."""
     cell = next(iter(comparison.cells.values()))
     return tuple(getattr(cell, name) for name in settings.names(role="group"))
 
@@ -284,7 +291,7 @@ class Coordinator:
             self.state.waiting = len(self.placement.waiting())
             self.supervisor.beat()
 
-    # One agent, on a thread of its own
+    # One agent, on a separate thread
 
     def _guarded(self, place: AgentCommand) -> None:
         try:
@@ -350,11 +357,11 @@ class Coordinator:
         return bool(cells)
 
     def _machines(self) -> dict[str, Any]:
-        """The record of the machine; where there are several, of each by its id."""
+        """Return the record of the machine; where there are several, of each by its id."""
         return next(iter(self.records.values())) if len(self.records) == 1 else self.records
 
     def _measured(self, link: Link, task: Task, left: int) -> bool:
-        """Have one trial done and its row kept; `left` are the others of its round. False where the sweep stopped."""
+        """Have one trial done and its row kept; `left` are the others of its round. False if the sweep stopped."""
         about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
         about |= {"content": self.supervisor.contents.of(task.cell)}
         link.ask({"cell": task.cell.model_dump(mode="json"), **about})

@@ -48,7 +48,7 @@ class Work:
     bytes_row: int
 
     def bytes_moved(self, machines: int) -> float:
-        """Bytes that one of so many trainers sends and receives in a step: numbers and values of rows."""
+        """Return the bytes that one of so many trainers sends and receives in a step: numbers and values of rows."""
         return 2 * self.touched[self.rows // machines] * (BYTES_ID + self.bytes_row)
 
 
@@ -63,7 +63,7 @@ class Line:
     shard: float = 0.0
 
     def seconds(self, rows: float, touched: float, shards: int = 1) -> float:
-        """Seconds of a step of so many rows, which touch so many, with so many shards."""
+        """Predict the seconds of a step for `rows`, `active_rows` and `shards`."""
         return self.fixed + self.row * rows + self.touched * touched + self.shard * (shards - 1)
 
 
@@ -98,7 +98,7 @@ class Cores:
     beside: float = 1.0
 
     def factor(self, processes: int) -> float:
-        """Ratio of the time that so many processes take to that of one."""
+        """Return the ratio of the time that so many processes take to that of one."""
         if processes <= self.count:
             return 1 + (self.beside - 1) * (processes - 1) / max(self.count - 1, 1)
         return self.beside * processes / self.count
@@ -122,7 +122,8 @@ class Step:
 
 
 def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int, float]:
-    """Rows of the tables that r rows of a batch touch, mean of all slices, for r = `rows`, half of it, and so on to 1.
+    """Return the rows of the tables that r rows of a batch touch, mean of all slices, for r = `rows`, half of it, and
+    so on to 1.
 
     `columns` has for each batch the columns of each of its rows. O(entries log entries) for each r.
     """
@@ -137,7 +138,7 @@ def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int
 def predict(
     work: Work, speeds: Speeds, network: Network, machines: Sequence[int] = MACHINES, cores: Cores | None = None
 ) -> list[Step]:
-    """The step on each number of machines, or with `cores` of processes of the one machine that has these.
+    """Return the step on each number of machines, or with `cores` of processes of the one machine that has these.
 
     Numbers for which it is not known what a slice touches are left out.
     """
@@ -159,17 +160,11 @@ def _step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Co
 
 
 def expected_slowest(machines: int) -> float:
-    """Standard deviations by which the slowest of so many is slower than the mean, where times are normal.
-
-    Blom 1958, Statistical estimates and transformed beta-variables: order statistics to a few percent.
-
-    >>> [round(expected_slowest(machines), 2) for machines in (1, 2, 4, 256)]
-    [0.0, 0.59, 1.05, 2.81]
-    """
+    """Return by how many standard deviations the slowest of `machines` normal times exceeds the mean."""
     return statistics.NormalDist().inv_cdf((machines - 0.375) / (machines + 0.25))
 
 
 def pays_from(steps: Sequence[Step]) -> int | None:
-    """The least number of machines above 1 on which a step is faster than on one; None where there is none."""
+    """Return the least number of machines above 1 on which a step is faster than on one; None if there is none."""
     alone = next(step.seconds for step in steps if step.machines == 1)
     return min((step.machines for step in steps if step.seconds < alone), default=None)

@@ -1,4 +1,4 @@
-"""An agent on a machine of a Dask cluster that there is: all that sweeps ask of `distributed` is in this file.
+"""An agent on a machine of an existing Dask cluster: all that sweeps use of `distributed` is in this file.
 
     python -m workbench.cluster.dask_agent SCHEDULER            # says which machines there are, as a line of JSON
     python -m workbench.cluster.dask_agent SCHEDULER WORKER     # is an agent there: JSON in and out, as on any machine
@@ -63,7 +63,7 @@ def connect(scheduler: str) -> Iterator[Client]:
 
 
 def machines(client: Client) -> list[str]:
-    """Addresses of the workers that stand for a machine each; `NoMachinesError` where none does."""
+    """Return the addresses of the workers that stand for a machine each; `NoMachinesError` if none does."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     check_encrypted(list(workers))
     found = sorted(address for address, worker in workers.items() if worker["resources"].get(MACHINE, 0) >= 1)
@@ -190,7 +190,7 @@ def pump(lines: IO[bytes], said: Queue, kind: str) -> None:
 
 @contextlib.contextmanager
 def disable_self_monitoring(worker: Worker) -> Iterator[dict[str, str]]:
-    """Have a worker not watch itself, which takes time from trials; gives what was stopped, and how often it ran."""
+    """Stop a worker's periodic self-monitoring within the context; yields name and interval of each callback."""
     found = {name: worker.periodic_callbacks[name] for name in WATCHING if name in worker.periodic_callbacks}
     running = {name: callback for name, callback in found.items() if callback.is_running()}
     for callback in running.values():
@@ -229,7 +229,7 @@ def carry(scheduler: str, worker: str) -> str:
 
 
 def find_machines(scheduler: str) -> dict[str, Any]:
-    """The machines of a cluster, or why it is refused."""
+    """Return the machines of a cluster, or why it is refused."""
     try:
         with connect(scheduler) as client:
             return {"machines": machines(client)}

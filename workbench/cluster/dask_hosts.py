@@ -1,11 +1,11 @@
-"""The processes of a cluster that trains, and how they are reached: started here, or workers of a scheduler there is.
+"""The processes of a cluster training: started here, or workers of an existing Dask scheduler.
 
     local:2              two processes here
     ssh:node1,me@node2   a process a host, and slurm:4, four nodes of an allocation: started as agents of sweeps are
     tls://node1:8786     the workers of a Dask scheduler of yours; one on this machine may be tcp://127.0.0.1:8786
 
 Processes that are started here are encrypted where they are not all on this machine (`certificates`), are killed when
-they fall silent, and are started again. Of a scheduler of yours those that are lost are left out.
+they fall silent, and are started again. Lost workers of an existing scheduler are left out.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class Hosts:
             raise failures[0]
 
     def _start(self, wanted: Sequence[AgentCommand]) -> list[StoreError]:
-        """Start processes and wait until they have joined; the errors of those that did not."""
+        """Start processes and wait until they have joined; return the errors of those that failed."""
         begun, failures = list[Process](), list[StoreError]()
         for place in wanted:
             try:
@@ -150,7 +150,7 @@ class Hosts:
     # Who is there
 
     def addresses(self) -> list[str]:
-        """The workers that are there, in a fixed order; `StoreError` where a scheduler does not say."""
+        """Return the workers that are there, in a fixed order; `StoreError` if a scheduler does not say."""
         if self.is_own:
             return [process.address for process in self.own]
         try:
@@ -160,13 +160,13 @@ class Hosts:
         return [address for address in sorted(known) if address not in self.left_out]
 
     def name(self, address: str) -> str:
-        """Name of a worker."""
+        """Return the name of a worker."""
         return next((one.place.name for one in self.own if one.address == address), address)
 
     def lost(self) -> list[Lost]:
         """Hosts at work that are gone, or have been silent for too long; asks them once a second.
 
-        `StoreError` where a scheduler of yours is silent: without it nothing goes on.
+        `StoreError` if a scheduler of yours is silent: without it nothing goes on.
         """
         now = time.monotonic()
         unseen = now - self.looked if now - self.looked > SECONDS_BETWEEN else 0.0
@@ -184,7 +184,7 @@ class Hosts:
         return await self.client.rpc(address).identity()
 
     def _gone_from_scheduler(self, now: float) -> dict[str, str]:
-        """Reason why each host at work is lost that the scheduler has no more."""
+        """Return the reason why each host at work is lost that the scheduler has no more."""
         if not self._answers(self.where, self._ask_members, now):
             raise StoreError(self._unanswered(self.seconds_silent))
         gone = [] if self.members is None else [address for address in self.at_work if address not in self.members]
@@ -216,11 +216,11 @@ class Hosts:
         return now - self.heard[who] <= self.seconds_silent
 
     def tail(self, address: str) -> str:
-        """The end of the log of a process that was started here."""
+        """Return the end of the log of a process that was started here."""
         return next((one.tail() for one in self.own if one.address == address), "")
 
     def end(self, gone: Sequence[str]) -> None:
-        """See that these are gone, also those that are stopped; workers of others are left out from now on."""
+        """End these processes, also stopped ones; workers of other users are only left out from now on."""
         self.left_out.update(gone)
         self.kill(gone)
         for address in gone:
@@ -237,9 +237,9 @@ class Hosts:
         await self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")
 
     def renew(self) -> str:
-        """Start processes in the places of those that have ended; why some are left out, "" where none is.
+        """Restart processes that have ended; return why some are left out, "" if none is.
 
-        A place that is left out is tried again after the next loss. `StoreError` where no process is left.
+        A place that is left out is tried again after the next loss. `StoreError` if no process is left.
         """
         if not self.is_own:
             return ""
@@ -271,7 +271,7 @@ class Hosts:
         return self._later(lambda: getattr(self.client.rpc(address), run.training)(**asked))
 
     def listen(self, run: Run, hear: Callable[[dict[str, Any]], None]) -> None:
-        """Call `hear`, on a thread of its own, with what the trainers of a run tell."""
+        """Call `hear`, on a separate thread, with what the trainers of a run tell."""
         self.topics.add(run.training)
         self.client.subscribe_topic(run.training, lambda event: hear(event[1]))
 

@@ -12,7 +12,10 @@ SECONDS_JOIN = 60.0
 
 
 def settings() -> dict[str, Any]:
-    """Settings of schedulers and workers that train: who is silent is looked after by `workbench.cluster.team`."""
+    """Return the settings of schedulers and workers that train.
+
+    Who is silent is looked after by `workbench.cluster.team`.
+    """
     return {
         "distributed.scheduler.worker-ttl": None,
         "distributed.scheduler.work-stealing": False,
@@ -23,7 +26,7 @@ def settings() -> dict[str, Any]:
 
 
 def security_of(certificates: str) -> Any:
-    """The `distributed.Security` of the files in that folder; None where there is none."""
+    """Return the `distributed.Security` of the files in that folder; None if there is none."""
     if not certificates:
         return None
     from distributed import Security

@@ -85,7 +85,7 @@ def place(
 
 
 def run_on(workers: Sequence[str], shards: int) -> Run:
-    """A new run, whose shards are on these workers in turn."""
+    """Return a new run, whose shards are on these workers in turn."""
     return Run(uuid.uuid4().hex, [workers[number % len(workers)] for number in range(shards)])
 
 
@@ -119,7 +119,7 @@ class ShardPlugin(WorkerPlugin):
         self.worker = worker
 
     def teardown(self, worker: Worker) -> None:
-        """Answer no longer; who waits is told at once."""
+        """Stop answering; waiting callers are notified immediately."""
         worker.handlers.pop(self.run.operation, None)
         worker.handlers.pop(self.run.training, None)
         for served in self.served.values():
@@ -127,7 +127,7 @@ class ShardPlugin(WorkerPlugin):
         self.served = {}
 
     async def train(self, trainer: int, work: str, request: str) -> str:
-        """The handler: run a trainer to its end on a thread; its answer, or what went wrong, as JSON."""
+        """Return the handler: run a trainer to its end on a thread; its answer, or what went wrong, as JSON."""
         transport = DaskTransport(self.run, self.worker)
         loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
@@ -147,7 +147,7 @@ class ShardPlugin(WorkerPlugin):
         return await future
 
     async def receive(self, shard: int, frames: list[bytes], seconds: float) -> list[bytes] | None:
-        """The handler: the answer to one message; None where the shard is not here."""
+        """Return the handler: the answer to one message; None if the shard is not here."""
         served = self.served.get(shard)
         return None if served is None else await served.answer(frames, seconds)
 
@@ -207,7 +207,7 @@ class DaskTransport(Transport):
         return len(self.run.addresses)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """All at once. Of a worker that does not answer it says so; one that has no such shard is a `StoreError`."""
+        """Send to all shards at once; an unreachable worker is reported, a missing shard raises StoreError."""
         if self.served is not None and self.run.operation not in self.served:  # else one that is gone is asked in vain
             raise GoneError("The shards of this run were removed.")
         return sync(self.loop, self._call, messages, seconds)

@@ -1,4 +1,5 @@
-"""A cell of settings as a module on a store, the same on every trainer, and the share of the rows that each trains on.
+"""A configuration of settings as a module on a store, the same on every trainer, and the share of the rows that each
+trains on.
 
 Of n rows and W trainers, trainer t has the n // W rows from t (n // W) on, so that all have as many and every step has
 batch_rows / W rows of each; up to W - 1 rows are left out. Stored rows are streamed, those of others are never read.
@@ -34,7 +35,7 @@ def check(cell: Cell, trainers: int) -> None:
 
 
 def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.Batches | data.StoredBatches:
-    """The batches of one trainer: batch_rows / trainers rows of its own each."""
+    """Return the batches of one trainer: batch_rows / trainers rows of its own each."""
     rows = problem.x.shape[0] // trainers
     height = setup.batch_rows // trainers
     if not rows:
@@ -47,7 +48,7 @@ def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.
 
 
 def joined(problem: Problem, setup: Setup, trainers: int) -> data.Feed:
-    """The batches of all trainers one after the other in each, for one process that has as many workers."""
+    """Return the batches of all trainers one after the other in each, for one process that has as many workers."""
     return _Joined([shared(problem, setup, number, trainers) for number in range(trainers)])
 
 
@@ -57,23 +58,26 @@ class _Joined(data.Feed):
         self.feeds = feeds
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[data.Batch]:
-        """One batch of each."""
+        """Yield one batch of each."""
         for parts in zip(*(feed.epoch(number, first) for feed in self.feeds), strict=True):
             labels = np.concatenate([part.labels[LABEL] for part in parts])
             rows = np.concatenate([part.rows_index for part in parts])
             yield data.Batch({DATA: stack_csr([part.data[DATA] for part in parts])}, {LABEL: labels}, rows)
 
     def count(self, number: int = 0) -> int:
-        """Number of batches that each has."""
+        """Return the number of batches that each has."""
         return self.feeds[0].count(number)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Settings of the first, and how many there are."""
+        """Return the settings of the first, and how many there are."""
         return {**self.feeds[0].settings(), "feeds": len(self.feeds)}
 
 
 def module_of(setup: Setup, problem: Problem, store: Store | None, example: data.Feed, workers: int = 1) -> Module:
-    """The module of a cell, bound, with first values and optimizer; its outputs are the mean loss and the scores."""
+    """Return the module of a configuration, bound, with first values and optimizer.
+
+    Its outputs are the mean loss and the scores.
+    """
     model = models.get(setup.model)
     given = model.given(problem.x.shape[1], problem.width, setup.model_options, problem.facts)
     parameters = model.trained(given, setup.has_intercept)
@@ -89,13 +93,13 @@ def module_of(setup: Setup, problem: Problem, store: Store | None, example: data
 
 
 def format_of(parameter: Parameter, setup: Setup) -> str:
-    """Format of a parameter: by rows where a batch reads and changes the rows of its features alone."""
+    """Return the format of a parameter: by rows where a batch reads and changes the rows of its features alone."""
     is_by_rows = parameter.product and parameter.gradient_format(setup.gradient) == "row_sparse"
     return "row_sparse" if is_by_rows else "dense"
 
 
 def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ...]) -> graph.Graph:
-    """The graph with formats of X and of the parameters, and the shapes of these."""
+    """Return the graph with formats of X and of the parameters, and the shapes of these."""
     facts: dict[str, Mapping[str, Any]] = {
         parameter.name: {"format": format_of(parameter, setup), "shape": list(parameter.shape)}
         for parameter in parameters
@@ -109,7 +113,8 @@ def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ..
 
 
 def _start(parameter: Parameter, setup: Setup, number: int) -> Any:
-    """First values: of rows zeros that nothing holds, or rows that are drawn when touched where the update is lazy."""
+    """Return first values: of rows zeros that nothing holds, or rows that are drawn when touched where the update is
+    lazy."""
     by_rows = format_of(parameter, setup) == "row_sparse"
     if not parameter.deviation:
         return formats.zeros(parameter.shape, "row_sparse" if by_rows else "dense", np.dtype(setup.dtype))

@@ -62,7 +62,7 @@ class Link:
         self.came: deque[dict[str, Any]] = deque()
 
     def ask(self, message: Mapping[str, Any]) -> None:
-        """Send a line; one that the agent does not take in time loses it."""
+        """Send a line; raises AgentLostError if the agent does not take it in time."""
         data, end = json.dumps(message).encode() + b"\n", time.monotonic() + self.patience
         while data and not self.is_stopping():
             if time.monotonic() > end:
@@ -74,7 +74,7 @@ class Link:
                     raise AgentLostError(self._why("does not listen")) from None
 
     def hear(self, wanted: str) -> Any | None:
-        """The next message that has `wanted`; None where the sweep stops first. Beats only tell what is at work."""
+        """Return the next message that has the key `wanted`; None if the sweep stops first."""
         while not self.is_stopping():
             self.look()
             while self.came:
@@ -97,7 +97,7 @@ class Link:
             raise AgentLostError(self._why(f"has not said a word for {self.patience:g} s"))
 
     def _read(self) -> list[dict[str, Any]]:
-        """The messages of the lines that have come, after a short wait for one."""
+        """Return the messages of the lines that have come, after a short wait for one."""
         if not _is_ready(self.out, select.POLLIN):
             return []
         read = os.read(self.out, 2**16)
@@ -109,7 +109,7 @@ class Link:
         return [message for line in lines if (message := self._message(bytes(line)))]
 
     def _message(self, line: bytes) -> dict[str, Any]:
-        """The message; {} where the agent has not begun: a shell may greet before, which goes into the log."""
+        """Return the message; {} where the agent has not begun: a shell may greet before, which goes into the log."""
         try:
             message = json.loads(line)
         except ValueError:
@@ -124,7 +124,7 @@ class Link:
         return {}
 
     def _why(self, what: str) -> str:
-        """Message on what happened, with the end of what it printed."""
+        """Return the message on what happened, with the end of what it printed."""
         try:
             printed = self.log.read_bytes()[self.log_start :].decode(errors="replace").strip().splitlines()
         except OSError:
@@ -152,7 +152,7 @@ def end_process(process: subprocess.Popen) -> None:
 
 
 def _is_ready(file: int, event: int) -> bool:
-    """Whether a pipe can be read, or written, after a short wait for it."""
+    """Return whether a pipe can be read, or written, after a short wait for it."""
     poll = select.poll()
     poll.register(file, event)
     return bool(poll.poll(1000 * SECONDS_LOOK))

@@ -40,7 +40,7 @@ class Message:
     arrays: Sequence[np.ndarray] = ()
 
     def frames(self) -> list[bytes]:
-        """The bytes to send: of the header, then of each array."""
+        """Return the bytes to send: of the header, then of each array."""
         return [self._header, *(array.tobytes() for array in self.arrays)]
 
     @functools.cached_property
@@ -55,7 +55,7 @@ class Message:
 
     @classmethod
     def from_frames(cls, frames: Sequence[bytes | bytearray | memoryview]) -> "Message":
-        """The message of such bytes, over memory of its own; `StoreError` for what `frames` did not give."""
+        """Return the message of such bytes, over memory of its own; `StoreError` for what `frames` did not give."""
         try:
             kind, about, facts = parsed(bytes(frames[0]))
             shapes = [(DTYPES[name], tuple(shape)) for name, shape in facts]
@@ -80,7 +80,10 @@ def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[
 
 
 def pack_values(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]]:
-    """Values by key as ([key, format] of each, arrays): dense ones an array each, row_sparse ones rows and values."""
+    """Return the values by key as ([key, format] of each, arrays).
+
+    Dense ones an array each, row_sparse ones rows and values.
+    """
     names: list[list] = []
     arrays: list[np.ndarray] = []
     for key, value in values.items():
@@ -96,7 +99,10 @@ def pack_values(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]
 def unpack_values(
     names: Sequence[Sequence], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]]
 ) -> dict[Key, np.ndarray | RowSparse]:
-    """The inverse of `pack_values`; `shapes` has those of the row_sparse values. What does not fit is refused."""
+    """Return the inverse of `pack_values`; `shapes` has those of the row_sparse values.
+
+    What does not fit is refused.
+    """
     rest, values = list(arrays), dict[Key, Any]()
     try:
         for key, format in names:
@@ -111,5 +117,5 @@ def unpack_values(
 
 
 def narrow_indices(rows: np.ndarray, count: int) -> np.ndarray:
-    """Row numbers below `count` in 4 bytes each where that holds them, else in 8."""
+    """Row indices below `count` in 4 bytes each where that holds them, else in 8."""
     return rows.astype(np.uint32 if count <= 2**32 else np.int64)

@@ -1,4 +1,4 @@
-"""Partition of the rows of a value among shards: ranges of equal length, of row numbers as they are, or hashed.
+"""Partition of the rows of a value among shards: ranges of equal length, of row indices as they are, or hashed.
 
 A row has a place, from 0 to rows - 1, and shard s of S holds the places from s * rows // S to (s + 1) * rows // S. With
 `contiguous` the place is the number: neighbours are together, and ids that are ordered by frequency would give shard 0
@@ -65,29 +65,29 @@ class Partition:
 
     @functools.cached_property
     def multiplier(self) -> int:
-        """Multiplier of row numbers."""
+        """Multiplier of row indices."""
         if self.spread == "contiguous" or self.rows < 3:
             return 1
         near = round(self.rows * GOLDEN)
         return next(m for m in range(near, self.rows) if math.gcd(m, self.rows) == 1)
 
     def count(self, shard: int) -> int:
-        """Number of rows that a shard holds."""
+        """Return the number of rows that a shard holds."""
         return int(self.borders[shard + 1] - self.borders[shard])
 
     def owned(self, shard: int) -> np.ndarray:
-        """The numbers of the rows that a shard holds, in the order of their places: int64 [count]. O(count)."""
+        """Return the indices of the rows that a shard holds, in the order of their places: int64 [count]. O(count)."""
         return self.numbers(shard, np.arange(self.count(shard)))
 
     def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
-        """The numbers of these rows of a shard, int64."""
+        """Return the numbers of these rows of a shard, int64."""
         places = rows + self.borders[shard]
         if self.multiplier == 1:
             return places
         return places * pow(self.multiplier, -1, self.rows) % self.rows
 
     def cut(self, numbers: np.ndarray) -> list[Cut]:
-        """Row numbers, sorted and unique, by shard, with their rows there sorted. O(n), hashed O(n log n)."""
+        """Row indices, sorted and unique, by shard, with their rows there sorted. O(n), hashed O(n log n)."""
         return list(self._hashed(numbers) if self.multiplier > 1 else self._contiguous(numbers))
 
     def _contiguous(self, numbers: np.ndarray) -> Iterator[Cut]:
@@ -97,7 +97,7 @@ class Partition:
             yield Cut(at, numbers[at] - border)
 
     def places(self, numbers: np.ndarray) -> np.ndarray:
-        """The places of rows of these numbers, int64."""
+        """Return the places of rows of these numbers, int64."""
         return numbers * self.multiplier % self.rows if self.multiplier > 1 else numbers
 
     def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
@@ -130,20 +130,20 @@ class Move:
         return self.new.count(self.shard)
 
     def count(self, shard: int) -> int:
-        """Number of rows that an old shard holds."""
+        """Return the number of rows that an old shard holds."""
         return self.old.count(shard)
 
     def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
-        """Places of rows of an old shard."""
+        """Return the places of rows of an old shard."""
         places = self.new.places(self.old.numbers(shard, rows)) - self.new.borders[self.shard]
         return np.where((places >= 0) & (places < self.rows), places, -1)
 
     def owned(self, shard: int) -> np.ndarray:
-        """Places of all rows of an old shard."""
+        """Return the places of all rows of an old shard."""
         return self.numbers(shard, np.arange(self.count(shard)))
 
     def needs(self, shard: int) -> bool:
-        """Whether an old shard may have rows of it."""
+        """Return whether an old shard may have rows of it."""
         if not self.rows or not self.old.count(shard):
             return False
         first, last = self.new.borders[self.shard : self.shard + 2]
@@ -162,7 +162,7 @@ class Held(NamedTuple):
     partition: Partition
 
     def part_shape(self, shard: int) -> tuple[int, ...]:
-        """The shape of a shard's part."""
+        """Return the shape of a shard's part."""
         return (self.partition.count(shard), *self.shape[1:]) if self.shape else ()
 
 
@@ -170,7 +170,7 @@ class Held(NamedTuple):
 
 
 def cut(array: Any, partition: Partition) -> list[Any]:
-    """The part of each shard, None where it holds no row; an array without rows goes to the last shard whole."""
+    """Return the part of each shard, None if it holds no row; an array without rows goes to the last shard whole."""
     if not array.ndim:
         return [None] * (partition.shards - 1) + [array]
     parts: list[Any] = [None] * partition.shards
@@ -187,7 +187,7 @@ def cut(array: Any, partition: Partition) -> list[Any]:
 
 
 def joined(parts: Mapping[int, Any], partition: Partition | Move) -> Any:
-    """The whole array of the parts by shard, or its rows that move. O(size), row_sparse O(stored log stored)."""
+    """Return the whole array of the parts by shard, or its rows that move. O(size), row_sparse O(stored log stored)."""
     first = next(iter(parts.values()))
     if not first.ndim:
         return first
@@ -238,7 +238,7 @@ class Source(NamedTuple):
 
 
 def sources(listed: Sequence[Sequence[Any]], spread: str, shard: int, shards: int) -> dict[Key, Source]:
-    """Sources by key, from `[key, Drawn.about]` of each drawn value; none where the shard has no row of it."""
+    """Sources by key, from `[key, Drawn.about]` of each drawn value; none if the shard has no row of it."""
     made = {key: Source(drawn, Partition(drawn.shape[0], shards, spread), shard) for key, drawn in _read(listed)}
     return {key: source for key, source in made.items() if source.partition.count(shard)}
 

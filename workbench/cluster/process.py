@@ -46,7 +46,7 @@ class Process:
     def join(self, seconds: float) -> None:
         """Wait until it has said its address; a shell may greet before, where it is started through one.
 
-        `StoreError` where it says that it does not reach the scheduler, and where it says nothing.
+        `StoreError` if it says that it does not reach the scheduler, and where it says nothing.
         """
         assert self.process.stdout is not None
         said, end = b"", time.monotonic() + seconds
@@ -67,13 +67,13 @@ class Process:
             raise StoreError(f"{self.place.name} did not join the cluster.{told} {self.tail()}")
 
     def tail(self) -> str:
-        """The last lines that it printed, for a message."""
+        """Return the last lines that it printed, for a message."""
         printed = self.log.read_bytes()[self.log_start :].decode(errors="replace")
         lines = printed.strip().splitlines()[-LINES_TOLD:]
         return f"Its log {self.log} ends with:\n" + "\n".join(lines) if lines else f"Its log {self.log} is empty."
 
     def why_ended(self) -> str:
-        """Reason why it ended, or that it was stopped; "" where it runs."""
+        """Return the reason why it ended, or that it was stopped; "" if it runs."""
         status = self.process.poll()
         if status is None:
             return f"{self.place.name} was stopped by a signal. {self.tail()}" if self._is_stopped() else ""
@@ -97,7 +97,7 @@ class Process:
 
 
 def _said(line: bytes, what: str) -> str:
-    """Text that a line of JSON has of that; "" where it has none."""
+    """Return the text that a line of JSON has of that; "" if it has none."""
     try:
         return str(json.loads(line)[what])
     except (ValueError, LookupError, TypeError):

@@ -53,9 +53,9 @@ def _values_of(self: "ShardedStore") -> list[list[Any]]:
 
 
 def load_shards(self: "ShardedStore", folder: str | os.PathLike, generation: int | None = None) -> dict[str, Any]:
-    """Let all shards, as many as there are now, begin a generation with what was saved; `about` of it.
+    """Restore all shards from a checkpoint as a new generation; return its `about`.
 
-    All trainers call it, also those that were not there before. Without an optimizer that of the checkpoint is set.
+    All trainers call it, new ones included. Without an optimizer that of the checkpoint is set.
     Where some may join after others have loaded, all name the same `generation`, which is 1 on new shards. A checkpoint
     of other values than the store has, or of another optimizer, is a `StoreError`.
     """

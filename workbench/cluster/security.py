@@ -21,7 +21,7 @@ class OpenClusterError(ValueError):
 
 
 def is_local(address: str) -> bool:
-    """Whether an address of Dask, such as tcp://127.0.0.1:8786, is reached from this machine alone.
+    """Return whether an address of Dask, such as tcp://127.0.0.1:8786, is reached from this machine alone.
 
     >>> is_local("tcp://127.0.0.1:8786"), is_local("tcp://10.0.0.7:8786"), is_local("inproc://10.0.0.7/31/1")
     (True, False, True)
@@ -72,7 +72,7 @@ class Certificates(NamedTuple):
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """New ones in that folder, valid for 30 days; `OpenClusterError` where openssl makes none."""
+    """New ones in that folder, valid for 30 days; `OpenClusterError` if openssl makes none."""
     folder.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, 0o700)
     found = read_certificates(folder)

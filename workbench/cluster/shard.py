@@ -63,7 +63,7 @@ class Shard:
         """The number of the last message of each trainer that is done once, and its answer."""
 
     def handle(self, message: Message) -> Message:
-        """The answer; whatever is refused has changed nothing."""
+        """Return the answer; whatever is refused has changed nothing."""
         try:
             return self._answer(message)
         except _Wait as reason:
@@ -102,7 +102,7 @@ class Shard:
             raise _Wait(f"generation {generation} has not begun here")
 
     def _once(self, act: Callable, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Do what the message says when it comes first, and give the same answer when it comes again."""
+        """Execute a message once, and return the same answer when it is received again."""
         trainer, number = about["trainer"], _whole(about, "number")
         last, answer = self.answered[trainer]
         if number > last:
@@ -179,7 +179,7 @@ class Shard:
         return len(self.pushes.get(step, ())) == self.trainers
 
     def _sums(self, step: int) -> dict[Key, Any]:
-        """The gradients of a step that is complete, summed in the order of the trainers."""
+        """Return the gradients of a step that is complete, summed in the order of the trainers."""
         if step not in self.sums:
             parts: dict[Key, list[Any]] = {}
             for trainer in sorted(self.pushes[step]):
@@ -189,7 +189,7 @@ class Shard:
         return self.sums[step]
 
     def _advance(self) -> None:
-        """Do the steps that can be done. One that cannot be done ends this generation, with words for every trainer."""
+        """Do the steps that are complete; a step that fails ends this generation with a message to every trainer."""
         while self._is_complete(step := self.step + 1) and not (self._clips and step not in self.totals):
             try:
                 sums = self._sums(step)
@@ -207,7 +207,8 @@ class Shard:
         return self.store.updater is not None and self.store.updater.clip_global_norm is not None
 
     def _squares(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """The sums of squares of this shard's part of the gradients of a step, by the optimizer's name of the key."""
+        """Return the sums of squares of this shard's part of the gradients of a step, by the optimizer's name of the
+        key."""
         step = _whole(about, "step", 1)
         if step not in self.squares:
             if not self._is_complete(step):
@@ -248,7 +249,7 @@ class Shard:
         return Message("done", {"names": names, "shapes": [list(array.shape) for array in state.values()]}, values)
 
     def _reach(self, about: Mapping[str, Any], lag: int) -> None:
-        """Wait until all but `lag` of the steps are done that the trainer has pushed; refuse what is of the past."""
+        """Wait until all but `lag` of the trainer's pushed steps are done; refuse messages of earlier steps."""
         trainer, step = about["trainer"], _whole(about, "step")
         self._take_total(about)
         if self.pushed[trainer] > step:
@@ -257,7 +258,7 @@ class Shard:
             raise _Wait(self._missing(step - lag))
 
     def _rows(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> dict[Key, np.ndarray | None]:
-        """The rows that are asked for by key, None for all; all of all keys where no names are given."""
+        """Return the rows that are asked for by key, None for all; all of all keys where no names are given."""
         if about["names"] is None:
             return dict.fromkeys(self.store.values)
         self._need([key for key, _ in about["names"]])
@@ -271,7 +272,7 @@ class Shard:
             raise _Wait(f"key {missing[0]!r} has no value yet, which trainer 0 gives it")
 
     def _missing(self, step: int) -> str:
-        """Message on the step that is waited for, and who has not pushed it."""
+        """Return the message on the step that is waited for, and who has not pushed it."""
         late = [str(trainer) for trainer, pushed in enumerate(self.pushed) if pushed < step]
         whom = f"the push of trainer {', '.join(late)}" if late else "the norm of all gradients"
         return f"step {step} waits for {whom}"
@@ -287,7 +288,7 @@ def _whole(about: Mapping[str, Any], name: str, least: int = 0, most: int = 2**5
 def _values(
     about: Mapping[str, Any], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]] | None = None
 ) -> dict[Any, Any]:
-    """Values by key; their shapes come with them where the shard does not know them."""
+    """Return the values by key; their shapes come with them where the shard does not know them."""
     if shapes is None:
         shapes = {key: tuple(shape) for (key, _), shape in zip(about["names"], about["shapes"], strict=True)}
     return unpack_values(about["names"], arrays, shapes)

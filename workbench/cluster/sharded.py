@@ -51,11 +51,10 @@ Rows = Mapping[Key, np.ndarray | None]
 
 @final
 class ShardedStore(Store):
-    """The store of one trainer of those that the shards are for; an answer that takes over `seconds` is an error.
+    """The store of one trainer over shards; an answer that takes more than `seconds` raises StoreError.
 
     `spread` says which rows are whose (`workbench.cluster.partition`), the same for all trainers. `staleness` counts,
-    for each pull, how many of the steps that this trainer had pushed were not yet done in what it was given; `traffic`
-    has the bytes of all messages.
+    for each pull, how many pushed steps of this trainer were not yet applied; `traffic` has the bytes of all messages.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class ShardedStore(Store):
     # Values
 
     def keys(self) -> list[Key]:
-        """Keys in the order in which they were set."""
+        """Return the keys in the order in which they were set."""
         return list(self.held)
 
     def init(self, key: Key, value: Any) -> None:
@@ -128,12 +127,12 @@ class ShardedStore(Store):
         self.step += 1
 
     def pull(self, key: Key, out: Any = None) -> Any:
-        """The value as the shards hold it, or `out` with it."""
+        """Return the value as the shards hold it, or `out` with it."""
         value = self._pulled({key: None}, current=False)[key]
         return value if out is None else formats.assign(out, value)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """Pull these rows, of each shard those that it owns."""
+        """Pull these rows, each from the shard that owns it."""
         if not (shape := self._of(key).shape):
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
         try:
@@ -168,7 +167,7 @@ class ShardedStore(Store):
         self.after(self.step, "catch_up", contents, number=self.number, step=self.step)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state that a `LocalStore` would have after the same steps: all rows of all shards."""
+        """Return the state that a `LocalStore` would have after the same steps: all rows of all shards."""
         replies = self.after(self.step, "state", step=self.step)
         return checkpoints.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
 
@@ -248,7 +247,7 @@ class ShardedStore(Store):
         return {key: self._of(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
 
     def _wanted(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
-        """Rows that each shard is asked for: of each key of which it has rows, all, or those that are wanted."""
+        """Return the rows to request from each shard: for each of its keys all rows, or the requested ones."""
         contents = [Content({"names": []}, []) for _ in range(self.shards)]
         for key in rows:
             for shard, (about, arrays) in enumerate(contents):
@@ -277,7 +276,7 @@ class ShardedStore(Store):
         return unpack_values(reply.about["names"], reply.arrays, shapes)
 
     def _put(self, key: Key, numbers: np.ndarray, cuts: list[Cut], came: Mapping[int, Mapping[Key, Any]]) -> RowSparse:
-        """The rows of these numbers, each shard's where they stand among them."""
+        """Return the rows of these numbers, each shard's where they stand among them."""
         held = self.held[key]
         values = np.empty((len(numbers), *held.shape[1:]), held.dtype)
         for shard, own in came.items():
@@ -287,7 +286,7 @@ class ShardedStore(Store):
 
 
 def _shaped(values: Mapping[Any, Any]) -> Content:
-    """Values whose shapes the other side does not know."""
+    """Return values whose shapes the other side does not know."""
     names, arrays = pack_values(values)
     return Content({"names": names, "shapes": [list(value.shape) for value in values.values()]}, arrays)
 

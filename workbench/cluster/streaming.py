@@ -32,14 +32,14 @@ SKEW = 4
 
 
 def borders(features: int) -> np.ndarray:
-    """The first column of each field, and the end of the last: int64 [FIELDS + 1]."""
+    """Return the first column of each field, and the end of the last: int64 [FIELDS + 1]."""
     shares = 2.0 ** np.linspace(0, 12, FIELDS)
     ends = np.floor(np.cumsum(shares / shares.sum()) * (features - FIELDS)).astype(np.int64) + np.arange(1, FIELDS + 1)
     return np.concatenate([[0], ends])
 
 
 def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
-    """The rows, block by block."""
+    """Yield the rows, block by block."""
     starts = borders(features)
     weights = LazyRandomRows((features, 1), "float32", "normal", 0.5, seed, "click weights")
     for number, first in enumerate(range(0, rows, BLOCK_ROWS)):
@@ -58,7 +58,7 @@ def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
 def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
     """Make them into a folder of shards, unless it is there; the bytes of its files.
 
-    Values are all 1, which files do not have, and column numbers have the bytes they need: in memory rows take more.
+    Values are all 1, which files do not have, and column indices have the bytes they need: in memory rows take more.
     """
     if not folder.exists():
         named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)
@@ -74,12 +74,15 @@ HELD = "whole=True"
 
 
 def names_of(rows: int) -> list[str]:
-    """Names of the two rows of the table."""
+    """Return the names of the two rows of the table."""
     return [f"{rows} rows streamed", f"{rows} rows held"]
 
 
 def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """Columns of the training that streams and of the one that holds its rows; the folder gets the data and logs."""
+    """Return the columns of a training that streams its rows and of one that holds them.
+
+    Data and logs go to the folder.
+    """
     start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
     whole = write(made, rows)
     told = {"part": "rows", "bytes_data": whole, "bytes_limit": whole // 2, "machines": PROCESSES, "is_measured": True}
@@ -91,7 +94,7 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _trained(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
-    """One training, or how it was refused memory."""
+    """Return one training, or how it was refused memory."""
     begun, logs = time.perf_counter(), folder / f"streamed-{time.time_ns()}"
     try:
         options: dict[str, Any] = {"steps_saved": 0, "threads": 1, "bytes_most": limit}

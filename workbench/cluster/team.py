@@ -40,7 +40,7 @@ class TeamError(StoreError):
 
 @final
 class Team:
-    """One training; `run` gives what trainer 0 answered, None where it was stopped.
+    """One training; `run` gives what trainer 0 answered, None if it was stopped.
 
     `tell` gets what happens as JSON has it: {"step", "loss", "seconds", "steps_epoch"} of steps that all trainers have
     done, in order; {"lost", "from"} when it goes on from a step; {"without"} of places that are left out; {"saved"}.
@@ -68,7 +68,7 @@ class Team:
         """The process of each trainer of the last attempt, and its answer."""
 
     def run(self) -> dict[str, Any] | None:
-        """Train to the end, through losses; `TeamError` where that cannot be."""
+        """Train to the end, through losses; `TeamError` if that cannot be."""
         while True:
             lost = self._attempted()
             if self.is_asked_to_stop.is_set():
@@ -87,11 +87,11 @@ class Team:
                 self.tell({"without": without})
 
     def stop(self) -> None:
-        """End the training at its next look."""
+        """Request the end of the training."""
         self.is_asked_to_stop.set()
 
     def _step_saved(self) -> int:
-        """The step of the newest checkpoint, 0 without one."""
+        """Return the step of the newest checkpoint, 0 without one."""
         if not self.job.folder or not (Path(self.job.folder) / checkpoints.MANIFEST).exists():
             return 0
         about = checkpoints.read(self.job.folder).about
@@ -134,9 +134,9 @@ class Team:
         return workers
 
     def _settle(self) -> None:
-        """Wait until no trainer of the last attempt is at work: each has answered, or its process is gone.
+        """Wait until every trainer of the last attempt has answered or its process has ended.
 
-        One that still writes a checkpoint would change what the others begin from, however long it takes.
+        A trainer that still writes a checkpoint would change the state that the others start from.
         """
         wait([future for _, future in self.trainers], SECONDS_SETTLE)
         while late := [address for address, future in self.trainers if not future.done()]:
@@ -167,7 +167,7 @@ class Team:
         return lost
 
     def _is_reason_late(self, failed: float) -> bool:
-        """Whether no process was found lost for as long as that may take after something failed."""
+        """Return whether no process was found lost for as long as that may take after something failed."""
         return time.monotonic() - failed > SECONDS_REASON + self.processes.seconds_silent
 
     def _trained(self, run: "Run", workers: list[str], step: int) -> list[Lost]:
@@ -208,7 +208,7 @@ class Team:
         return []
 
     def _hear_all(self) -> None:
-        """Wait for what was told last and is on its way; what does not come is not told on."""
+        """Drain messages in flight; drop those that do not arrive in time."""
         end = time.monotonic() + SECONDS_REASON
         while self.told < self.answers[0]["step"] and time.monotonic() < end:
             time.sleep(SECONDS_LOOK)
@@ -219,7 +219,7 @@ class Team:
         return f"Trainer {number} on {where} failed: {answer['error']}\n{log}".rstrip()
 
     def _hear(self, attempt: int, said: dict[str, Any]) -> None:
-        """Take what a trainer told; steps that all have done are told on."""
+        """Process a trainer's message; report steps that all trainers have done."""
         with self.lock:
             if attempt != self.attempt:
                 return

@@ -1,8 +1,8 @@
-"""One trainer of a training on several, in a process or on a thread of its own: the same whatever carries it.
+"""One trainer of a distributed training, in a separate process or thread; the transport does not matter.
 
-It trains its share of the rows (`workbench.cluster.fitting`), tells what its steps gave a few times a second, and goes
-on from the newest checkpoint when it was told that there is one. Trainer 0 has checkpoints written, and in the end
-tells the quality on the rows that were held out.
+It trains its share of the rows (`workbench.cluster.fitting`), reports its steps a few times a second, and continues
+from the newest checkpoint if there is one. Trainer 0 saves checkpoints and finally reports the quality on held-out
+rows.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 class Job:
     """Job of all trainers as JSON has it: the settings of a `cell`, by so many `trainers`.
 
-    A cell of 0 epochs has no rows held out, and is trained for one.
+    A configuration of 0 epochs has no rows held out, and is trained for one.
 
     `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
     "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
@@ -103,7 +103,7 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 @final
 class _StepReport:
-    """Report of the steps, and what is saved of them."""
+    """Collects the losses and times of steps, reports them, and saves checkpoints."""
 
     def __init__(
         self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell, bytes_before: int
@@ -157,7 +157,7 @@ class _StepReport:
 
 
 def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]:
-    """The model's measures on the rows held out, which follow those trained on."""
+    """Return the model's measures on the rows held out, which follow those trained on."""
     model = models.get(setup.model)
     x, y = problem.held_out
     if x is None:

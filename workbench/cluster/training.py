@@ -1,4 +1,4 @@
-"""A training on several processes, asked for and told of in lines of JSON: `python -m workbench.cluster.training`.
+"""Distributed training controlled by lines of JSON: `python -m workbench.cluster.training`.
 
 The first line of its input is a request: `where` (`workbench.cluster.dask_hosts`), `folder` for logs, and a `Job`. What
 happens is a line each on its output, in the end {"done": ...}, {"stopped"} or {"failed": why}. The end of its input
@@ -54,12 +54,13 @@ def train(
     work: str = remote.WORK,
     **options: Any,
 ) -> dict[str, Any] | None:
-    """Train a cell by so many trainers on the cluster `where`; what trainer 0 answered, None where it was stopped.
+    """Train a configuration by so many trainers on the cluster `where`; what trainer 0 answered, None if it was
+    stopped.
 
     `settings` are those of `workbench train` by name; `options` are those of `Job`, such as `steps_saved`. Logs and
     checkpoints are in `folder`, from which a training of the same settings goes on; with `steps_saved=0` there are no
     checkpoints. `address` is that at which other machines reach this one, "" for one on the way to them
-    (`workbench.sweeps.network_addresses`). `tell` gets what happens (`Team`), on a thread of its own; `begun` the
+    (`workbench.sweeps.network_addresses`). `tell` gets what happens (`Team`), on a separate thread; `begun` the
     team, whose `stop` ends it.
     """
     try:
@@ -142,7 +143,7 @@ ALLOWED = 1e-5
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The one answer of a trial's process: its row. Errors become rows with status and reason."""
+    """Yield the one answer of a trial's process: its row. Errors become rows with status and reason."""
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
     try:
@@ -157,7 +158,7 @@ def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 @final
 class _ReceivedSteps:
-    """The steps that were told; of a cell without epochs the training ends when they took long enough."""
+    """The steps that trainers reported; without epochs the training ends after enough seconds of steps."""
 
     def __init__(self, cell: Cell, measure: Measure) -> None:
         self.steps: dict[int, Mapping[str, Any]] = {}
@@ -211,13 +212,13 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
 
 @final
 class _Others:
-    """Share of the cores that other programs took, those that were started here left out: they have ended by then."""
+    """Share of the cores that other programs use, without the processes that were started here."""
 
     def __init__(self) -> None:
         self.programs, self.own, self.start = machine.OtherPrograms(), _seconds_of_children(), time.perf_counter()
 
     def share(self) -> float:
-        """Share of all cores, 0 to 1."""
+        """Return the share of all cores, 0 to 1."""
         own = _seconds_of_children() - self.own
         return max(self.programs.share() - own / ((os.cpu_count() or 1) * (time.perf_counter() - self.start)), 0.0)
 
@@ -240,7 +241,7 @@ def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
 
 
 def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Seconds of the steps after the first, which loads code; one sample a step."""
+    """Return the seconds of the steps after the first, which loads code; one sample a step."""
     samples = [step["seconds"] for step in steps[1:]] or [step["seconds"] for step in steps]
     seconds, low, high = quantile_interval(samples, NUMBER)
     told = {"samples": round_digits(samples, SAMPLE_DIGITS), "seconds_step": seconds}
@@ -261,7 +262,7 @@ def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
-    """The first losses against those of one process with as many workers."""
+    """Return the first losses against those of one process with as many workers."""
     setup, problem, known = setup_of(cell), make_problem(cell), list[float]()
     feed = fitting.joined(problem, setup, trainers)
     module = fitting.module_of(setup, problem, None, feed, workers=trainers)

@@ -42,7 +42,7 @@ class LocalTransport(Transport):
         return len(self.held)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """One after the other, those that must wait after all others; nothing is lost."""
+        """Deliver messages one after the other, blocking ones last; nothing is lost."""
         end = time.monotonic() + seconds
         sent = {shard: message.frames() for shard, message in messages.items()}
         with self.changed:

@@ -28,7 +28,7 @@ SECONDS_REACH = 20.0
 
 
 def unreachable_reason(scheduler: str) -> str:
-    """Reason why nothing listens there for this process, "" where something does."""
+    """Return the reason why nothing listens there for this process, "" if something does."""
     parts = urlsplit(scheduler)
     try:
         socket.create_connection((parts.hostname, parts.port), SECONDS_REACH).close()
@@ -38,7 +38,7 @@ def unreachable_reason(scheduler: str) -> str:
 
 
 async def serve(scheduler: str, certificates: str) -> None:
-    """Join, say so, and stay until told to go."""
+    """Join the scheduler, report it, and run until stopped."""
     host = "127.0.0.1" if is_local(scheduler) else None
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "host": host, "death_timeout": SECONDS_JOIN}
     options["dashboard_address"] = PAGES

@@ -19,7 +19,7 @@ from workbench.sweeps import estimate, run_folder
 
 
 def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
-    """Measure the cases into the folder, show the goals, write the page; False where Ctrl-C stopped it before.
+    """Measure the cases into the folder, show the goals, write the page; False if Ctrl-C stopped it before.
 
     Trials are in run folders below `runs`.
     """
@@ -41,7 +41,7 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
 
 
 def _swept(chosen: Iterable[runner.Case], runs: Path) -> Sequence[configurations.Record]:
-    """The pooled rows of the full sweeps of cases that are there."""
+    """Return the pooled rows of the full sweeps of cases that are there."""
     folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
     rows = [
         row for folder in folders if (folder / store.FILE).exists() for row in run_folder.read_current_records(folder)

@@ -75,7 +75,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
 def show(answer: Answer, is_verbose: bool = False) -> None:
     """The answer in a terminal: the headline, its grounds, what would change it, the command.
 
-    Keys of the cells that a sentence rests on are shown to those who ask for them.
+    Keys of the configurations that a sentence rests on are shown to those who ask for them.
     """
     told = answer.recommendation
     terminal.console.print(Panel(Text(told.headline.text), title="Recommended", title_align="left"))
@@ -91,6 +91,6 @@ def show(answer: Answer, is_verbose: bool = False) -> None:
 
 
 def _line(said: Statement, is_verbose: bool) -> Text:
-    """A sentence, and the cells that it rests on."""
+    """Return a sentence, and the configurations that it rests on."""
     keys = " ".join(key[:SHOWN_KEY] for key in said.keys) if is_verbose else ""
     return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))

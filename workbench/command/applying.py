@@ -43,7 +43,10 @@ def apply(
 
 
 def lines_of(values: Any, probabilities: Any, classes: tuple[str, ...]) -> list[list[str]]:
-    """Lines of the table: a header, then the row from 0, its prediction and the probability of each class."""
+    """Return the lines of the table.
+
+    A header, then the row from 0, its prediction and the probability of each class.
+    """
     several = values.ndim == 2
     heads = [f"prediction_{place}" for place in range(values.shape[1])] if several else ["prediction"]
     lines = [["row", *heads, *(f"probability_{name}" for name in classes)]]

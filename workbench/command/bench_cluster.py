@@ -42,7 +42,7 @@ def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: st
 
 
 def describe_record(row: dict[str, Any]) -> str:
-    """The row, said in a line."""
+    """Return the row, said in a line."""
     if row["part"] == "bytes":
         return (
             f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "

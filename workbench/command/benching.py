@@ -23,7 +23,7 @@ def run(
     threads: int | None,
     device: str,
 ) -> None:
-    """Measure the cells of a suite in a run folder, those that it has not yet; Ctrl-C stops and loses nothing."""
+    """Measure the configurations of a suite that a run folder lacks; Ctrl-C stops and loses nothing."""
     folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
     cells = suites.cells_of(suite, quick, only, shape, device)
     starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)

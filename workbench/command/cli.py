@@ -38,7 +38,9 @@ Rows = Annotated[
 Only = Annotated[str, typer.Option(help="One task alone, such as csr_dense; a wrong name lists all.")]
 OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists all.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
-OnDevice = Annotated[str, typer.Option("--device", help="cpu, or cuda: our GPU twins against rivals on the same GPU.")]
+OnDevice = Annotated[
+    str, typer.Option("--device", help="cpu, or cuda: our GPU twins against competitors on the same GPU.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -155,7 +157,7 @@ def check(
     ] = "",
     json: data_commands.Json = False,
 ) -> None:
-    """Say what a framework would stumble over, or take without a word: a line a breach; status 1 after an error."""
+    """Say what a framework would stumble over, or take without a word: a line a violation; status 1 after an error."""
     from workbench.command import data_checks
 
     options = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
@@ -180,7 +182,7 @@ def bench_kernels(
     threads: Threads = None,
     device: OnDevice = "cpu",
 ) -> None:
-    """Time every kernel against its rivals on many shapes and widths; stop with Ctrl-C and lose nothing."""
+    """Time every kernel against its competitors on many shapes and widths; stop with Ctrl-C and lose nothing."""
     _bench(ctx, "kernels", quick, run, only, shape, threads, device)
 
 
@@ -215,7 +217,7 @@ def bench_report(
     out: Out = None,
     markdown: Markdown = False,
 ) -> None:
-    """Write what was to be reached and what was, the charts, and every cell."""
+    """Write what was to be reached and what was, the charts, and every configuration."""
     from workbench.reports import bench as reports
 
     typer.echo(reports.write(run, out, markdown=markdown))
@@ -230,7 +232,7 @@ def bench_self(
             help="record (noise of this machine), coverage, calibration and power (simulations with it), slow (one "
             "kernel made slower), threshold (loads beside trials), threads (all threads against one), busy (the same "
             "beside a busy core), turns (fresh processes against processes in turns), panel (trials that a panel shows "
-            "against trials alone), demo (its sweep again and again), same (contenders against themselves); by default "
+            "against trials alone), demo (its sweep again and again), same (candidates against themselves); by default "
             "all.",
         ),
     ] = None,
@@ -289,7 +291,7 @@ def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line; errors a user can mend are one message, others a traceback."""
+    """Run the command line; user errors print one message, defects a traceback."""
     exit_codes.run(app)
 
 

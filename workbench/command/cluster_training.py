@@ -28,7 +28,7 @@ class TrainingFailedError(RuntimeError):
 def train(
     settings: dict[str, Any], where: str, trainers: int, folder: Path, dry_run: bool = False, address: str = ""
 ) -> bool:
-    """Train by so many trainers on the cluster `where`, and show how it goes; False where Ctrl-C stopped it.
+    """Train by so many trainers on the cluster `where`, and show how it goes; False if Ctrl-C stopped it.
 
     Other machines reach this one at `address`, "" for one on the way to them.
     """
@@ -90,7 +90,7 @@ def tell_plan(where: str, address: str = "") -> None:
 
 
 def show(lines: Iterator[dict[str, Any]], epochs: int) -> dict[str, Any]:
-    """Show what is told, a line an epoch; what came last."""
+    """Print one line per epoch as messages arrive; return the last message."""
     steps: dict[int, Mapping[str, Any]] = {}
     last: dict[str, Any] = {}
     with Live(console=console, refresh_per_second=8) as live:
@@ -125,7 +125,7 @@ def table(steps: Mapping[int, Mapping[str, Any]]) -> Table:
 
 
 def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
-    """Say how it ended; False where it was stopped, `TrainingFailedError` where it failed."""
+    """Say how it ended; False if it was stopped, `TrainingFailedError` if it failed."""
     if "done" in ended:
         answer = ended["done"]
         qualities = ", ".join(f"{name} {value:.4f}" for name, value in answer.get("qualities", {}).items())

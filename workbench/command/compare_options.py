@@ -23,10 +23,10 @@ def compare(
     within: Annotated[float, typer.Option(min=1.001, help="The factor up to which two times are the same.")] = 1.1,
     out: Annotated[Path | None, typer.Option(help="Markdown file to write as well, for a pull request.")] = None,
 ) -> None:
-    """Say which cells and kernels are slower, faster, the same or ambiguous in a second run, drift taken out.
+    """Say which configurations and kernels are slower, faster, the same or ambiguous in a second run, drift taken out.
 
-    Exit status, for CI: 0 where nothing is surely worse (ambiguous is not), 1 where a cell or kernel is surely slower,
-    takes surely more memory, or has no result any more, 2 for wrong input.
+    Exit status, for CI: 0 if nothing is significantly worse (ambiguous is not), 1 where a configuration or kernel is
+    significantly slower, takes significantly more memory, or has no result any more, 2 for wrong input.
     """
     from workbench.command import comparing
 

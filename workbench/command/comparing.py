@@ -19,9 +19,10 @@ from workbench.reports import export, page
 
 
 def frame_of(named: str) -> pd.DataFrame:
-    """The rows of a run folder or a file of rows; of REVISION:FILE as that commit of the git repository has the file.
+    """Return the rows of a run folder or a file of rows; of REVISION:FILE as that commit of the git repository has the
+    file.
 
-    `CompareError` where git does not know it.
+    `CompareError` if git does not know it.
     """
     revision, colon, path = named.partition(":")
     if Path(named).exists() or not colon or not revision:
@@ -62,7 +63,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
 
 
 def others_read(path: Path) -> list[dict]:
-    """The rows of another tool in a file; `CompareError` where there are none."""
+    """Return the rows of another tool in a file; `CompareError` if there are none."""
     rows = store.external.read(path)
     if not rows:
         raise CompareError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")

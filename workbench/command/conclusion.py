@@ -27,7 +27,7 @@ class Conclusion:
 
 
 def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
-    """The conclusion over all rows of a frame."""
+    """Return the conclusion over all rows of a frame."""
     advice, groups = advise(frame), configurations.groups(frame)[:1]
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     return Conclusion(

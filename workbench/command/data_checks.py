@@ -1,4 +1,4 @@
-"""`workbench check`: whether a framework can be handed a data set, a line a breach."""
+"""`workbench check`: whether a framework can be handed a data set, a line a violation."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
 
 @dataclass(frozen=True)
 class Checked:
-    """Breaches found for a framework, in the file as it stands or as the reader mends it."""
+    """Violations found for a framework, in the file as it is or as corrected by the reader."""
 
     source: str
     framework: str
@@ -33,7 +33,7 @@ class Checked:
 
     @property
     def errors(self) -> int:
-        """Number of breaches that are errors."""
+        """Number of violations that are errors."""
         return sum(breach.severity == "error" for breach in self.violations)
 
     @property
@@ -48,7 +48,7 @@ class Checked:
         return f"{self.source} for {FRAMEWORKS[self.framework].title}, {what}: {found}."
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Return all of it by name."""
         known = {"source": self.source, "for": self.framework, "as_stored": self.as_stored, "summed": self.summed}
         known["errors"] = self.errors
         return known | {"breaches": [breach.as_row() for breach in self.violations]}
@@ -76,7 +76,7 @@ def check_source(source: str, framework: str, width: int = 0, like: str = "", **
 
 @dataclass(frozen=True)
 class _Held:
-    """A matrix and its labels, None where there are none; the data set that they are of, where the reader mended it."""
+    """A matrix and its labels (None without labels), and their data set if the reader corrected it."""
 
     x: Any
     y: Any
@@ -98,7 +98,10 @@ def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _
 
 
 def _of_codes(source: str, like: str) -> list[Violation]:
-    """Columns of codes that mean other values from block to block, or from file to file; only Parquet has such."""
+    """Return the columns of codes that mean other values from block to block, or from file to file.
+
+    Only Parquet has such.
+    """
     paths = [Path(path).expanduser() for path in (source, like) if path]
     if not all(path.is_file() and starts_with(path, b"PAR1") for path in paths):
         return []
@@ -106,7 +109,7 @@ def _of_codes(source: str, like: str) -> list[Violation]:
 
 
 def show(checked: Checked, as_json: bool) -> None:
-    """A line a breach and one that sums up, or JSON; ends with status 1 where there is an error."""
+    """Print one line per violation and a summary, or JSON; exit with status 1 on errors."""
     if as_json:
         typer.echo(json.dumps(checked.as_json(), indent=1))
     else:

@@ -39,7 +39,7 @@ def profile(
     json: Json = False,
     charts: Charts = None,
 ) -> None:
-    """Say how sparse a data set is: row lengths, columns, touched columns, bytes in each format, duplicates, labels."""
+    """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels."""
     from workbench.command import data_screen, data_source
     from workbench.data import profile as profile_of
 

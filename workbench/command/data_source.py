@@ -16,7 +16,8 @@ from workbench.data.tables import Columns
 def load(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
-    """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
+    """Return the data set; `data.DataError` where there is none of that name, no such file, or a setting that it
+    lacks."""
     name, parameters = named_source(source, dataset, labels, kind, reading, columns)
     return data.load(name, **parameters)
 
@@ -24,7 +25,7 @@ def load(
 def load_with_or_without_labels(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
-    """The data set; without labels if none are found, which is told on the error stream."""
+    """Return the data set; without labels if none are found, which is printed to the error stream."""
     try:
         read = load(source, dataset, labels, kind, reading, columns)
     except MissingLabelsError as error:
@@ -40,7 +41,7 @@ def named_source(
 ) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read.
 
-    A guess is told on the error stream, with its reason.
+    A guess is printed to the error stream, with its reason.
     """
     from workbench.sweeps.problem import parameters_of_file
 
@@ -49,7 +50,10 @@ def named_source(
 
 
 def settings_with_notice(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
-    """Settings of a cell that say which data is meant; a guess is told on the error stream, with its reason."""
+    """Return the settings of a configuration that say which data is meant.
+
+    A guess is printed to the error stream, with its reason.
+    """
     from workbench.advising.source import settings_of
 
     settings, why = settings_of(source, dataset, reading, **given)
@@ -58,7 +62,10 @@ def settings_with_notice(source: str, dataset: str = "", reading: str = "", **gi
 
 
 def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed: bool) -> dict[str, Any]:
-    """The settings with what SOURCE and --label say; with `is_guessed` the reader of a file is guessed and told."""
+    """Return the settings with what SOURCE and --label say.
+
+    With `is_guessed` the reader of a file is guessed and reported.
+    """
     settings = dict(settings)
     if source:
         if "path" in settings:
@@ -74,7 +81,7 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
 
 
 def with_label(reading: str, label: str) -> str:
-    """The parameters of a reader with the name of the labels (`data.DataError` if they name it, too)."""
+    """Return the parameters of a reader with the name of the labels (`data.DataError` if they name it, too)."""
     if not label:
         return reading
     try:
@@ -87,7 +94,10 @@ def with_label(reading: str, label: str) -> str:
 
 
 def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the model that suits the data of a file, which is told; unchanged for synthetic data."""
+    """Return the settings with the model that suits the data of a file, which is reported.
+
+    Unchanged for synthetic data.
+    """
     from workbench.advising.source import suggest_model
     from workbench.sweeps.problem import parameters_of_file
 
@@ -106,7 +116,10 @@ def _reason(read: data.Dataset) -> str:
 
 
 def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the reader of the file that they name, guessed and told; unchanged where they name none."""
+    """Return the settings with the reader of the file that they name, guessed and reported.
+
+    Unchanged where they name none.
+    """
     if "path" not in settings:
         return dict(settings)
     dataset, reading, why = reader_options.guess_reader_options(settings["path"], settings.get("reading", ""))
@@ -115,13 +128,13 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_reader(source: str, dataset: str, why: str) -> None:
-    """Print, to the error stream, which data set reads a file and `why`; nothing where that was not guessed."""
+    """Print, to the error stream, which data set reads a file and `why`; nothing if that was not guessed."""
     if why:
         typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 
 
 def columns(source: str, columns: str = "", reading: str = "") -> Columns:
-    """Kinds of the columns of a table (`data.DataError`)."""
+    """Return the kinds of the columns of a table (`data.DataError`)."""
     options = reader_options.of_source(data.get("table"), reading)
     known = inspect.signature(data.guess_columns).parameters
     if others := [name for name in options if name not in known]:
@@ -135,7 +148,7 @@ def columns(source: str, columns: str = "", reading: str = "") -> Columns:
 
 
 def sources() -> list[dict[str, Any]]:
-    """Facts of each data set: name, parameters with defaults (None: none), origin, licence."""
+    """Return the facts of each data set: name, parameters with defaults (None: none), origin, licence."""
     return [_guess_notice(data.get(name)) for name in data.names()]
 
 

@@ -31,7 +31,7 @@ def run(name: str, root: Path, heading: str, tell: Tell) -> list[dict]:
 
 
 def train_both(root: Path, tell: Tell) -> list[dict]:
-    """The sparse and the dense run of one softmax model: rows with seconds an epoch, peak memory, accuracy."""
+    """Return the sparse and the dense run of one softmax model: rows with seconds an epoch, peak memory, accuracy."""
     return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
 
 

@@ -18,7 +18,7 @@ from workbench.measure import blas, machine, memory
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; `advice` is empty where nothing needs fixing."""
+    """One thing that was looked at; `advice` is empty if nothing needs fixing."""
 
     what: str
     found: str
@@ -93,7 +93,7 @@ def _cache() -> list[Finding]:
 
 
 def _entries() -> list[Finding]:
-    """Kernels, formats, operators and data sets; of a rival of which a library is broken this tells why."""
+    """Return kernels, formats, operators and data sets; of a competitor of which a library is broken this tells why."""
     there = [f"{len(known.names())} {known.kind}s" for known in registry.registries if known.packages]
     broken = [reason for known in registry.registries for reason in known.unavailable().values()]
     package = Path(kernels.__file__).parent
@@ -114,7 +114,7 @@ def _frameworks() -> list[Finding]:
 
 
 def findings_table(findings: Iterable[Finding]) -> Table:
-    """Table of the doctor's findings, and what to fix."""
+    """Return the table of the doctor's findings, and what to fix."""
     table = Table()
     for heading in ("what", "found", "to fix"):
         table.add_column(heading, overflow="fold")

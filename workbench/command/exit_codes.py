@@ -1,6 +1,6 @@
-"""Exit status of commands: 0 when all went well, 1 after a failure, 2 for wrong input, 130 when interrupted.
+"""Exit status of commands: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.
 
-Errors a user can mend are one message; what is interrupted says how to go on. Others are defects, with a traceback.
+Errors a user can fix are one message; what is interrupted says how to go on. Others are defects, with a traceback.
 """
 
 import os
@@ -28,7 +28,7 @@ class Group(TyperGroup):
     """Commands of which a wrong name lists the known ones."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is meant; an unknown one is an error that lists the known ones."""
+        """Return the command that is meant; an unknown one is an error that lists the known ones."""
         if args and args[0] not in self.commands:
             ctx.fail(f"There is no command {args[0]!r}; there is: {', '.join(self.commands)}.")
         return super().resolve_command(ctx, args)
@@ -51,17 +51,17 @@ class Commands(Group):
 
 
 def original_command_line(ctx: Any) -> str:
-    """The command as it was typed."""
+    """Return the command line as the user typed it."""
     return shlex.join(["workbench", *ctx.meta[_ARGUMENTS]])
 
 
 def is_default(ctx: Any, option: str) -> bool:
-    """Whether the value of an option is its default, not typed."""
+    """Return whether the value of an option is its default, not typed."""
     return ctx.get_parameter_source(option).name == "DEFAULT"
 
 
 def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
-    """End with status 130, and say with which command to go on."""
+    """Exit with status 130 and print the command that continues."""
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
     how = "Go on with" if arguments and arguments[0] in RESUMED else "Start again with"
     typer.secho(f"{state}. {how}: {original_command_line(ctx)}", err=True)
@@ -69,7 +69,7 @@ def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
 
 
 def status_of(error: Exception) -> int | None:
-    """The exit status for an error a user can mend, None for a defect of ours."""
+    """Return the exit status of a user error, None for a defect."""
     is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
     if isinstance(error, WRONG_FILE) or (is_ours and isinstance(error, ValueError | LookupError)):
         return WRONG_INPUT
@@ -77,7 +77,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def text_of(error: Exception) -> str:
-    """Text of an error: for the system's errors words and file, without the number."""
+    """Return the text of an error: for the system's errors words and file, without the number."""
     if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
@@ -90,7 +90,8 @@ def text_of(error: Exception) -> str:
 
 
 def _as_options(text: str) -> str:
-    """Text of an error about data, which names parameters of a reader as the options that commands have for them."""
+    """Return the text of an error about data, which names parameters of a reader as the options that commands have for
+    them."""
     from workbench import data
 
     for own in ("labels", "columns", "kind"):
@@ -104,7 +105,7 @@ _is_own_process = False
 
 
 def seconds_spent() -> float:
-    """Seconds since this process began, where it began for a command: reading libraries takes its time, too."""
+    """Return seconds since this process began, where it began for a command: reading libraries takes its time, too."""
     if not _is_own_process:
         return 0.0
     import psutil

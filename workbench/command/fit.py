@@ -1,4 +1,4 @@
-"""The command `bench fit`: cases are trained by every contender with a progress line, then the page is written."""
+"""The command `bench fit`: cases are trained by every candidate with a progress line, then the page is written."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ console = Console()
 
 
 def case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> cases.Case:
-    """The case of a file or data set, trained with these settings; a reader that is guessed is told."""
+    """Return the case of a file or data set, trained with these settings; a reader that is guessed is reported."""
     of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
     given = settings_with_notice(source, dataset, reading, **of_data) | settings
     given = given if "model" in given else {"model": "logistic"} | with_model(given)
@@ -31,7 +31,7 @@ def case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **
 
 
 def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, policy: Policy, command: str) -> bool:
-    """Measure the cases into the folder, print the goals, write the page; False where Ctrl-C stopped it before."""
+    """Measure the cases into the folder, print the goals, write the page; False if Ctrl-C stopped it before."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting", total=1.0)

@@ -29,7 +29,7 @@ def bench_fit(
     width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
     model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
-    contender: Annotated[list[str] | None, typer.Option(help="A contender alone; a wrong name lists all.")] = None,
+    contender: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
     first_seconds: FirstSeconds = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,

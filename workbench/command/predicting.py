@@ -41,7 +41,10 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
 
 
 def predicted_records(rows: Sequence[configurations.Record]) -> pd.DataFrame:
-    """Rows that the chart of predictions reads: data sets left out, or rows where there is one data set alone."""
+    """Return the rows that the chart of predictions reads.
+
+    Data sets left out, or rows where there is one data set alone.
+    """
     found, left_out = cost_model.predictions(rows), "data set"
     if not found:
         found, left_out = cost_model.predictions_within(rows), "row"

@@ -36,7 +36,7 @@ class Run:
 
 
 def find(root: Path = run_folder.ROOT) -> list[Run]:
-    """All runs under `root` and all at work anywhere on this machine, those at work first, then the newest."""
+    """Return all runs under `root` and all at work anywhere on this machine, those at work first, then the newest."""
     patterns = ("/".join(["*"] * depth + [run_folder.PROGRESS]) for depth in range(1, DEEPEST + 1))
     folders = {path.parent.resolve() for pattern in patterns for path in root.glob(pattern)} | set(_at_work())
     known = [run for folder in folders if (run := _read(folder))]
@@ -51,7 +51,7 @@ def _read(folder: Path) -> Run | None:
 
 
 def _at_work() -> Iterable[Path]:
-    """Folders of the supervisors that run now, by their command lines."""
+    """Yield the folders of the supervisors that run now, by their command lines."""
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
@@ -62,12 +62,12 @@ def _at_work() -> Iterable[Path]:
 
 
 def _short(folder: Path) -> Path:
-    """The folder as seen from here, where it lies below."""
+    """Return the folder as seen from here, where it lies below."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def choose(name: str, root: Path = run_folder.ROOT) -> Run:
-    """The run in the folder `name`, or that is called so; `NoRunError` lists the runs there are."""
+    """Return the run in the folder `name`, or that is called so; `NoRunError` lists the runs there are."""
     if (Path(name) / run_folder.PROGRESS).exists():
         return Run(Path(name), run_folder.read_progress(name))
     runs = find(root)
@@ -79,7 +79,7 @@ def choose(name: str, root: Path = run_folder.ROOT) -> Run:
 
 
 def table(runs: Sequence[Run]) -> Table:
-    """One line a run: name, state, trials done and in all, time left, process, folder."""
+    """Return one line a run: name, state, trials done and in all, time left, process, folder."""
     shown = Table()
     for heading in ("name", "state", "trials", "time left", "pid", "folder"):
         shown.add_column(heading, overflow="fold", justify="right" if heading in ("trials", "pid") else "left")
@@ -94,7 +94,7 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def lines(run: Run) -> list[str]:
-    """Lines about one run: what it does now, the cell, rows by status, why it failed, what to do."""
+    """Return lines about one run: what it does now, the configuration, rows by status, why it failed, what to do."""
     state = run.progress
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
     doing = [*filter(None, [state.current]), *state.by_agent] if state.alive else []
@@ -113,12 +113,12 @@ def lines(run: Run) -> list[str]:
 
 
 def _command(*words: str | Path) -> str:
-    """A command of the workbench as it is typed in a shell."""
+    """Return a command of the workbench as it is typed in a shell."""
     return shlex.join(["workbench", *map(str, words)])
 
 
 def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list[Run]:
-    """The runs that are meant; `RunError` where none is at work, or where it is not said which of several."""
+    """Return the runs that are meant; `RunError` if none is at work, or where it is not said which of several."""
     if name is not None and every:
         raise NoRunError("Name a run, or give --all; not both.")
     chosen = [choose(name, root)] if name is not None else find(root)

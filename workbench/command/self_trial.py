@@ -39,7 +39,7 @@ def run(names: Sequence[str], folder: Path, seconds_budget: float, command: str 
 
 
 def table(name: str, rows: Sequence[dict[str, Any]]) -> Table:
-    """The outcomes of a part that something was wanted of."""
+    """Return the outcomes of a part that something was wanted of."""
     frame = store.SELF.frame(rows)
     shown = Table(title=f"{name}: {parts.PARTS[name].what}", title_justify="left")
     for heading in ("what", "condition", "wanted", "measured", ""):

@@ -31,7 +31,7 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 
 
 def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: float | None = None) -> tuple[Spec, Size]:
-    """The sweep of a spec's file or of choices and how much it asks for, or the error of one that would not run.
+    """Return the sweep of a spec file or of choices and its size; raises the error of a sweep that cannot run.
 
     `budget` are the seconds that it may take, instead of the spec's.
     """
@@ -58,7 +58,7 @@ def _read(path: Path) -> Spec:
 
 
 def _of_choices(chosen: Mapping[str, str]) -> Spec:
-    """The sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
+    """Return the sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
     try:
         if "path" in chosen and "dataset" not in chosen:
             guessed, why = files.guess_reader(chosen["path"], chosen.get("reading", ""))
@@ -92,10 +92,7 @@ def _try_to_read(cell: Cell) -> None:
 
 
 def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) -> None:
-    """Go on with what is large only where somebody says yes; `SpecError` where nobody can be asked.
-
-    What is decided early takes the lesser of the seconds, so that is what is asked about.
-    """
+    """Ask for confirmation of a large sweep; raises SpecError without a terminal."""
     if size.cells <= CELLS_UNASKED and seconds[0] <= SECONDS_UNASKED:
         return
     what = (
@@ -108,12 +105,12 @@ def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) ->
 
 
 def has_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Return whether the user can be asked on a terminal."""
     return sys.stdin.isatty()
 
 
 def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand], typed: str) -> None:
-    """Say what a sweep would do: cells, what is left out and why, time and memory; how its agents are started.
+    """Say what a sweep would do: configurations, what is left out and why, time and memory; how its agents are started.
 
     On SLURM the job is printed that runs the sweep whose dry run was `typed` so.
     """
@@ -127,7 +124,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand]
         shown.add_row(axis, _print_list(values))
     for number, candidate in enumerate(spec.candidates, 1):
         settings = ", ".join(f"{name} {value}" for name, value in candidate.items())
-        shown.add_row(f"contender {number}", settings)
+        shown.add_row(f"candidate {number}", settings)
     shown.add_row("time", f"{estimate.format_time_span(seconds)}{_parallel_note(size)}")
     shown.add_row("memory", _memory_sentence(size))
     done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
@@ -163,7 +160,7 @@ def _parallel_note(size: Size) -> str:
 
 
 def _memory_sentence(size: Size) -> str:
-    """The most that the arrays of a trial take by formula, of every kind of cell at its largest."""
+    """Return the most that the arrays of a trial take by formula, of every kind of configuration at its largest."""
     with terminal.console.status("reading the data"):
         largest = max(size.kinds, key=estimate.bytes_of)
         needed = estimate.bytes_of(largest)
@@ -191,7 +188,7 @@ def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
 
 
 def conclude(folder: Path) -> Progress:
-    """The verdict of a run that has ended, and the way to its report; gives how it ended."""
+    """Return the verdict of a run that has ended, and the way to its report; gives how it ended."""
     rows = run_folder.read_current_records(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
         frame = store.frame(rows)

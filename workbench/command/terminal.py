@@ -81,7 +81,7 @@ def watch(folder: Path, show: Callable[[RunProgress, bool], None]) -> None:
 
 
 def now_column() -> TextColumn:
-    """The column of what a run does now, `now` among a task's fields: what an expanding bar has room for."""
+    """Return the progress column with the current activity (task field `now`), as wide as an expanding bar allows."""
     return TextColumn(
         "{task.fields[now]}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
     )
@@ -102,7 +102,8 @@ def summarize(folder: Path) -> None:
 
 
 def trained_table(rows: Iterable[dict]) -> Table:
-    """Seconds an epoch, peak memory and held-out quality of cells that trained epochs, medians over rounds."""
+    """Return seconds an epoch, peak memory and held-out quality of configurations that trained epochs, medians over
+    rounds."""
     table = Table(title="One softmax model on the standard library's source text")
     for heading in ("configuration", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy"):
         table.add_column(heading, justify="left" if heading == "configuration" else "right")
@@ -129,7 +130,7 @@ def conclude(ended: Conclusion) -> None:
 
 
 def print_list(heading: str, sentences: Iterable[str]) -> None:
-    """A heading with a line for each sentence; nothing where there is none."""
+    """Print a heading and one line per sentence; nothing without sentences."""
     lines = [Padding(Text(f"- {sentence}"), (0, 0, 0, 2)) for sentence in sentences]
     if lines:
         console.print(heading, style="bold")

@@ -1,4 +1,7 @@
-"""The command `train`: the settings of a cell, and where several trainers share it. Imports wait until it runs."""
+"""The command `train`: the settings of a configuration, and where several trainers share it.
+
+Imports wait until it runs.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -33,7 +33,8 @@ EPOCHS_SHOWN = 20
 
 
 def cell_of(settings: dict, several: bool = False) -> Cell:
-    """The cell of the command's options, engine, gradient and update filled in; `SpecError` where it means nothing.
+    """Return the configuration of the command's options, engine, gradient and update filled in; `SpecError` if it
+    means nothing.
 
     For `several` trainers they are filled in with the usual ones, which gradients that are sent have.
     """
@@ -50,13 +51,16 @@ def cell_of(settings: dict, several: bool = False) -> Cell:
 
 
 def as_options(text: str) -> str:
-    """The text of an error about a sweep's axes, in the words of this command."""
+    """Return the text of an error about a sweep's axes, in the words of this command."""
     named = re.sub(r"\baxis (\w+) = ", lambda match: f"--{match[1].replace('_', '-')} ", text)
     return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
 def train(settings: dict, save: Path | None = None, force: bool = False) -> None:
-    """Train the cell that the settings describe, show loss and phases, print quality on held-out rows; keep it."""
+    """Train the configuration that the settings describe, show loss and phases, print quality on held-out rows.
+
+    Keep it.
+    """
     cell = cell_of(settings)
     if save is not None:
         refuse_taken(save, force)
@@ -75,7 +79,7 @@ def train(settings: dict, save: Path | None = None, force: bool = False) -> None
 
 @contextmanager
 def on_threads(count: int | None) -> Iterator[None]:
-    """Let kernels and BLAS use so many threads, None for all; `SpecError` where there are fewer cores."""
+    """Let kernels and BLAS use so many threads, None for all; `SpecError` if there are fewer cores."""
     if count is None:
         yield
         return
@@ -120,13 +124,13 @@ PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 def constant_words(target: str) -> str:
-    """The best answer that ignores X, in words."""
+    """Return the best answer that ignores X, in words."""
     known = {"numbers": "always predicting the mean", "implicit": "always recommending the most frequent items"}
     return known.get(target, "always predicting the most frequent class")
 
 
 def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
-    """Warning on a model that is no better than a constant answer, with what to try; "" for one that is better."""
+    """Return a warning with what to try if a model is no better than a constant answer, else ""."""
     if not (quality <= without_x or math.isnan(quality)):
         return ""
     verb = "worse than" if quality < without_x or math.isnan(quality) else "no better than"

@@ -1,4 +1,4 @@
-"""The verdict of a sweep for a terminal: a number for each measure, tables of densities by contenders, then words."""
+"""The verdict of a sweep for a terminal: a number for each measure, tables of densities by candidates, then words."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ SIDES = ("best sparse", "best dense")
 
 
 def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
-    """Verdict to print: numbers, tables of at most `width` columns, words."""
+    """Return the verdict to print: numbers, tables of at most `width` columns, words."""
     said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
     tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
     return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
@@ -35,7 +35,7 @@ def _headline(headline: Headline) -> Text:
 
 
 def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
-    """Table of one measure and its legend; the best of each side alone where all contenders are too wide."""
+    """Yield the table of one measure and its legend; the best of each side alone where all candidates are too wide."""
     caption = CAPTIONS[found.measure]
     full = _table(
         caption, found.candidates, found.lines, [[_mark_cell(place) for place in line.places] for line in found.lines]
@@ -55,7 +55,7 @@ def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: 
 
 
 def _best_of_sides(found: Standings) -> list[list[str]]:
-    """The best place of each side, with its contender's name where that is another one than above."""
+    """Return the best place of each side, with its candidate's name where that is another one than above."""
     rows, above = [], ["", DENSE]
     for line in found.lines:
         best = [_best(found, line, row) for row in (line.contest.sparse, line.contest.dense)]
@@ -66,7 +66,7 @@ def _best_of_sides(found: Standings) -> list[list[str]]:
 
 
 def _best(found: Standings, line: Line, row: Any) -> tuple[str, str]:
-    """The place of a row in its line, and the contender's name; both empty where it has none."""
+    """Return the place of a row in its line, and the candidate's name; both empty if it has none."""
     named = zip(found.candidates, line.places, strict=True)
     return next(((_mark_cell(place), name) for name, place in named if row is not None and place.row is row), ("", ""))
 

@@ -102,7 +102,7 @@ __all__ = [
 
 
 def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = True, **parameters: Any) -> Dataset:
-    """The data set of that name; `get(name).parameters` lists its parameters and their defaults.
+    """Return the data set of that name; `get(name).parameters` lists its parameters and their defaults.
 
     It is made once and kept on disk, in `cache.folder()` or in the folder given as `cache`; `cache=False` makes it
     anew. A file is read `like` another set, whose later or held-out part it is: with its features, kind of labels and

@@ -34,11 +34,7 @@ __all__ = ["VARIABLE", "cache_folder", "clear", "load_or_make", "make_data_set"]
 
 
 def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
-    """The data set from its entry, or made and entered; a damaged entry is made anew, with a warning.
-
-    A folder that cannot be written to costs a warning and the time to make the set again, nothing else. Files whose
-    content is not known by a hash are hashed as they are read; what changed meanwhile is not entered.
-    """
+    """Return the data set from the cache, else make and store it; a damaged entry is replaced with a warning."""
     states = content.states_of(source.files(**parameters))
     stored = content.stored_hash(states, where) if states else ""
     entry = None if stored is None else _entry(source, parameters, stored, where)
@@ -61,7 +57,7 @@ def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | Non
 
 
 def make_data_set(source: "Source", parameters: dict[str, Any]) -> Dataset:
-    """The data set as its source makes it; what cannot be read of a file that changes meanwhile is told as that."""
+    """Return the data set as its source makes it; an error from a file that changed meanwhile says so."""
     states = content.states_of(source.files(**parameters))
     try:
         return source.make(**parameters)
@@ -95,7 +91,7 @@ def _key(source: "Source", parameters: dict[str, Any], stored: str) -> str:
 
 @functools.cache
 def _code() -> str:
-    """Hash of every file of this package: a change to any of them may change what is made."""
+    """Return the hash of every file of this package: a change to any of them may change what is made."""
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())

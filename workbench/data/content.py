@@ -27,7 +27,10 @@ NAME = "sparse-workbench"
 
 
 def cache_folder(given: str | Path | None = None) -> Path:
-    """Folder of made data sets: the one given, else that in WORKBENCH_CACHE, else the user's cache folder."""
+    """Return the folder of made data sets.
+
+    The one given, else that in WORKBENCH_CACHE, else the user's cache folder.
+    """
     if chosen := given or os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
     if sys.platform == "darwin":
@@ -66,7 +69,7 @@ _hashes: dict[tuple[str, State], str] = {}
 
 
 def states_of(paths: Paths) -> States:
-    """State of each file, in the order given; None among the paths stands for no file."""
+    """Return the state of each file, in the order given; None among the paths stands for no file."""
     return {os.path.realpath(path): _state(path) for path in paths if path is not None}
 
 
@@ -82,12 +85,12 @@ def _state_of(status: os.stat_result) -> State:
 
 
 def first_changed_file(before: States, after: States) -> str:
-    """Full name of the first file whose state differs, or that is in one of the two only; "" if none."""
+    """Return the full name of the first file whose state differs or that only one state has; "" if none."""
     return next((name for name in {**before, **after} if before.get(name) != after.get(name)), "")
 
 
 def stored_hash(states: States, where: str | Path | None = None) -> str | None:
-    """Hash of the content of files in these states without reading them; None if it is not stored."""
+    """Return the stored content hash of files in these states, without reading them; None if unknown."""
     if not _are_readable(states):
         return ""
     if len(states) == 1 and (stored := _of_memory(*next(iter(states.items())))):
@@ -104,7 +107,8 @@ def stored_hash(states: States, where: str | Path | None = None) -> str | None:
 
 
 def hash_of(paths: Paths, where: str | Path | None = None) -> str:
-    """Hash of the content of the files, 32 hexadecimal digits; "" if there is no file, or one cannot be read.
+    """Return the hash of the content of the files, 32 hexadecimal digits; "" if there is no file, or one cannot be
+    read.
 
     The hash of a single file is that of `b2sum --length 128`. The hash of several depends on their order and on their
     names below the first one, if that is a folder. Reads the files unless their hash is stored. A file that is written
@@ -125,12 +129,12 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
 
 
 def is_quick(states: States) -> bool:
-    """Whether the files are hashed in less time than a user notices."""
+    """Return whether the files are hashed in less time than a user notices."""
     return sum(state.size for state in states.values() if state is not None) <= BYTES_QUICK
 
 
 def _are_readable(states: States) -> bool:
-    """Whether all files exist and are regular files or folders: a pipe would be read forever."""
+    """Return whether all files exist and are regular files or folders: a pipe would be read forever."""
     kinds = {0 if state is None else state.kind for state in states.values()}
     return bool(kinds) and kinds <= {stat.S_IFREG, stat.S_IFDIR}
 

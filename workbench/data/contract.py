@@ -43,12 +43,12 @@ class Source:
     called likewise, names whatever else the result depends on, such as a version. `gives` names what its data has for
     models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
     `takes_folder` tells that its `path` may be a folder.
-    `stored(path, labels)` gives what stands in the file, where the reader mends it: the `formats.parts.Parts` of the
-    matrix, unchecked, with duplicates and order as they are, and the labels, None where none are named.
-    `is_cached` is False where a copy would be no quicker to load than what is read.
+    `stored(path, labels)` gives what stands in the file, where the reader fixes it: the `formats.parts.Parts` of the
+    matrix, unchecked, with duplicates and order as they are, and the labels, None if none are named.
+    `is_cached` is False if a copy would be no quicker to load than what is read.
 
     `blocks(**parameters)`, with the parameters of `make`, gives the same rows block by block, so that `convert` never
-    holds them whole; None where `make` must have all of them.
+    holds them whole; None if `make` must have all of them.
     """
 
     name: str
@@ -68,11 +68,14 @@ class Source:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters and their defaults; `inspect.Parameter.empty` marks one that must be given."""
+        """Parameters with their defaults; a required one has `inspect.Parameter.empty`."""
         return {name: entry.default for name, entry in inspect.signature(self.make).parameters.items()}
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """All parameters, the missing ones with their defaults; unknown and missing names are refused (`DataError`)."""
+        """Return all parameters, the missing ones with their defaults.
+
+        Unknown and missing names are refused (`DataError`).
+        """
         self.refuse_unknown(given)
         known = self.parameters
         complete = {**known, **given}
@@ -91,7 +94,7 @@ class Source:
                 raise DataError(f"{self.name}: {name} is {given[name]!r:.80}; expected {what}.")
 
     def refuse_unknown(self, given: Iterable[str]) -> None:
-        """`DataError` for a name that is no parameter, with those that are."""
+        """Raise DataError for an unknown parameter name, listing the known ones."""
         known = self.parameters
         if unknown := [name for name in given if name not in known]:
             raise DataError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.")

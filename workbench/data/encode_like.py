@@ -11,7 +11,7 @@ from workbench.data.errors import DataError
 
 
 def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the source that read a file as `like` was read; those given stay as they are."""
+    """Return the parameters of the source that read a file as `like` was read; those given stay as they are."""
     known = source.parameters
     if "classes" not in known or "path" not in known:
         raise DataError(f"{source.name} is not read from a file; leave like= out.")
@@ -28,7 +28,7 @@ def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dic
 
 
 def _original_classes(like: Dataset) -> tuple[str, ...]:
-    """The classes that files may name: those that were merged instead of the one they became."""
+    """Return the class names that a file may contain, with merged classes in place of their merger."""
     return (*like.classes[:-1], *like.labels.merged) if like.labels.merged else like.classes
 
 

@@ -10,7 +10,10 @@ from workbench.data.files.types import guess
 
 
 def of_source(source: Source, text: str | None) -> dict[str, Any]:
-    """The options for that source; names that it has no parameter of are refused with those it has (`DataError`)."""
+    """Return the options for that source.
+
+    Names that it has no parameter of are refused with those it has (`DataError`).
+    """
     try:
         options = option_text.parsed(text or "", "reading", "hashed=65536")
     except ValueError as error:
@@ -20,9 +23,9 @@ def of_source(source: Source, text: str | None) -> dict[str, Any]:
 
 
 def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
-    """(data set that reads the file or folder, its options as a line, why), told from how it begins (`DataError`).
+    """Return (data set that reads the file or folder, its options as text, the reason); raises DataError.
 
-    Options of `text` count before those that are guessed.
+    Options in `text` take precedence over guessed ones.
     """
     dataset, options, why = guess(path)
     return dataset, option_text.written({**options, **of_source(get(dataset), text)}), why

@@ -35,7 +35,7 @@ class Popularity:
     shift: float
 
     def integral(self, t: np.ndarray) -> np.ndarray:
-        """The integral of (t + shift)**-slope for each t, up to a constant, float64 in the shape of t."""
+        """Return the integral of (t + shift)**-slope for each t, up to a constant, float64 in the shape of t."""
         if self.slope == 1:
             return np.log(t + self.shift)
         return (t + self.shift) ** (1 - self.slope) / (1 - self.slope)
@@ -48,7 +48,7 @@ class Popularity:
         return np.clip((t - self.shift).astype(np.int64), first, self.features - 1)
 
     def chances(self) -> np.ndarray:
-        """The chance of each column, relative to their mean, float32 [features]."""
+        """Return the chance of each column, relative to their mean, float32 [features]."""
         chances = np.diff(self.integral(np.arange(self.features + 1.0)))
         return (chances / chances.mean()).astype(np.float32)
 
@@ -95,7 +95,10 @@ class Recipe:
 
 
 def draw(name: str, recipe: Recipe) -> Dataset:
-    """A data set of [rows, features], the same for the same recipe. O(nnz), or O(size) from a density of 1/64 on."""
+    """Return a data set of [rows, features], the same for the same recipe.
+
+    O(nnz), or O(size) from a density of 1/64 on.
+    """
     rng = np.random.default_rng(recipe.seed)
     rows, features = recipe.rows, recipe.features
     keys = _keys(recipe, rng)
@@ -126,7 +129,10 @@ def _keys(recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
 
 
 def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.random.Generator) -> np.ndarray:
-    """Entries of each row, int64 [rows]: lognormal with that sigma, capped, with a sum of density * rows * features."""
+    """Return the entries of each row, int64 [rows].
+
+    Lognormal with that sigma, capped, with a sum of density * rows * features.
+    """
     mean = density * features
     cap = min(features, LONGEST * mean)
     weights = np.exp(sigma * rng.standard_normal(rows))
@@ -142,7 +148,8 @@ def distinct_columns(lengths: np.ndarray, popularity: Popularity, rng: np.random
     """row * features + column of every entry, int64 [nnz], sorted.
 
     Each row draws columns one after the other by popularity, and redraws those it has, until it has `lengths` distinct
-    ones. A column that would surely be redrawn, as the row has all more popular ones and it too, is not drawn at all.
+    ones. A column that would significantly be redrawn, as the row has all more popular ones and it too, is not drawn
+    at all.
     """
     features, rows = popularity.features, np.arange(len(lengths))
     keys, missing, head = np.empty(0, np.int64), lengths, np.zeros(len(lengths), np.int64)

@@ -47,7 +47,7 @@ def _row(x: Any, at: int) -> str:
 def picture(x: Any) -> str:
     """Draw the sparsity pattern of an array as HTML, with shape, format, density and bytes.
 
-    The darker a cell, the larger the share of its block that is stored. At most `ENTRIES` entries are sampled.
+    The darker a configuration, the larger the share of its block that is stored. At most `ENTRIES` entries are sampled.
 
     Parameters
     ----------
@@ -104,7 +104,8 @@ def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
 
 
 def _shares(x: Any) -> np.ndarray:
-    """Return the share of stored entries of each cell of the picture [down, across], scaled to a maximum of 1."""
+    """Return the share of stored entries of each configuration of the picture [down, across], scaled to a maximum of
+    1."""
     row, col, rows, columns = _places(x)
     down, across = min(CELLS, max(rows, 1)), min(CELLS, max(columns, 1))
     cell = (row.astype(np.int64) * down // max(rows, 1)) * across + col.astype(np.int64) * across // max(columns, 1)
@@ -115,7 +116,7 @@ def _shares(x: Any) -> np.ndarray:
 
 
 def _lengths(total: int, cells: int) -> np.ndarray:
-    """Return how many of `total` rows (or columns) each of `cells` cells covers."""
+    """Return how many of `total` rows (or columns) each of `cells` configurations covers."""
     return np.diff(-(-np.arange(cells + 1) * total // cells))
 
 
@@ -138,7 +139,7 @@ def _svg(x: Any, stored: str) -> str:
 
 
 def _runs(marked: np.ndarray) -> str:
-    """Return the marked cells as an SVG path, each horizontal run as one rectangle."""
+    """Return the marked configurations as an SVG path, each horizontal run as one rectangle."""
     edges = np.diff(marked.astype(np.int8), axis=1, prepend=0, append=0)
     row, start = np.nonzero(edges == 1)
     end = np.nonzero(edges == -1)[1]

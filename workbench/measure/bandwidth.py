@@ -122,7 +122,7 @@ def _repeated(loop: Callable) -> Callable:
 
 
 def rates(seconds: float = 0.004) -> Iterator[tuple[str, float]]:
-    """(kind, how many a second on one core), the fastest of about `seconds` a kind."""
+    """Yield (kind, how many a second on one core), the fastest of about `seconds` a kind."""
     random = np.random.default_rng(0)
     places = random.integers(0, NUMBERS, NUMBERS, np.int32)
     x, y = -random.random(NUMBERS, np.float32), np.zeros(NUMBERS, np.float32)
@@ -135,7 +135,7 @@ def rates(seconds: float = 0.004) -> Iterator[tuple[str, float]]:
 
 
 def _fastest_of_instructions(call: Callable[[], object], seconds: float) -> float:
-    """Seconds of the fastest call."""
+    """Return the seconds of the fastest call."""
     call()
     best, end = float("inf"), perf_counter() + seconds
     while perf_counter() < end:
@@ -146,7 +146,8 @@ def _fastest_of_instructions(call: Callable[[], object], seconds: float) -> floa
 
 
 def seconds_of(work: Mapping[str, float], measured: Mapping[str, float], threads: int) -> float:
-    """Seconds of a call that does so much of each kind, with the rates measured, on so many cores; 0 without rates.
+    """Return the seconds of a call that does so much of each kind, with the rates measured, on so many cores; 0
+    without rates.
 
     >>> seconds_of({"exp": 4e6}, {"exp": 1e9, "call": 1e6}, threads=2)
     0.002001
@@ -249,7 +250,7 @@ STREAMS = {"read": (_read, 1), "copy": (_copy, 2), "triad": (_triad, 3)}
 
 
 def _fastest(call: Callable[[int], None], bytes_moved: int, seconds: float) -> float:
-    """Bytes a second of the fastest of the calls that fit in `seconds`; each moves its bytes `repeats` times."""
+    """Return bytes a second of the fastest of the calls that fit in `seconds`; each moves its bytes `repeats` times."""
     start = perf_counter()
     call(1)
     once = max(perf_counter() - start, 1e-7)
@@ -269,7 +270,7 @@ def measure(
     row_sizes: Iterable[int] = ROW_SIZES,
     seconds: float = 0.02,
 ) -> Iterator[Bandwidth]:
-    """Rates on each of the thread `counts`, the fastest of about `seconds` a point."""
+    """Yield the rates on each of the thread `counts`, the fastest of about `seconds` a point."""
     stream_sizes, table_sizes, row_sizes = tuple(stream_sizes), tuple(table_sizes), tuple(row_sizes)
     memory = np.ones(max(stream_sizes + table_sizes) // 4, np.uint32)
     before = threads.get_threads()
@@ -308,7 +309,7 @@ def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -
 
 @functools.cache
 def last_cache_bytes() -> int:
-    """Size of the last cache; `BYTES_CACHE` where the system does not tell."""
+    """Return the size of the last cache; `BYTES_CACHE` where the system does not tell."""
     sizes = machine.caches()
     size = re.fullmatch(r"(\d+)([KM]?)", sizes[max(sizes)]) if sizes else None
     return int(size[1]) * {"": 1, "K": 2**10, "M": MIB}[size[2]] if size else BYTES_CACHE
@@ -333,11 +334,11 @@ class Limits:
             rates[rate.bytes_table] = max(rates.get(rate.bytes_table, 0.0), rate.bytes_per_second)
 
     def stream(self, bytes_moved: float) -> float:
-        """Bytes a second of a stream over that many bytes, again and again."""
+        """Return bytes a second of a stream over that many bytes, again and again."""
         return _between(self.streams, bytes_moved)
 
     def gather(self, bytes_table: float, bytes_row: float) -> float:
-        """Bytes a second of rows of that size from a table of that size, in no order."""
+        """Return bytes a second of rows of that size from a table of that size, in no order."""
         return _between({row: _between(rates, bytes_table) for row, rates in self.gathers.items()}, bytes_row)
 
     def bound(
@@ -350,7 +351,7 @@ class Limits:
         cold: float = 0.0,
         work: Mapping[str, float] | None = None,
     ) -> tuple[float, str]:
-        """(seconds that no call can be faster than, what makes it so: stream, gather or instructions).
+        """Return (seconds that no call can be faster than, what makes it so: stream, gather or instructions).
 
         Of the rows gathered a share `cold` comes from a table of `bytes_table`, the others from the last cache; `work`
         is how much the cores do of each of `instructions.LOOPS`.

@@ -1,8 +1,7 @@
 """The BLAS that dense baselines run on: which one is loaded, and the environment in which it makes its own choices.
 
-A baseline that is held back proves nothing. Variables that pin BLAS to the code of an older processor, or to fewer
-threads, and those that change how memory is allocated, are therefore kept from the processes of a sweep: what is
-measured is set in its spec and stands in its rows, and so does what was kept from it.
+A slowed baseline proves nothing. Environment variables that pin BLAS to older processors or fewer threads, or change
+memory allocation, are therefore removed for the processes of a sweep; records state what was removed.
 """
 
 import json
@@ -50,13 +49,14 @@ def loaded_libraries(info: Sequence[Mapping[str, Any]] | None = None) -> list[di
 
 
 def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Names, versions and architectures of the loaded BLAS in one line; `info` as of `loaded_libraries`."""
+    """Return names, versions and architectures of the loaded BLAS in one line; `info` as of `loaded_libraries`."""
     names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded_libraries(info)}
     return ", ".join(sorted(names))
 
 
 def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables that distort a measurement, with their values: of BLAS, of its threads, of the allocation of memory.
+    """Return the variables that distort a measurement, with their values: of BLAS, of its threads, of the allocation
+    of memory.
 
     What `kernels.threads` itself sets in this process is none of them.
     """
@@ -69,7 +69,7 @@ def distorting_variables(environment: Mapping[str, str] = os.environ) -> dict[st
 def measuring_environment(
     environment: Mapping[str, str] = os.environ, stopped: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment without those variables and with `OWN`: what a process that measures is started in.
+    """Return the environment without those variables and with `OWN`: what a process that measures is started in.
 
     `fix_environment` says there what was put right: the variables, and what else was `stopped` for it.
     """
@@ -80,5 +80,8 @@ def measuring_environment(
 
 
 def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables put right for this process that would have distorted a measurement: by name, the value before."""
+    """Return variables put right for this process that would have distorted a measurement.
+
+    By name, the value before.
+    """
     return json.loads(environment.get(MENDED, "{}"))

@@ -62,7 +62,8 @@ _pipes: list[IO[bytes]] = []
 
 
 def tell(answer: Mapping[str, Any]) -> None:
-    """Send an answer between those that the work yields, from inside of it; nothing in a process that serves nobody.
+    """Send an answer from inside the work, between the answers that it yields; nothing in a process without a parent
+    to answer.
 
     Call it on the thread that does the work: two answers at once would be mixed.
     """
@@ -72,7 +73,7 @@ def tell(answer: Mapping[str, Any]) -> None:
 
 
 def _answer(work: Generator[dict[str, Any], Any, None], pipe: IO[bytes], orders: IO[bytes]) -> None:
-    """Send each answer as it comes, and read an order after those that wait for one."""
+    """Send each answer; after an answer that waits for an order, read the order."""
     order: Any = None
     with contextlib.suppress(StopIteration):
         while True:
@@ -88,7 +89,7 @@ def _answer(work: Generator[dict[str, Any], Any, None], pipe: IO[bytes], orders:
 
 
 def _end_with_parent() -> None:
-    """See that this process ends when its parent has ended, also one that is stopped.
+    """End this process when its parent ends, even if this process is stopped.
 
     A stopped process runs none of its threads. Linux can kill it as the pipe closes that its parent holds open; the
     thread ends it on other systems, and where the parent was gone before that was asked for.
@@ -124,7 +125,7 @@ WhyEnd = Callable[[], Mapping[str, Any]]
 
 
 class Ended(Exception):  # noqa: N818 - an end, not always an error
-    """A child ended without sending all its answers; `row` has the status, the reason and what else is known."""
+    """A child process ended before sending all answers; `row` holds status, reason and what else is known."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         super().__init__(row["reason"])
@@ -132,7 +133,7 @@ class Ended(Exception):  # noqa: N818 - an end, not always an error
 
 
 def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
-    """The context to start children from; they begin with the modules of `preload` imported, if it is the first.
+    """Return the context to start children from; they begin with the modules of `preload` imported, if it is the first.
 
     The server is started here, in the environment that children measure in: it loads BLAS, which reads it only then.
     """
@@ -175,10 +176,10 @@ def _replace_environment(variables: Mapping[str, str]) -> None:
 def start(
     context: ForkServerContext, work: str, request: Mapping[str, Any], log: Path | None = None
 ) -> tuple[BaseProcess, Connection]:
-    """A process that does the request, and the end of the pipe that its answers come out of and orders go into.
+    """Start a process for a request; return it and the connection for its answers and for orders.
 
     `work` is "module:function", imported in the child alone; what it prints is added to the file `log`. Variables that
-    hold BLAS back are kept from it. `Ended` where it is gone before it could be told what to do.
+    hold BLAS back are kept from it. Raises Ended if it exits before it received the request.
     """
     ours, theirs = context.Pipe()
     arguments = (theirs, work, json.dumps(request), blas.measuring_environment(), str(log) if log else None)
@@ -195,7 +196,10 @@ def start(
 
 
 def why_too_long(started: float, seconds: float, setting: str = "") -> dict[str, Any]:
-    """The columns of an end for time where more than `seconds` are over, or nothing; `setting` is the limit's name."""
+    """Return the columns of an end for time where more than `seconds` are over, or nothing.
+
+    `setting` is the limit's name.
+    """
     if time.monotonic() - started <= seconds:
         return {}
     limit = f"{setting} = {seconds:g} s" if setting else f"{seconds:g} s"
@@ -222,7 +226,7 @@ class Child:
         self.end()
 
     def order(self, order: Mapping[str, Any]) -> None:
-        """Tell the process what to do next, where its last answer said that it waits for that."""
+        """Send the process its next order, after an answer that waits for one."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended, as `answers` will say
             os.write(self.connection.fileno(), json.dumps(order).encode() + b"\n")
 
@@ -241,10 +245,7 @@ class Child:
         self.connection.close()
 
     def answers(self, why_end: WhyEnd, beat: Callable[[], None] = lambda: None) -> Iterator[dict[str, Any]]:
-        """Each answer as it comes; `Ended` where the child is ended by `why_end`, or ended by itself too early.
-
-        `why_end` and `beat` are called 20 times a second.
-        """
+        """Yield each answer; raises Ended if `why_end` gave a reason to end the process, or if it exited early."""
         count, is_over = 0, False
         while not is_over:
             waited_for = [self.process.sentinel, *([self.connection] if self._is_open else [])]
@@ -262,7 +263,7 @@ class Child:
             raise Ended(exit_reasons.row_of(exit_code, self.watch))
 
     def why_too_large(self, bytes_limit: int, bytes_allowed: int) -> dict[str, Any]:
-        """The columns of an end for memory where the process holds more than `bytes_allowed`, or nothing.
+        """Return the columns of an end for memory where the process holds more than `bytes_allowed`, or nothing.
 
         `bytes_allowed` is `bytes_limit` and what a process has beside what it measures.
         """
@@ -273,7 +274,7 @@ class Child:
         return {"status": "memory", "reason": reason, "bytes_limit": bytes_limit, "bytes_peak": owned}
 
     def _lines(self) -> list[bytes]:
-        """The whole lines among what can be read now; the part of one that is begun is kept."""
+        """Return the complete lines that can be read now; an incomplete last line is kept for the next call."""
         try:
             while self._is_open and (data := os.read(self.connection.fileno(), BYTES_READ)):
                 self._part += data
@@ -306,7 +307,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def can_alternate() -> bool:
-    """Whether this system can stop processes, and kill stopped ones whose parent has ended (Linux)."""
+    """Return whether this system can stop processes, and kill stopped ones whose parent has ended (Linux)."""
     return hasattr(signal, "SIGSTOP") and hasattr(fcntl, "F_SETSIG")
 
 
@@ -322,7 +323,10 @@ class Living:
         self._answers = child.answers(why_end, beat)
 
     def next(self) -> dict[str, Any]:
-        """The next answer; `Ended` where it ends without one. The process is stopped if it waits for an order now."""
+        """Return the next answer; `Ended` where it ends without one.
+
+        The process is stopped if it waits for an order now.
+        """
         answer = next(self._answers, None)
         if answer is None:
             raise Ended(exit_reasons.row_of(0, self.child.watch))
@@ -331,16 +335,16 @@ class Living:
         return answer
 
     def do(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to an order."""
+        """Return the answer to an order."""
         self.child.resume()
         self.child.order(order)
         return self.next()
 
 
 def alternate_turns(names: Sequence[Name], turn: Callable[[Name], bool]) -> None:
-    """Call `turn` of each name, there and back again, until all of one pass return that they need no more.
+    """Call `turn` for each name, forth and back, until every call of one pass returns that it needs no more.
 
-    Those that need no more go on as long as others need turns, so that the times of all are from the same moments.
+    Finished ones continue while others need turns, so that all times cover the same period.
 
     >>> turns = []
     >>> alternate_turns("ab", lambda name: bool(turns.append(name)) or len(turns) > 4)

@@ -29,7 +29,7 @@ from scipy import special
 def quantile_interval(
     samples: Sequence[float], quantile: float, confidence: float = 0.95
 ) -> tuple[float, float, float]:
-    """(quantile, low, high): the interval between two ranks of the samples that holds the true quantile.
+    """Return (quantile, low, high): the interval between two ranks of the samples that holds the true quantile.
 
     It assumes no distribution, but that the samples are independent: how many of n lie below the quantile q is
     binomial(n, q), and the ranks are the innermost with at least `confidence`. Where no ranks reach that, as below six
@@ -47,12 +47,12 @@ def quantile_interval(
 
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
-    """(median, low, high) of samples that are independent, as `quantile_interval` gives them."""
+    """Return (median, low, high) of samples that are independent, as `quantile_interval` gives them."""
     return quantile_interval(samples, 0.5, confidence)
 
 
 def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[float, float, float]:
-    """(share, low, high) of `hits` of `count`: the score interval (Wilson 1927, JASA 22, 209), 0 to 1.
+    """Return (share, low, high) of `hits` of `count`: the score interval (Wilson 1927, JASA 22, 209), 0 to 1.
 
     ValueError unless 0 <= hits <= count and 0 < count.
 
@@ -128,7 +128,7 @@ class Sampler:
         self.samples = self._new(seconds)
 
     def begin(self, seconds_most: float) -> None:
-        """Forget the samples so far; those that come are taken within `seconds_most`."""
+        """Discard the samples so far; the next ones are taken within `seconds_most`."""
         self.policy = replace(self.policy, seconds_most=seconds_most)
         self.samples = self._new(0.0)
 
@@ -157,7 +157,7 @@ class Sampler:
 
     @property
     def is_cut(self) -> bool:
-        """Whether `seconds_most` ended the samples before the policy had all that it asks for."""
+        """Whether `seconds_most` ended sampling before the policy was satisfied."""
         samples = self.samples
         is_late = samples.seconds_warmup + samples.seconds_sampled > self.policy.seconds_most
         return bool(samples.seconds) and is_late and not self._is_complete
@@ -198,7 +198,7 @@ class Sampler:
 
 @contextmanager
 def garbage_kept() -> Iterator[None]:
-    """Collect no garbage while the context lasts; afterwards it is as before."""
+    """Disable garbage collection within the context, then restore the previous state."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -36,7 +36,10 @@ class Code:
         self._digest = functools.cache(self._digest_of)
 
     def digest(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> str:
-        """Hash of the text of `files(roots, apart, compiled)`, 16 hexadecimal digits; each set of roots once."""
+        """Return the hash (16 hexadecimal digits) of the text of `files(roots, apart, compiled)`.
+
+        Cached per set of roots.
+        """
         return self._digest(frozenset(roots), frozenset(apart), compiled)
 
     def _digest_of(self, roots: frozenset[str], apart: frozenset[str], compiled: bool) -> str:
@@ -47,15 +50,18 @@ class Code:
         return f"{file.relative_to(self.root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
 
     def files(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> list[Path]:
-        """The files of `modules(roots, apart)`, sorted; with `compiled` also the CUDA sources that these name."""
+        """Return the files of `modules(roots, apart)`, sorted.
+
+        With `compiled` also the CUDA sources that these name.
+        """
         files = {file for module in self.modules(roots, apart) if (file := self.file_of(module))}
         if compiled:
             files |= {found for file in files for found in self._named(file)}
         return sorted(files)
 
     def modules(self, roots: Iterable[str], apart: Iterable[str] = ()) -> frozenset[str]:
-        """The roots and all modules they use, but for those `apart`, which a result never runs, and what only these
-        use. An unknown root is refused (`ValueError`)."""
+        """Return the roots and all modules they use, but for those `apart`, which a result never runs, and what only
+        these use. An unknown root is refused (`ValueError`)."""
         waiting, found = sorted(set(roots)), set(apart)
         if unknown := [root for root in waiting if not self.file_of(root)]:
             raise ValueError(f"There is no module {unknown[0]!r} below {self.root}.")
@@ -67,7 +73,7 @@ class Code:
         return frozenset(found.difference(apart))
 
     def _file_of(self, module: str) -> Path | None:
-        """The file of a module of the two packages, None where there is none of that name."""
+        """Return the file of a module of the two packages, None if there is none of that name."""
         place = self.root.joinpath(*module.split("."))
         if module.split(".")[0] not in ("kernels", "workbench"):
             return None
@@ -88,7 +94,10 @@ class Code:
         yield from _with_packages(module)
 
     def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
-        """Kernels that `get` is called for by name; in packages of the workbench `get` is that of another registry."""
+        """Yield the kernels that `get` is called for by name.
+
+        In packages of the workbench `get` is that of another registry.
+        """
         for call in ast.walk(tree):
             if not isinstance(call, ast.Call) or not call.args:
                 continue
@@ -105,7 +114,7 @@ class Code:
         return file is not None and file.name == "__init__.py"
 
     def _compiled(self, file: Path) -> Iterator[Path]:
-        """The CUDA source beside a file and those that it names, with the headers they include."""
+        """Yield the CUDA source beside a file, the sources that it names, and the headers that these include."""
         texts = (node.value for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Constant))
         names = {text for text in texts if isinstance(text, str) and text.endswith(COMPILED)}
         waiting, found = [file.with_suffix(".cu"), *(file.parent / name for name in names)], set()
@@ -119,7 +128,7 @@ class Code:
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[str, ast.alias]]:
-    """(module, alias) of each import that is ever run; that of `import module` has the module's own name."""
+    """Yield (module, alias) of each import that is ever run; that of `import module` has the module's own name."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             yield from imports_of(ast.Module(node.orelse, []))
@@ -132,13 +141,13 @@ def imports_of(tree: ast.AST) -> Iterator[tuple[str, ast.alias]]:
 
 
 def _with_packages(module: str) -> Iterator[str]:
-    """The module and the packages it is in, whose `__init__` runs before it."""
+    """Yield the module and the packages it is in, whose `__init__` runs before it."""
     pieces = module.split(".")
     yield from (".".join(pieces[:count]) for count in range(1, len(pieces) + 1))
 
 
 def _parts(path: Path) -> list[str]:
-    """The parts of a path with `..` taken back; links are left as they are."""
+    """Return the parts of a path with `..` taken back; links are left as they are."""
     parts: list[str] = []
     for part in path.parts:
         if part == "..":
@@ -149,7 +158,7 @@ def _parts(path: Path) -> list[str]:
 
 
 def registering_modules(kind: str, names: Iterable[str]) -> set[str]:
-    """The modules that registered the entries of those names in the registry of that kind."""
+    """Return the modules that registered the entries of those names in the registry of that kind."""
     return {module for name in names if (module := origin(kind, name))}
 
 
@@ -160,5 +169,5 @@ def kernel_modules() -> dict[str, str]:
 
 @functools.cache
 def installed_code() -> Code:
-    """The code of this installation, as it was when a file was first asked for."""
+    """Return the code of this installation, as it was when a file was first read."""
     return Code(Path(kernels.__file__).parents[1], kernel_modules())

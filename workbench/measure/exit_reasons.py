@@ -1,4 +1,4 @@
-"""Reasons why a process ended: for want of memory, killed from outside, or by its own failure; told by evidence.
+"""Reasons why a process ended: out of memory, killed from outside, or its own failure; inferred from evidence.
 
 The system kills by the same signal as anybody else does. That memory was the reason is shown by the kernel's count of
 such kills, which rose while the process lived, or by how little memory was left when it was last looked at.
@@ -20,7 +20,7 @@ SHARE_SCARCE = 0.05
 
 
 def memory_kills() -> int:
-    """Number of processes that the system has killed for want of memory: of our own control group, or the machine."""
+    """Return how many processes the system has killed for lack of memory in this control group or on this machine."""
     for path in _counters():
         try:
             count = re.search(r"^oom_kill (\d+)$", path.read_text(), re.M)
@@ -32,7 +32,10 @@ def memory_kills() -> int:
 
 
 def _counters() -> list[Path]:
-    """Files that may hold the count, the nearest first: control groups of version 2, of version 1, the machine."""
+    """Return the files that may hold the count, the nearest first.
+
+    Control groups of version 2, of version 1, the machine.
+    """
     try:
         lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
     except OSError:
@@ -59,7 +62,10 @@ class MemoryWatch:
             self.process = None
 
     def owned(self) -> int:
-        """Bytes that the process owns now, 0 where it has ended; what is left to the machine is looked at, too."""
+        """Return the bytes that the process owns now, 0 if it has ended.
+
+        What is left to the machine is looked at, too.
+        """
         self.bytes_left = memory.available_bytes()
         try:
             return memory.owned_bytes(self.process.pid) if self.process else 0
@@ -79,7 +85,7 @@ class MemoryWatch:
             pass
 
     def shortage(self) -> str:
-        """Evidence that memory had run out, as a sentence; "" where there is none."""
+        """Evidence that memory had run out, as a sentence; "" if there is none."""
         if memory_kills() > self.kills:
             return "The system killed a process because memory ran out."
         if self.bytes_left < self.bytes_scarce:
@@ -88,7 +94,7 @@ class MemoryWatch:
 
 
 def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
-    """Status and reason of a process that ended by itself or was killed, and had not sent all it should.
+    """Return status and reason of a process that ended by itself or was killed, and had not sent all it should.
 
     `memory` is never tried again and therefore needs evidence; what is `failed` is.
     """

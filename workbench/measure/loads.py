@@ -29,7 +29,7 @@ QUIET = "quiet"
 
 
 class LoadError(RuntimeError):
-    """Unknown load, or one that did not start."""
+    """Unknown name of a load, or a load process that failed to start."""
 
 
 def _spin(seconds: float) -> None:
@@ -59,10 +59,7 @@ LOADS: dict[str, Callable[[], Callable[[], None]]] = {
 
 @contextmanager
 def run_load(name: str) -> Iterator[int]:
-    """Keep a load at work while the context lasts; gives its process id, 0 for "quiet", which is none.
-
-    `LoadError` lists the known ones.
-    """
+    """Run a load in a separate process within the context; yields its process id, 0 for "quiet" (no load)."""
     if name == QUIET:
         yield 0
         return

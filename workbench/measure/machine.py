@@ -31,7 +31,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that change results; absent ones are left out."""
+    """Return the versions of Python and of the packages that change results; absent ones are left out."""
     by_name = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -42,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """The processor's model name, with family and model where the name alone says little."""
+    """Return the processor's model name, with family and model where the name alone says little."""
     text = CPUINFO.read_text() if CPUINFO.exists() else ""
     fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", text, re.M))
     name = fields.get("model name") or platform.processor() or platform.machine()
@@ -50,7 +50,7 @@ def cpu_name() -> str:
 
 
 def caches() -> dict[str, str]:
-    """Size of each cache that the first core sees, by level and kind; empty where the system does not tell."""
+    """Return the size of each cache that the first core sees, by level and kind; empty if the system does not tell."""
     sizes = {}
     for folder in sorted(CACHES.glob("index*")):
         level, kind, size = ((folder / part).read_text().strip() for part in ("level", "type", "size"))
@@ -105,14 +105,14 @@ Measured on two cores beside a program on the free one, 10 rounds, times slower 
 
 
 def disturbance_limit(threads: int) -> float:
-    """The share of all cores that other programs may take beside a trial of so many threads, 0 to 1."""
+    """Return the share of all cores that other programs may take beside a trial of so many threads, 0 to 1."""
     cores = os.cpu_count() or 1
     used = min(threads, cores)
     return (DISTURBED * used + FREE * (cores - used)) / cores
 
 
 def describe_machine() -> dict:
-    """Everything about this machine that a reader of results wants to know; JSON."""
+    """Return everything about this machine that a reader of results wants to know; JSON."""
     return {
         "id": machine_id(),
         "cpu": cpu_name(),
@@ -129,13 +129,16 @@ def describe_machine() -> dict:
 
 
 def gpu() -> dict:
-    """The CUDA device as a child process found it, or the reason why there is none."""
+    """Return the CUDA device as a child process found it, or the reason why there is none."""
     device = devices.probe()
     return dataclasses.asdict(device) if device.present else {"reason": device.reason}
 
 
 def machine_id() -> str:
-    """A folder name for results: processor and cores in words, and a few letters of a hash of cores, caches, memory."""
+    """Return a folder name for results.
+
+    Processor and cores in words, and a few letters of a hash of cores, caches, memory.
+    """
     gigabytes = round(psutil.virtual_memory().total / 2**30)
     detail = f"{cpu_name()}|{os.cpu_count()}|{caches()}|{gigabytes}"
     words = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)|@.*|processor|cpu", "", cpu_name(), flags=re.I).lower())

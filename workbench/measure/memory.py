@@ -1,7 +1,7 @@
 """Memory three ways: predicted by formula, held by our arrays, peak of the process; and what there is to use.
 
-Of a process two numbers are told. What is resident has pages of mapped files in it, such as data larger than memory,
-which the system takes back when it likes. What is owned has not: it is what a training needs.
+Of a process two numbers are reported. What is resident has pages of mapped files in it, such as data larger than
+memory, which the system takes back when it likes. What is owned has not: it is what a training needs.
 """
 
 import contextlib
@@ -25,26 +25,29 @@ GROUP = Path("/sys/fs/cgroup")
 
 
 def _status_bytes(pid: int | None = None) -> dict[str, int]:
-    """The fields of a process's status that are sizes, in bytes; none where the system has no such file."""
+    """Return the fields of a process's status that are sizes, in bytes; none if the system has no such file."""
     path = STATUS if pid is None else Path(f"/proc/{pid}/status")
     text = path.read_text() if path.exists() else ""
     return {name: int(size) * 1024 for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.M)}
 
 
 def resident_bytes() -> int:
-    """Bytes of this process that are in memory now, pages of mapped files among them."""
+    """Return the bytes of this process that are in memory now, pages of mapped files among them."""
     return psutil.Process().memory_info().rss
 
 
 def counted_memory_kind() -> str:
-    """Kind of memory that `owned_bytes` counts: anonymous, or resident where the system does not tell them apart."""
+    """Return the kind of memory that `owned_bytes` counts.
+
+    Anonymous, or resident where the system does not tell them apart.
+    """
     return "anonymous" if "RssAnon" in _status_bytes() else "resident"
 
 
 def owned_bytes(pid: int | None = None) -> int:
-    """Bytes in memory now that are a process's own (RssAnon): no pages of files; of this process by default.
+    """Return the bytes of anonymous memory (RssAnon) of a process, by default this one; pages of files do not count.
 
-    Where the system does not tell them apart it is all that is resident. `psutil.NoSuchProcess` for one that has ended.
+    All resident memory if the system does not distinguish. Raises psutil.NoSuchProcess for an ended process.
     """
     try:
         status = _status_bytes(pid)
@@ -54,14 +57,15 @@ def owned_bytes(pid: int | None = None) -> int:
 
 
 def return_memory() -> None:
-    """Return memory that Python and the C library hold but do not use, where the system has a call for it."""
+    """Return free memory of Python's and the C library's allocators to the system, where the system has a call for
+    it."""
     gc.collect()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
 
 
 def reset_peak() -> bool:
-    """Start the peak anew from what is in use now; False where the system cannot (then the peak is since birth)."""
+    """Reset the peak of resident memory to the current value; returns False if the system cannot."""
     return_memory()
     try:
         CLEAR_REFS.write_text("5")
@@ -71,7 +75,7 @@ def reset_peak() -> bool:
 
 
 def peak_bytes() -> int:
-    """Most bytes of this process that were in memory at once, since `reset_peak`, pages of files among them."""
+    """Return most bytes of this process that were in memory at once, since `reset_peak`, pages of files among them."""
     if "VmHWM" in (status := _status_bytes()):
         return status["VmHWM"]
     unit = 1 if sys.platform == "darwin" else 1024
@@ -79,7 +83,7 @@ def peak_bytes() -> int:
 
 
 def peak_owned_bytes() -> int:
-    """Most bytes of this process's own that were in memory at once, since `reset_peak`.
+    """Return most bytes of this process's own that were in memory at once, since `reset_peak`.
 
     It is the peak of all less the pages of files that are there now, for there is no peak of its own. Pages of files
     come one by one and stay, so the peak has the latest of them; where the system has taken some back since, this is
@@ -92,17 +96,13 @@ def peak_owned_bytes() -> int:
 
 
 def asked_bytes() -> int:
-    """Bytes of memory of its own that this process has asked for, touched or not (VmData); 0 where nothing tells."""
+    """Return the bytes of virtual memory for data (VmData) that this process has requested; 0 if unknown."""
     return _status_bytes().get("VmData", 0)
 
 
 @contextlib.contextmanager
 def limit_memory(bytes_most: int | None) -> Iterator[None]:
-    """Let this process ask for no more than so many bytes of its own, None for any number: more is a `MemoryError`.
-
-    The system counts what is asked for, touched or not (`asked_bytes`), so it refuses before as much is owned; pages of
-    files do not count. `MemoryError` at once where as much was asked for before. On Linux alone.
-    """
+    """Limit the memory of this process to `bytes_most` within the context, None for no limit; more is a MemoryError."""
     if bytes_most is None:
         yield
         return
@@ -117,13 +117,16 @@ def limit_memory(bytes_most: int | None) -> Iterator[None]:
 
 
 def total_bytes() -> int:
-    """Bytes of memory that there are for this process: the machine's, less where its control group has a limit."""
+    """Return the bytes of memory that there are for this process.
+
+    The machine's, less where its control group has a limit.
+    """
     total, most = psutil.virtual_memory().total, _group_limit()
     return total if most is None else min(total, most)
 
 
 def available_bytes() -> int:
-    """Bytes that can be taken without swapping, within this process's control group where it has a limit.
+    """Return the bytes that can be taken without swapping, within this process's control group where it has a limit.
 
     Files that the group has read count as its memory, and are given up as soon as it wants another: they are free.
     """
@@ -136,7 +139,7 @@ def available_bytes() -> int:
 
 
 def _group_limit() -> int | None:
-    """Bytes that the control group of this process may have; None for any number, or where there is none."""
+    """Return the bytes that the control group of this process may have; None for any number, or where there is none."""
     limit = GROUP / "memory.max"
     most = limit.read_text().strip() if limit.exists() else "max"
     return None if most == "max" else int(most)
@@ -174,7 +177,8 @@ def predicted_training_bytes(
     hold: str = "format",
     ahead: bool = False,
 ) -> dict[str, int]:
-    """Bytes of each part of a training by formula, from R, z, D, U, the parameters' sizes and the type alone.
+    """Return the bytes of each part of a training by formula, from R, z, D, U, the parameters' sizes and the type
+    alone.
 
     Parts: data (dense data is held as `hold` says; csc and coo batches are made from CSR), batch (its slice, conversion
     and plan; two with `ahead`), weights (all parameters), states (of the optimizer, and what rows have missed),
@@ -206,12 +210,15 @@ def _storage_of(format: str, hold: str, dtype: str) -> tuple[str, str]:
 
 
 def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: int, value: int) -> int:
-    """Bytes of the plan of a batch, if a gradient reads one."""
+    """Return the bytes of the plan of a batch, if a gradient reads one."""
     is_planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     return int((8 + value) * entries + 12 * touched) if is_planned else 0
 
 
 def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:
-    """Bytes of a parameter's gradient: whole, the touched rows, or both where these are spread for an update."""
+    """Return the bytes of a parameter's gradient.
+
+    Whole, the active rows, or both where these are spread for an update.
+    """
     whole = table.rows * table.columns * value if table.gradient == "dense" or update == "standard" else 0
     return whole + (touched * (table.columns * value + 8) if table.gradient == "row_sparse" else 0)

@@ -1,4 +1,4 @@
-"""Meters of the machine beside a trial: energy, throttling, swapping, frequency; null where nothing tells it.
+"""Meters of the machine beside a trial: energy, throttling, swapping, frequency; null if unknown it.
 
 Energy is that of the processor packages (RAPL, which many systems let the administrator alone read), or that of the
 CUDA device, where its library is loaded already. There is no estimate: without a meter there is no number.
@@ -28,7 +28,7 @@ class Meters:
         self.has_energy = self.start[0] is not None
 
     def _counters(self) -> tuple[float | None, ...]:
-        """Joules, times throttled, bytes swapped, as the system counts them; None where it does not."""
+        """Joules, times throttled, bytes swapped, as the system counts them; None if it does not."""
         return self._joules(), self._throttled(), _swapped()
 
     def pause(self) -> None:
@@ -42,7 +42,7 @@ class Meters:
         self.start = tuple(None if start is None or more is None else start + more for start, more in both)
 
     def columns(self, steps: int) -> dict[str, Any]:
-        """The columns of a row, energy for each of so many steps."""
+        """Return the columns of a row, energy for each of so many steps."""
         joules, throttled, swapped = (_since(*both) for both in zip(self.start, self._counters(), strict=True))
         return {
             "joules_step": None if joules is None or not steps else joules / steps,
@@ -53,7 +53,7 @@ class Meters:
         }
 
     def meter(self) -> str:
-        """Name of the meter of energy, or "no meter"."""
+        """Return the name of the meter of energy, or "no meter"."""
         if not self.has_energy:
             return "no meter"
         return "NVML, the device" if self.device == "cuda" else "RAPL, the processor packages"
@@ -77,7 +77,7 @@ class Meters:
 
 
 def _since(before: Any, now: Any) -> Any:
-    """Growth of a counter; None where it is not told, or began anew."""
+    """Return the growth of a counter; None if it is unavailable or was reset."""
     return None if before is None or now is None or now < before else now - before
 
 
@@ -87,7 +87,7 @@ def _mean(values: Iterable[float]) -> float | None:
 
 
 def _number(file: Path) -> float | None:
-    """The number in a file; None where it may not be read, or has none."""
+    """Return the number in a file; None if it may not be read, or has none."""
     try:
         return float(file.read_text())
     except (OSError, ValueError):
@@ -95,7 +95,7 @@ def _number(file: Path) -> float | None:
 
 
 def _swapped() -> int:
-    """Bytes that the machine moved to and from its swap, since it started."""
+    """Return the bytes that the machine moved to and from its swap, since it started."""
     swap = psutil.swap_memory()
     return swap.sin + swap.sout
 

@@ -82,7 +82,7 @@ class Scatter(NamedTuple):
     freedom: float = FREEDOM
 
     def shrunk(self, squares: float, freedom: float) -> "Scatter":
-        """The posterior of this, as a prior, after residuals with that sum of squares and degrees of freedom."""
+        """Return the posterior of this, as a prior, after residuals with that sum of squares and degrees of freedom."""
         total = self.freedom + freedom
         variance = (self.freedom * self.deviation**2 + squares) / total
         return Scatter(max(math.sqrt(variance), MIN_LOG_SD), float(total))
@@ -123,7 +123,7 @@ class Ratio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Better side of a ratio dense / sparse: sparse or dense if sure, level, or undecided."""
+        """Verdict for a ratio dense / sparse: sparse or dense if significant, level if equivalent, else undecided."""
         if self.low > 1:
             return "sparse"
         if self.high < 1:
@@ -132,7 +132,7 @@ class Ratio(NamedTuple):
 
     @property
     def minimum_detectable_ratio(self) -> float:
-        """The smallest factor that as many rounds with as much noise would tell from 1; inf without an interval."""
+        """The smallest factor that rounds of this number and noise distinguish from 1; inf without an interval."""
         return math.sqrt(self.high / self.low) if self.low > 0 else math.inf
 
 
@@ -155,7 +155,10 @@ class Posterior:
         self._place = {name: place for place, name in enumerate(self.names)}
 
     def ratio(self, first: Hashable, second: Hashable) -> Ratio:
-        """Ratio of the times first / second. `KeyError` for a candidate without a trial or a prediction. O(trials)."""
+        """Return the ratio of the times first / second. `KeyError` for a candidate without a trial or a prediction.
+
+        O(trials).
+        """
         one, other = self._place[first], self._place[second]
         mean = float(self.mean[one] - self.mean[other])
         covariance = self.covariance
@@ -169,7 +172,7 @@ class Posterior:
         return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
 
     def _rounds(self, name: Hashable) -> dict[tuple[Hashable, int], bool]:
-        """Whether the trial of a candidate was disturbed, by (run, round)."""
+        """Return whether the trial of a candidate was disturbed, by (run, round)."""
         return {(trial.run, trial.round): trial.is_disturbed for trial in self.trials if trial.candidate == name}
 
     @cached_property
@@ -183,7 +186,7 @@ class Posterior:
         return self.mean + scale * (np.vstack([half, -half]) @ root.T)  # antithetic: the mean of the draws is exact
 
     def losses(self, names: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
-        """Expected loss of choosing each of these candidates, by default of all: 0.01 if it takes 1 % too long.
+        """Return expected loss of choosing each of these candidates, by default of all: 0.01 if it takes 1 % too long.
 
         The mean over the posterior of time / least time of these - 1. O(DRAWS * candidates).
         """
@@ -195,9 +198,9 @@ class Posterior:
         return dict(zip(able, excess.mean(0).tolist(), strict=True))
 
     def best(self, names: Iterable[Hashable] | None = None) -> Hashable | None:
-        """The candidate of least expected loss among these; None if none of them has a trial or a prediction.
+        """Return the candidate of least expected loss; None if none has a trial or a prediction.
 
-        Those that share no run with the one of most trials are left out: nothing compares them.
+        Candidates that share no run with the one of most trials are left out, since they cannot be compared.
         """
         able = [name for name in (self.names if names is None else names) if name in self._place]
         most = max(able, key=lambda name: len(self._rounds(name)), default=None)
@@ -216,7 +219,7 @@ def posterior(
     scatter: Scatter | None = None,
     noise: Noise = NOISE,
 ) -> Posterior:
-    """The posterior of the candidates of these trials and predictions (seconds, by candidate).
+    """Return the posterior of the candidates of these trials and predictions (seconds, by candidate).
 
     `scatter` is that of a round's log ratio, by default what the trials show, shrunk towards what is usual.
     O(trials^3). ValueError for seconds that are not positive and finite.
@@ -276,7 +279,7 @@ LARGE = 10.0
 
 
 def _same(labels: Sequence[Hashable]) -> np.ndarray:
-    """Whether two labels are equal, [labels, labels]."""
+    """Return whether two labels are equal, [labels, labels]."""
     codes = _codes(labels)
     return codes[:, None] == codes
 
@@ -308,5 +311,5 @@ def residuals(trials: Iterable[Trial]) -> tuple[float, float]:
 
 
 def exp_or_inf(logarithm: float) -> float:
-    """exp of a number, inf where it is too large: two rounds may say as little as that."""
+    """Return exp(x), inf on overflow."""
     return math.exp(logarithm) if logarithm < 700 else math.inf

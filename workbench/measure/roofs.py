@@ -1,6 +1,6 @@
 """Roofs of the kernels of a step on a machine: its memory, its cores and its BLAS, measured in about two seconds.
 
-The rates are a few of those that `workbench bench kernels` measures. Beside them stand the operations a second of the
+The rates are a few of the rates of `workbench bench kernels`. Beside them stand the operations a second of the
 BLAS in a product of square matrices that its caches hold, for that is what bounds dense products.
 
 >>> import kernels
@@ -33,7 +33,10 @@ ORDER, PRODUCTS = 512, 6
 
 
 def measure(counts: Iterable[int]) -> dict[str, Any]:
-    """Rates, as the fields of `Bandwidth`, and operations a second of float32 by BLAS, on so many threads; JSON."""
+    """Return rates, as the fields of `Bandwidth`, and operations a second of float32 by BLAS, on so many threads.
+
+    JSON.
+    """
     counts = sorted(set(counts))
     rates = bandwidth.measure(counts, STREAM_SIZES, TABLE_SIZES, ROW_SIZES, SECONDS)
     return {
@@ -62,7 +65,8 @@ class Roofs:
         self.operations = measured["operations"][str(threads)]
 
     def bound(self, kernel: Kernel, sizes: Sizes) -> tuple[float, str]:
-        """(seconds that no call can be faster than, what makes it so: stream, gather, instructions or operations).
+        """Return (seconds that no call can be faster than, what makes it so: stream, gather, instructions or
+        operations).
 
         Rows are gathered from the caches as far as these can hold them, the most favourable order. BLAS is taken to do
         half as many operations of float64 as of float32.
@@ -79,12 +83,15 @@ class Roofs:
 
 
 def table_bytes(kernel: Kernel, sizes: Sizes) -> int:
-    """Bytes of the table that the kernel gathers rows of: a gradient those of g [R, N], others those of x [D, N]."""
+    """Return the bytes of the table that the kernel gathers rows of.
+
+    A gradient those of g [R, N], others those of x [D, N].
+    """
     is_gradient = any(name == "g" for name, _, _ in kernel.parsed)
     return sizes.R * sizes.N * sizes.value if is_gradient else touched_bytes(sizes)
 
 
 def touched_bytes(sizes: Sizes) -> int:
-    """Bytes of the lines that U rows of a [D, N] table lie in."""
+    """Return the bytes of the lines that U rows of a [D, N] table lie in."""
     row = sizes.N * sizes.value
     return min(sizes.U * max(row, LINE), sizes.D * row)

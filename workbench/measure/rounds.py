@@ -86,10 +86,9 @@ class Decision:
 
 
 def counterbalanced_order(contenders: Sequence, round: int) -> list:
-    """The order of a round: turned by one every second round, and backwards in between, so that none is always first.
+    """Return the order of candidates in a round.
 
-    >>> [counterbalanced_order("abc", round) for round in range(4)]
-    [['a', 'b', 'c'], ['c', 'b', 'a'], ['b', 'c', 'a'], ['a', 'c', 'b']]
+    Rotated every second round and reversed in between, so that none is always first.
     """
     start = round // 2 % max(len(contenders), 1)
     order = [*contenders[start:], *contenders[:start]]
@@ -97,15 +96,12 @@ def counterbalanced_order(contenders: Sequence, round: int) -> list:
 
 
 def trial_statistic(samples: Sequence[float]) -> float:
-    """The number of a trial: the lower quartile of its samples, in their unit. ValueError without samples."""
+    """Return the summary statistic of a trial: the lower quartile of its samples. Raises ValueError without samples."""
     return float(np.quantile(np.asarray(samples, np.float64), NUMBER))
 
 
 def ratio_of(first: Rounds, second: Rounds, scatter: Scatter | None = None) -> Ratio | None:
-    """First / second from rounds that nothing disturbed, by (run, round); None if they share none.
-
-    `scatter` is that of a round's log ratio, by default what the rounds show, shrunk towards what is usual.
-    """
+    """Return the ratio first / second over undisturbed rounds, by (run, round); None without a common round."""
     shared = first.keys() & second.keys()
     if not shared:
         return None
@@ -120,10 +116,7 @@ def decide_comparison(
     predictions: Mapping[Hashable, float] | None = None,
     scatter: Scatter | None = None,
 ) -> Decision:
-    """The best sparse candidate against the best of `dense`: of each side the one of least expected loss.
-
-    `predictions` are seconds of candidates by a cost model, `scatter` as for `posterior`. O(trials^3).
-    """
+    """Compare the best sparse candidate with the best of `dense`, each side's by least expected loss."""
     found = posterior(trials, predictions, scatter)
     sides = [found.best([name for name in found.names if (name in dense) == is_dense]) for is_dense in (False, True)]
     sparse, baseline = sides
@@ -135,11 +128,7 @@ def decide_comparison(
 
 
 def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: bool = False) -> int:
-    """Rounds to add after `measured` of at most `most`: none once the answer is known, else at least one.
-
-    The answer is the ratio of both sides, for a table or a chart, and in a race also which candidate to take. Of one
-    side alone a race asks only for the latter, and a table for `ALONE` rounds.
-    """
+    """Return how many rounds to add after `measured` of at most `most`: 0 once the answer is known, else at least 1."""
     first = 1 if is_race else FIRST
     if measured < first or measured >= most:
         return max(min(first, most) - measured, 0)
@@ -150,13 +139,14 @@ def rounds_due(decision: Decision, measured: int, most: int = MOST, is_race: boo
 
 
 def share_a_run(found: Posterior, first: Hashable, second: Hashable) -> bool:
-    """Whether two candidates were measured in one run, or both are predicted: else nothing compares them."""
+    """Return whether two candidates were measured in one run or both are predicted, so that they can be compared."""
     runs = [{trial.run for trial in found.trials if trial.candidate == name} for name in (first, second)]
     return bool(runs[0] & runs[1]) or not all(runs)
 
 
 def mean_interval(values: Sequence[float]) -> Ratio:
-    """The geometric mean of a cell's rounds in one run, with its 95 % interval, in the unit of the values.
+    """Return the geometric mean of a configuration's rounds in one run, with its 95 % interval, in the unit of the
+    values.
 
     It holds for this run alone: another run, minutes later, may lie outside. ValueError without values.
     """
@@ -175,12 +165,8 @@ def mean_interval(values: Sequence[float]) -> Ratio:
 
 
 def minimum_detectable_ratio(rounds: int, deviation: float = DEVIATION) -> float:
-    """The smallest factor that so many rounds of one run tell from 1, if log ratios have that standard deviation.
-
-    >>> round(minimum_detectable_ratio(1), 2), round(minimum_detectable_ratio(12),
-    ... 2), round(minimum_detectable_ratio(12, 0.05), 2)
-    (1.88, 1.22, 1.13)
-    """
+    """Return the smallest factor that `count` rounds of one run distinguish from 1, for log ratios of that standard
+    deviation."""
     scatter = Scatter().shrunk((rounds - 1) * deviation**2, rounds - 1)
     half = (
         student_t(0.025, scatter.freedom) * scatter.deviation * math.sqrt(1 / rounds + 1 / BETWEEN_RUN_VARIANCE_RATIO)
@@ -190,9 +176,5 @@ def minimum_detectable_ratio(rounds: int, deviation: float = DEVIATION) -> float
 
 @cache
 def student_t(tail: float, freedom: float) -> float:
-    """The number that Student's t of so many degrees of freedom exceeds with the probability `tail` (Student 1908).
-
-    >>> round(student_t(0.025, 3), 3), round(student_t(0.025, 1e9), 3)
-    (3.182, 1.96)
-    """
+    """Return the quantile of Student's t distribution with upper tail probability `tail` (Student 1908)."""
     return -float(special.stdtrit(freedom, tail))

@@ -1,4 +1,5 @@
-"""A sentinel: fixed work that every trial times beside its own, so that what the machine does is told from the code.
+"""A sentinel: fixed work that every trial times beside its own, so that what the machine does is inferred from the
+code.
 
 The work is sums over an array that stays in a cache, on one thread, by NumPy alone: no code of this project is in it.
 What it takes longer in one run than in another, all of that run takes longer.
@@ -21,18 +22,18 @@ REPEATS = 15
 
 @final
 class Sentinel:
-    """The arrays of the work, 1 MiB; make it before memory is looked at."""
+    """The reference workload, with its arrays of 1 MiB; create it before memory is measured."""
 
     def __init__(self) -> None:
         self.values, self.sums = np.ones(VALUES), np.ones(VALUES)
         self.times: list[float] = []
 
     def begin(self) -> None:
-        """Forget the times so far."""
+        """Discard the times so far."""
         self.times.clear()
 
     def seconds(self) -> float:
-        """Do the work some times, about 3 ms; the lower quartile of all its seconds since `begin`."""
+        """Run the workload a few times (about 3 ms); return the lower quartile of its seconds since `begin`."""
         for _ in range(REPEATS):
             start = perf_counter()
             np.cumsum(self.values, out=self.sums)

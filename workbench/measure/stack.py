@@ -17,15 +17,15 @@ _LOADED = "import json, numpy, scipy.linalg, threadpoolctl as t; print(json.dump
 
 @functools.cache
 def describe_stack(*more: str) -> dict[str, str]:
-    """Versions of Python and of `PACKAGES`, BLAS by name, version and architecture, and the processor's name.
+    """Return the versions of Python, `PACKAGES` and BLAS, and the name of the processor.
 
-    `more` names packages that the result also depends on; those that are not installed are empty.
+    `more` names further packages; one that is not installed has an empty version.
     """
     return versions(*more) | {"blas": _blas(), "cpu": machine.cpu_name()}
 
 
 def versions(*more: str) -> dict[str, str]:
-    """Versions of Python, of `PACKAGES` and of the packages `more`; empty where one is not installed."""
+    """Return the versions of Python, of `PACKAGES` and of the packages `more`; empty if one is not installed."""
     return {"python": platform.python_version()} | {name: _version(name) for name in (*PACKAGES, *more)}
 
 
@@ -38,8 +38,8 @@ def _version(package: str) -> str:
 
 @functools.cache
 def _blas() -> str:
-    """The BLAS that a process that measures has loaded, found in such a process: in this one others may be loaded,
-    and variables may hold it back that are kept from those. About 0.2 s, once."""
+    """Return the BLAS that a process that measures has loaded, found in such a process: in this one others may be
+    loaded, and variables may hold it back that are kept from those. About 0.2 s, once."""
     done = subprocess.run(
         [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=blas.measuring_environment()
     )

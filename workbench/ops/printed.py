@@ -43,7 +43,7 @@ def _entry(op: Op) -> list[str]:
 
 
 def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
-    """Return the table cells of the rules; rules that differ in formats only are merged."""
+    """Return the table configurations of the rules; rules that differ in formats only are merged."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:
         inputs = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"

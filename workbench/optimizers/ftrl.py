@@ -1,7 +1,7 @@
 """FTRL-Proximal with L1 and L2 penalties; rate r, decay l, d = clip(rescale g), linear z, squares n.
 
 Dense      n' <- n + d^2;  z <- z + d - (sqrt(n') - sqrt(n)) / r w;  n <- n';
-           w <- 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l), every row
+           w <- 0 if |z| <= l1, else (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l), every row
 Lazy       the same for the active rows; the others stay as they are
 Equal when weights start at zero and the rate stays: a row with g = 0 is what its z and n say already
 Exact      closed form: the last of the steps that a row missed makes of w what z and n say, with the same bits as dense

@@ -19,7 +19,8 @@ NO_OUTLIERS = "Nothing lies off: all have a result, none was disturbed, and no r
 
 
 def gains_table(state: Exploration) -> str:
-    """Table of the gain of each configuration at a density, and of the density up to which it gains a factor."""
+    """Return the table of the gain of each configuration at a density, and of the density up to which it gains a
+    factor."""
     density = state.density
     found = list(_lines(state)) if density else []
     if not found or density is None:
@@ -33,7 +34,7 @@ def gains_table(state: Exploration) -> str:
 
 
 def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
-    """Each configuration of each group: what it is called, and itself in each measure."""
+    """Yield each configuration of each group: what it is called, and itself in each measure."""
     groups = configurations.groups(state.frame)
     for group in groups:
         where = f" ({group.label})" if len(groups) > 1 else ""
@@ -42,7 +43,10 @@ def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
 
 
 def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
-    """Gain of a configuration at a density, how that is known, what is doubtful; and how far a factor goes."""
+    """Return the gain of a configuration at a density, how that is known, what is doubtful.
+
+    And how far a factor goes.
+    """
     gain = gains.gain_at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
     told = gain.text.removeprefix("✓ ") if line.doubt else gain.text
@@ -50,7 +54,10 @@ def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
 
 
 def behind(state: Exploration) -> str:
-    """The rows behind the cell that is chosen: what it came to, what is doubtful, each trial, samples, the command."""
+    """Return the rows behind the cell that is chosen.
+
+    What it came to, what is doubtful, each trial, samples, the command.
+    """
     found = state.cells.get(state.cell)
     if found is None:
         return f"<p>{NO_CELLS}</p>"
@@ -72,7 +79,7 @@ def behind(state: Exploration) -> str:
 
 
 def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A table of trials without the columns that none of them fills."""
+    """Return a table of trials without the columns that none of them fills."""
     kept = [place for place, _ in enumerate(COLUMNS) if any(row[place] for row in rows)]
     shown = [[row[place] for place in kept] for row in rows]
     return pages.wrapped(pages.table([COLUMNS[place] for place in kept], shown, caption))
@@ -104,7 +111,7 @@ def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def outliers_table(state: Exploration) -> str:
-    """Rounds that lie off, cells to doubt, cells without a result; each with its reason."""
+    """Return the rounds that lie off, cells to doubt, cells without a result; each with its reason."""
     named = {id(one.pooled): name for name, one in state.cells.items()}
     found = find_outliers([cell.pooled for cell in state.cells.values()])
     if not found:

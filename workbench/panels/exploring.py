@@ -45,7 +45,7 @@ class Behind(NamedTuple):
 class Exploration(traitlets.HasTraits):
     """Exploration of the rows in `run`, a run folder or a file of rows (`run_folder.RunError` where it is none).
 
-    `rows` are those that all of `chosen` leaves, by the name of a filter what is chosen of its options. `density` and
+    `rows` are the records that pass every filter; `chosen` has the chosen options by filter name. `density` and
     `factor` are asked about in the table of gains, `cell` is the name of one of `configurations`.
     """
 
@@ -90,7 +90,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def filters(self) -> list[Filter]:
-        """Settings that may be filtered by, one of those that part the rows alike."""
+        """Settings that distinguish records and can be filtered by; of several that split them equally only one."""
         found, parted = [], set()
         for name in ("density", *configurations.LINE, *configurations.GROUP, *configurations.BEST):
             texts = [("" if _is_kept(row, name) else _text(name, row)) for row in self.every]
@@ -157,7 +157,7 @@ class Exploration(traitlets.HasTraits):
         return sorted({density for cell in self.cells.values() if (density := configurations.density_of(cell.pooled))})
 
     def places(self) -> list[float]:
-        """Densities to choose from: those measured, and some between them on the logarithmic axis."""
+        """Return the densities to choose from: those measured, and some between them on the logarithmic axis."""
         known = self.densities
         if len(known) < 2:
             return known
@@ -188,17 +188,17 @@ def _positive(text: str, label: str, most: float = float("inf")) -> float:
 
 
 def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
-    """Whether a row is left by a filter: it has the value, does not know it, or is the baseline."""
+    """Return whether a row is left by a filter: it has the value, does not know it, or is the baseline."""
     return _is_kept(row, name) or _text(name, row) in (option, "")
 
 
 def _is_kept(row: Mapping[str, Any], name: str) -> bool:
-    """Whether a row stays whatever is chosen of a filter: the baseline of all configurations."""
+    """Return whether a row stays whatever is chosen of a filter: the baseline of all configurations."""
     return name in configurations.LINE and configurations.is_dense(row)
 
 
 def _options(name: str, texts: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The values of a column by what they are called, in their order."""
+    """Return the values of a column by what they are called, in their order."""
     values = {text: row[name] for text, row in zip(texts, rows, strict=True) if text}
     return dict(sorted(values.items(), key=lambda item: (item[1] is not None, _order(item[1]))))
 
@@ -209,7 +209,7 @@ def _order(value: Any) -> tuple[bool, float, str]:
 
 
 def _text(name: str, row: Mapping[str, Any]) -> str:
-    """A value in words; empty where a row does not know it."""
+    """Return a value in words; empty if a row does not know it."""
     if name == "density":
         return configurations.density_label(row)
     setting = OF_COLUMN.get(name)

@@ -35,7 +35,7 @@ class Field:
         return self.inputs[0].value
 
     def show(self, value: Any) -> None:
-        """Show a value of the state; one that the field cannot show is left to the words of the problem."""
+        """Show a value of the state; a value that the widget cannot show remains in the error text."""
         if self.choice.kind == "many":
             for one in self.inputs:
                 one.value = one.description in value
@@ -58,7 +58,7 @@ def _inputs(choice: Choice) -> list[widgets.Widget]:
 
 
 class Form:
-    """All fields; those that few people need unfold by a button, files beside the data set that reads them."""
+    """All fields; rarely used ones are behind a button, file fields beside the data set that reads them."""
 
     def __init__(self, state: LabState, guard: Guard) -> None:
         self.state = state
@@ -105,7 +105,7 @@ class Form:
 
 
 def tree(widget: widgets.Widget) -> list[widgets.Widget]:
-    """A widget and all below it."""
+    """Return a widget and all below it."""
     children = getattr(widget, "children", ())
     return [widget, *(inner for child in children for inner in tree(child))]
 
@@ -114,7 +114,7 @@ def tree(widget: widgets.Widget) -> list[widgets.Widget]:
 
 
 class SliderWithText:
-    """`tell` says a number in words, `chosen` gets what was typed, or what the slider's place is called."""
+    """A slider and a text input for the same number, kept in sync."""
 
     def __init__(self, label: str, help: str, tell: Callable[[float], str], chosen: Callable[[str], None]) -> None:
         self.tell, self.chosen, self._is_showing = tell, chosen, False

@@ -21,15 +21,15 @@ class Guard:
         self._lock, self._depth = threading.RLock(), 0
 
     def __call__(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """The callback of an action that takes a moment."""
+        """Return the callback of an action that takes a moment."""
         return self._callback(what, action, self.begin)
 
     def passive_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """The same of one that nobody asked for: nothing begins with it."""
+        """Wrap a callback that no user action triggered: it never starts work."""
         return self._callback(what, action, _nothing)
 
     def background_callback(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """The same of one that takes long, on a thread of its own: others are not kept waiting."""
+        """Wrap a slow callback to run on a separate thread, so that others are not blocked."""
         return lambda *_: self._do(what, action)
 
     def _callback(self, what: str, action: Callable[[], Any], begin: Callable[[], None]) -> Callable[..., None]:

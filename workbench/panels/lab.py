@@ -32,7 +32,7 @@ INJECTED = "# Parameters"
 
 
 def has_front_end() -> bool:
-    """Whether somebody may click: front ends offer to be asked for input, papermill and nbclient do not."""
+    """Return whether somebody may click: front ends offer to be asked for input, papermill and nbclient do not."""
     try:
         from IPython import get_ipython
     except ImportError:
@@ -42,7 +42,7 @@ def has_front_end() -> bool:
 
 
 def injected(sources: Iterable[str]) -> list[str]:
-    """Names that papermill set, from the sources of the cells that ran.
+    """Return the names that papermill set, from the sources of the cells that ran.
 
     >>> injected(["densities = [0.1]", "# Parameters\\nwidths = [4]\\n"])
     ['widths']
@@ -53,7 +53,7 @@ def injected(sources: Iterable[str]) -> list[str]:
 
 
 def sources(namespace: Mapping[str, Any]) -> list[str]:
-    """The sources of the cells that ran in a notebook's namespace; IPython keeps them as `In`."""
+    """Return the sources of the cells that ran in a notebook's namespace; IPython keeps them as `In`."""
     return [source for source in namespace.get("In", ()) if isinstance(source, str)]
 
 
@@ -75,7 +75,7 @@ _started: dict[tuple, "Start"] = {}
 
 
 def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of `study` in a notebook's `globals()`.
+    """Return the parameters of `study` in a notebook's `globals()`.
 
     papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`). Densities,
     widths and features that are None are left out, so that they follow the data set.
@@ -89,7 +89,8 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
-    """A study with these choices; it finds its run again if there is one. `ChoiceError` says what is wrong with them.
+    """Return a study with these choices; it finds its run again if there is one. `ChoiceError` says what is wrong with
+    them.
 
     The rows are in `run_dir`, which is `runs/NAME` where not given, and `runs/NAME-2` and so on where that has rows of
     other settings, none of which answers; without a name it is that of the data. `smoke` makes everything small: it is
@@ -103,7 +104,7 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
 
 
 def study_of(spec: Mapping[str, Any], run_dir: str = "") -> LabState:
-    """The study of a sweep that is given as a table: name, axes, contenders, measure, limits (`SpecError`).
+    """Return the study of a sweep that is given as a table: name, axes, candidates, measure, limits (`SpecError`).
 
     It is as `study` for whoever runs and reads it. Its panel would show choices that are not the sweep's: it has none.
     """
@@ -160,7 +161,10 @@ def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any
 
 
 def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
-    """The answer as a result of a cell, worked out now; with a panel only a sentence, since it is asked there."""
+    """Return the answer as a result of a cell, worked out now.
+
+    With a panel only a sentence, since it is asked there.
+    """
     if panel is not None:
         return said("Ask in the panel above.")
     return tabs.get(answer).shown(_asked(asked))

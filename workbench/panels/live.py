@@ -28,14 +28,14 @@ def plan_line(state: LabState) -> str:
 
 
 def command_line(state: LabState) -> str:
-    """The command that does what Run does, with a button that copies it; nothing where Run cannot."""
+    """Return the command that does what Run does, with a button that copies it; nothing if Run cannot."""
     if state.planned is None:
         return ""
     return f"<details><summary>The same as a command</summary><div>{copied(state.command)}</div></details>"
 
 
 def copied(command: str) -> str:
-    """A command with a button that copies it."""
+    """Return a command with a button that copies it."""
     button = f'<button type="button" class="wb-copy" onclick="{COPY}" aria-label="Copy the command">Copy</button>'
     return f"<code>{html.escape(command)}</code> {button}"
 
@@ -85,12 +85,12 @@ def progress_line(state: LabState) -> str:
 
 
 def trouble_box(state: LabState) -> str:
-    """The last exception, its traceback folded."""
+    """Return the last exception, its traceback folded."""
     return "" if state.trouble is None else trouble(state.trouble)
 
 
 def trouble(told: Trouble) -> str:
-    """Text on what went wrong, its traceback folded where there is one."""
+    """Return the text on what went wrong, its traceback folded where there is one."""
     summary, details = (html.escape(text) for text in told)
     folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>" if details else ""
     return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'

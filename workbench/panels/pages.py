@@ -25,7 +25,7 @@ LONGEST = 160
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """An HTML table of texts."""
+    """Return an HTML table of texts."""
     head = "".join(f'<th scope="col" {LEFT}>{html.escape(name)}</th>' for name in columns)
     body = "".join(f"<tr>{''.join(f'<td {LEFT}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     caption = f"<caption {LEFT}>{html.escape(caption)}</caption>" if caption else ""
@@ -33,12 +33,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = 
 
 
 def wrapped(shown: str) -> str:
-    """A table whose texts may break into lines, so that it fits the panel."""
+    """Return a table whose texts may break into lines, so that it fits the panel."""
     return f'<div class="wb-wrap">{shown}</div>'
 
 
 def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str:
-    """The newest rows first, at most so many."""
+    """Return the newest rows first, at most so many."""
     shown = list(rows)[-most:][::-1]
     caption = f"Latest trials: {len(shown)} of {len(rows)}" if rows else "No trial has ended yet."
     columns = ("Result", "Configuration", "Density", "Width", "Time a step", "Peak memory", "Loss", "Round", "Reason")
@@ -68,7 +68,8 @@ def _short(text: str) -> str:
 
 
 def break_evens(frame: pd.DataFrame) -> str:
-    """Densities where each sparse configuration stops beating dense, in time and in memory, or why none is known."""
+    """Return densities where each sparse configuration stops beating dense, in time and in memory, or why none is
+    known."""
     rows = [
         (formatting.short_configuration_name(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
         for measure in MEASURES
@@ -79,12 +80,12 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """The answer: numbers and tables, then words."""
+    """Return the answer: numbers and tables, then words."""
     return numbers(frame) + told(frame)
 
 
 def numbers(frame: pd.DataFrame) -> str:
-    """A number for time and one for memory, then tables of all contenders; nothing where nothing was compared."""
+    """Return a number for time and one for memory, then tables of all candidates; nothing if nothing was compared."""
     groups = configurations.groups(configurations.pool_rounds(frame))
     if not groups:
         return ""
@@ -96,7 +97,7 @@ def numbers(frame: pd.DataFrame) -> str:
 
 
 def told(frame: pd.DataFrame) -> str:
-    """The answer in words, and how sure it is."""
+    """Return the answer in words, and how sure it is."""
     advice = advise(frame)
     sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
     return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
@@ -109,7 +110,7 @@ def _headline(one: Mapping[str, Any]) -> str:
 
 
 def _standings(found: Mapping[str, Any], opened: str) -> str:
-    """Densities by contenders, folded or not, with what the marks mean."""
+    """Return the densities by candidates, folded or not, with what the marks mean."""
     plain = answer.plain(found)
     legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
     shown = wrapped(table(plain["columns"], plain["rows"]))
@@ -123,12 +124,12 @@ def grounds(frame: pd.DataFrame) -> str:
 
 
 def _grounds(advice: Advice) -> tuple[str, ...]:
-    """All but the verdict and how sure it is, which stand above."""
+    """Return all but the verdict and how sure it is, which stand above."""
     return advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
 
 
 def counts(rows: Mapping[str, int]) -> str:
-    """Number of rows of each status, with signs.
+    """Return the number of rows of each status, with signs.
 
     >>> counts({"ok": 3, "memory": 1})
     '✓ 3 ok, ▣ 1 memory'

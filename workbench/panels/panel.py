@@ -79,7 +79,7 @@ class ProfileView:
 
 
 def text_of(profiling: Profiling) -> str:
-    """Text of a profile: its sentence with the key numbers, or why there is none yet."""
+    """Return the text of a profile: its sentence with the key numbers, or why there is none yet."""
     asked = profiling.asked
     if profiling.status == "done":
         facts = dict(profiles.profile_facts(profiling.profile))
@@ -106,7 +106,7 @@ def _numbers(profile: dict) -> str:
     return f"<details><summary>All numbers of the profile</summary>{table}</details>"
 
 
-# The grid of cells: a row for each comparison, a column for each contender, in each what came of it so far.
+# The grid of cells: a row for each comparison, a column for each candidate, in each what came of it so far.
 
 
 WAITING, AT_WORK = "·", "▶ now"
@@ -115,7 +115,7 @@ NUMBER = ("ok", "disturbed")
 
 
 class Planned(NamedTuple):
-    """The cells of a run: contenders in words, and of each comparison its name and its cells' keys by contender."""
+    """The cells of a run: candidates in words, and of each comparison its name and its cells' keys by candidate."""
 
     candidates: tuple[str, ...]
     comparisons: tuple[tuple[str, Mapping[str, str]], ...]
@@ -123,7 +123,7 @@ class Planned(NamedTuple):
 
 @functools.lru_cache(4)
 def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
-    """The cells of the run in `folder`, made once for a state of its spec's file; None where it cannot be read."""
+    """Return the cells of the run in `folder`, made once for a state of its spec's file; None if it cannot be read."""
     try:
         spec = run_folder.read_spec(folder)
     except run_folder.RunError:
@@ -142,7 +142,7 @@ def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
 
 
 def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Name that tells a comparison from the others of its run."""
+    """Return the name that tells a comparison from the others of its run."""
     shown = [_said(name, cell[name]) for name in names]
     return ", ".join(filter(None, shown)) or "all"
 
@@ -154,7 +154,7 @@ def _said(name: str, value: Any) -> str:
 
 
 def of_run(state: LabState) -> str:
-    """The grid of the run in a study's folder, folded once it is over; nothing where there is none."""
+    """Return the grid of the run in a study's folder, folded once it is over; nothing if there is none."""
     path = state.folder / run_folder.SPEC
     if state.progress is None or not path.exists():
         return ""
@@ -187,7 +187,7 @@ def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> s
 
 
 def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], now: str, reasons: dict[str, int]) -> str:
-    """One cell: median time and rounds of what was measured, else the status of the newest row."""
+    """Return one cell: median time and rounds of what was measured, else the status of the newest row."""
     if key is None:
         return '<td title="not part of this comparison"></td>'
     rows = by_key.get(key, ())
@@ -275,7 +275,7 @@ class Panel:
             self._update_still(self.still())
 
     def _known_of_cells(self) -> tuple:
-        """Everything that the grid of cells depends on; the grid is made again when it changes."""
+        """Return everything that the grid of cells depends on; the grid is made again when it changes."""
         state = self.state
         now = state.progress.current_key if state.progress and state.alive else ""
         return state.rows, state.folder, file_stamp(state.folder / run_folder.SPEC), state.alive, now
@@ -301,7 +301,7 @@ class Panel:
             widget.close()
 
     def still(self) -> Shown:
-        """The panel as it is now, for readers without a kernel."""
+        """Return the panel as it is now, for readers without a kernel."""
         state = self.state
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)
@@ -316,7 +316,7 @@ class Panel:
         self._update_still, self._still_of = update, len(self.state.rows)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """The widgets, and a hint for front ends and exports that have none."""
+        """Return the widgets, and a hint for front ends and exports that have none."""
         bundle = self.root._repr_mimebundle_(**options) or {}
         return dict(bundle) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}
 

@@ -44,7 +44,7 @@ class Picture:
 
 
 def in_page(svg: str, sentence: str) -> str:
-    """A chart that is part of the page, so that its points can be clicked, as `Picture.html` shows an image."""
+    """Return a chart that is part of the page, so that its points can be clicked, as `Picture.html` shows an image."""
     return _figure(f'<div class="chart" style="{WIDE}">{svg}</div>', sentence)
 
 
@@ -54,12 +54,12 @@ def _figure(chart: str, sentence: str) -> str:
 
 
 def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
-    """The chart of that name (`ValueError` lists the known ones)."""
+    """Return the chart of that name (`ValueError` lists the known ones)."""
     return _drawn(name, frame, INCHES, controls)
 
 
 def draw_small(name: str, frame: pd.DataFrame) -> Picture:
-    """The same, to stand beside another: of fewer inches, its letters as large."""
+    """Return the same, to stand beside another: of fewer inches, its letters as large."""
     return _drawn(name, frame, INCHES_SMALL, {})
 
 
@@ -88,7 +88,7 @@ CLICK = (
 
 
 def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record], **controls: Any) -> str:
-    """A chart as HTML; `cells_` are the pooled rows of the drop-down's options, in its order."""
+    """Return a chart as HTML; `cells_` are the pooled rows of the drop-down's options, in its order."""
     figure = Figure(figsize=INCHES)
     title = plots.get(name).title
     sentence = plots.draw(name, frame, figure, **controls)

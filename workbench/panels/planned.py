@@ -21,7 +21,7 @@ class Planned:
     """`rest` trials to do at least and at most; `reused` measured before; `configurations` in words; `seconds` as rest.
 
     `left_out` counts the combinations that cannot be measured, by reason; `minimum_detectable_sentence` says what can
-    be told apart.
+    be distinguished.
     """
 
     rest: tuple[int, int]
@@ -41,7 +41,7 @@ class Planned:
 
     @property
     def without(self) -> str:
-        """Number of cells that are left out, and why, or why one of them is; "" where none is."""
+        """Number of cells that are left out, and why, or why one of them is; "" if none is."""
         if not self.left_out:
             return ""
         example = "for example: " if len(self.left_out) > 1 else ""
@@ -52,7 +52,7 @@ class Planned:
 
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
-    """The plan of a sweep whose run folder holds these rows."""
+    """Return the plan of a sweep whose run folder holds these rows."""
     schedule = Schedule.of(spec, rows, Contents(is_quick=True))
     rest, each = (schedule.trials_due(), schedule.trials_most()), seconds_a_trial(spec, rows)
     seconds = (rest[0] * each, rest[1] * each)
@@ -68,6 +68,9 @@ def _configurations(spec: Spec) -> tuple[str, ...]:
 
 
 def left(progress: Progress) -> str:
-    """Time that a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
+    """Return the time that a run takes still, for after a comma.
+
+    "" before enough trials ended, for the first ones compile.
+    """
     seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
     return estimate.format_time_left(seconds, progress.seconds_left_most)

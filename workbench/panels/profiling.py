@@ -33,7 +33,7 @@ class ProfileRequest(NamedTuple):
 class Profiling(traitlets.HasTraits):
     """Follows the choices of a study with the profile of its file.
 
-    `status` is empty where there is nothing to count, else waiting (for `start`), counting, done (`profile`) or failed
+    `status` is empty if there is nothing to count, else waiting (for `start`), counting, done (`profile`) or failed
     (`problem`). Beside a sweep nothing is counted: it would disturb the trials.
     """
 
@@ -92,7 +92,7 @@ class Profiling(traitlets.HasTraits):
 
 
 def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
-    """Subject that these choices name; None where it is no file, or what is read is not sound or not complete yet."""
+    """Subject that these choices name; None if it is no file, or what is read is not sound or not complete yet."""
     if not files_of(choices["dataset"]) or files.find_file_errors(choices):
         return None
     chosen = drop_unread_files(choices)
@@ -109,7 +109,7 @@ def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
 
 
 def _bytes(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder, counted as far as decides whether it is asked for."""
+    """Return the bytes of a file, or of all files below a folder, counted as far as decides whether it is asked for."""
     if not path.is_dir():
         return path.stat().st_size
     total = 0

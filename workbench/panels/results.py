@@ -41,29 +41,30 @@ def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
 
 
 def said(text: str) -> Shown:
-    """A sentence."""
+    """Return a sentence."""
     return Shown(f"<p>{html.escape(text)}</p>", text)
 
 
 def chart(study: LabState, name: str, **controls: Any) -> Shown:
-    """A chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
+    """Return a chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
 
     return _unless_empty(study, lambda: drawn(name, study.frame, **controls))
 
 
 def drawn(name: str, frame: pd.DataFrame, **controls: Any) -> Shown:
-    """A chart of any frame of the rows that it reads, such as the curves of `analysis.curves`, with its sentence."""
+    """Return a chart of any frame of the rows that it reads, such as the curves of `analysis.curves`, with its
+    sentence."""
     made = picture.draw(name, frame, **controls)
     return Shown(made.html, f"{made.title}: {made.sentence}")
 
 
 def verdict(study: LabState) -> Shown:
-    """The answer and its grounds."""
+    """Return the answer and its grounds."""
     return _unless_empty(study, lambda: verdict_of(study.frame))
 
 
 def verdict_of(frame: pd.DataFrame) -> Shown:
-    """The answer of any rows and its grounds."""
+    """Return the answer of any rows and its grounds."""
     return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
 
 
@@ -79,7 +80,7 @@ def break_evens(study: LabState) -> Shown:
 
 
 def trials(study: LabState, most: int = 100) -> Shown:
-    """The newest trials, failures with their reasons."""
+    """Return the newest trials, failures with their reasons."""
 
     def make() -> Shown:
         text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())

@@ -60,7 +60,7 @@ Drawn = Callable[..., str]
 
 
 def as_image(name: str, frame: pd.DataFrame, **controls: str) -> str:
-    """The usual way to show a chart."""
+    """Return the usual way to show a chart."""
     return picture.draw(name, frame, **controls).html
 
 
@@ -118,7 +118,7 @@ class ChartView:
         self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * (self.clock() - started))
 
     def _must_wait(self) -> bool:
-        """Whether drawing would take too much of the time, or now a part of a trial's."""
+        """Return whether drawing would take too much of the time, or now a part of a trial's."""
         now = self.clock()
         return now < self.due or (self.state.is_timed and now < self.aged + SECONDS_PATIENCE)
 
@@ -154,7 +154,7 @@ FIRST = ("time_density", "memory_density", "phases", "loss_seconds")
 
 
 def _ordered() -> list[str]:
-    """Names of all charts, the usual ones first."""
+    """Return the names of all charts, the usual ones first."""
     return sorted(plots.names(), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
 
 

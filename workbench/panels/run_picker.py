@@ -1,4 +1,4 @@
-"""A drop-down of the runs that there are, also of those that come while it is shown."""
+"""A drop-down of existing runs, updated as new runs appear."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from workbench.sweeps import run_folder
 
 
 def runs() -> list[str]:
-    """The run folders below `runs`, the newest first."""
+    """Return the run folders below `runs`, the newest first."""
     return [str(path) for path in run_folder.list_runs()]
 
 
@@ -29,7 +29,7 @@ class RunPicker:
 
     @property
     def value(self) -> str:
-        """Run that is chosen; "" where there is none."""
+        """Run that is chosen; "" if there is none."""
         return self.widget.value or ""
 
     @property
@@ -38,7 +38,7 @@ class RunPicker:
         return tuple(self.widget.options)
 
     def show(self, run: str) -> None:
-        """Show a run as the one that is chosen, also one from elsewhere; nobody is told."""
+        """Select a run, also one outside the root folder, without notifying observers."""
         if run not in self.known:
             self.named = [run, *self.named]
             self.refresh()

@@ -17,7 +17,7 @@ HINT = "The panel needs a running kernel. The cells below answer without it."
 
 
 class Start:
-    """Buttons, and the view of the one that is pressed, made when it is pressed first. Nothing runs until `watch`."""
+    """Buttons, and the view of the selected one, created on first use. Nothing runs until `watch`."""
 
     def __init__(self, asked: RequestState, answer: str = "advise") -> None:
         tabs.get(answer)

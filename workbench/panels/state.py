@@ -41,9 +41,9 @@ CHOSEN = "choices.json"
 
 
 def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> str:
-    """Choices in which the run in the folder differs from these, in words; "" where it is of these.
+    """Return the choices in which the run in the folder differs from these, in words; "" if it is of these.
 
-    `spec` is the sweep of the choices, None where they cannot be measured. A run without a readable spec is not judged.
+    `spec` is the sweep of the choices, None if they cannot be measured. A run without a readable spec is not judged.
     """
     try:
         of_run = run_folder.read_spec(folder)
@@ -57,14 +57,14 @@ def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> 
 
 
 class Chosen(NamedTuple):
-    """Choices that a study was opened with, and those that its run was started with."""
+    """Choices that a study was opened with, and choices that its run was started with."""
 
     given: Mapping[str, Any]
     chosen: Mapping[str, Any]
 
 
 def chosen_of(folder: Path) -> Chosen | None:
-    """The choices kept in a run folder; None if a panel did not start the run, or their file is damaged."""
+    """Return the choices kept in a run folder; None if a panel did not start the run, or their file is damaged."""
     try:
         kept = parsed((folder / CHOSEN).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # the run is shown without them
@@ -75,7 +75,7 @@ def chosen_of(folder: Path) -> Chosen | None:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The choices of the run that are others now."""
+    """Return the choices of the run that are others now."""
     names = [name for name in before if name in BY_NAME and _unordered(before[name]) != _unordered(now[name])]
     return [f"{BY_NAME[name].label} {_shown(before[name])} (now {_shown(now[name])})" for name in names]
 
@@ -98,7 +98,7 @@ TOLD = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError,
 
 
 class Trouble(NamedTuple):
-    """Something that went wrong: what, in a sentence, and the traceback for those who want it; "" where none is due."""
+    """Something that went wrong: what, in a sentence, and the traceback for those who want it; "" if none is due."""
 
     summary: str
     details: str
@@ -109,7 +109,7 @@ class LabState(traitlets.HasTraits):
     what is wrong with them, else `planned` what Run would do, and `target` the run folder that it would do it in.
 
     `progress` and `rows` are as last read from `folder` by `poll`; both are empty while there is no run. `outdated`
-    says in which choices that run differs from the present ones, and is empty where it does not. A study without a name
+    says in which choices that run differs from the present ones, and is empty if it does not. A study without a name
     of its own has that of its data: other data then have another folder, where their newest run is found again.
     """
 
@@ -148,9 +148,9 @@ class LabState(traitlets.HasTraits):
         return self._own_name or name_of(self.choices)
 
     def choose(self, **chosen: Any) -> None:
-        """Change some choices; whether they can be measured shows in `problem` and `planned`.
+        """Change some choices and update `problem` and `planned`.
 
-        Another data set brings its own densities, widths and features in place of those that followed the one before.
+        A change of data set replaces densities, widths and features that followed the old one.
         """
         self.choices = suited.apply_change(self.choices, chosen)
 
@@ -173,7 +173,7 @@ class LabState(traitlets.HasTraits):
         self._compare(spec)
 
     def _planned(self, spec: Spec) -> Planned:
-        """The plan of a sweep; another run of the name that holds it takes the place of the one that is shown."""
+        """Return the plan of a sweep and set its folder; an existing run that it continues becomes the shown one."""
         planned, self.target = plan(spec, run_folder.read_all_records(self.folder)), self.folder
         if not self._is_placed and not self.alive:
             self.target = run_folder.resolve_run_folder(spec, self.folder, planned.reused)
@@ -184,7 +184,7 @@ class LabState(traitlets.HasTraits):
         return planned
 
     def _compare(self, spec: Spec | None) -> None:
-        """Tell whether the rows are of this spec, the present one; None where the choices make none."""
+        """Tell whether the rows are of this spec, the present one; None if the choices make none."""
         self._compared = self._started
         self.outdated = differences(self.folder, spec, self.choices) if self.rows else ""
 
@@ -194,7 +194,7 @@ class LabState(traitlets.HasTraits):
         return file_stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
-        """The sweep that was given, else that of the present choices (`ChoiceError`)."""
+        """Return the sweep that was given, else that of the present choices (`ChoiceError`)."""
         return self._given_spec or spec_of(self.choices, self.name)
 
     @property
@@ -205,7 +205,7 @@ class LabState(traitlets.HasTraits):
 
     @property
     def following(self) -> str:
-        """Choices that follow the data set or its profile, in words; "" where the sweep was given."""
+        """Choices that follow the data set or its profile, in words; "" if the sweep was given."""
         return "" if self._given_spec else suited.describe_following(self.choices, self.filled)
 
     @property
@@ -250,7 +250,7 @@ class LabState(traitlets.HasTraits):
         return Counter(row["status"] for row in self.rows)
 
     def attach(self) -> None:
-        """Find the run again, also one that another kernel started: in the folder given, else the newest of the name.
+        """Attach to a run, also one of another kernel: in the given folder, else the newest of the name.
 
         A run that was started from the same choices as this study shows the choices as they were changed for it.
         """
@@ -262,7 +262,7 @@ class LabState(traitlets.HasTraits):
         self._plan()
 
     def _find(self) -> None:
-        """The folder of the newest run of the name, or the one that a first run would have."""
+        """Return the folder of the newest run of the name, else that of a first run."""
         self._found_for = self.name
         if not self._is_placed:
             mine = (
@@ -293,7 +293,7 @@ class LabState(traitlets.HasTraits):
             self._plan()
 
     def _read_run(self) -> None:
-        """Progress and rows of the run in the folder; both empty where there is none."""
+        """Progress and rows of the run in the folder; both empty if there is none."""
         if not (self.folder / "progress.json").exists():
             self.progress, self.rows, self._read = None, (), ()
             return
@@ -334,7 +334,7 @@ class LabState(traitlets.HasTraits):
         self.exported = (export.write_report(self.folder), export.write_table(self.folder))
 
     def _is_gone(self) -> bool:
-        """Whether the run folder is gone, which is then shown in a line."""
+        """Return whether the run folder is gone, which is then shown in a line."""
         if self.folder.is_dir():
             return False
         self.trouble = Trouble(f"The run folder {shorter(self.folder)} is gone: press Run to measure again.", "")
@@ -360,5 +360,5 @@ def trouble_of(error: Exception, what: str) -> Trouble:
 
 
 def shorter(path: Path) -> str:
-    """The path from where the user is, where it is below."""
+    """Return the path from where the user is, where it is below."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

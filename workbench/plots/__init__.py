@@ -38,17 +38,20 @@ def _charts() -> "Registry[Chart]":
 
 
 def names(rows: str = "trials") -> list[str]:
-    """Names of the charts of one kind of rows, a key of `POOLED`; sizes are trials at several sizes of tables."""
+    """Return the names of the charts of one kind of rows, a key of `POOLED`.
+
+    Sizes are trials at several sizes of tables.
+    """
     return [name for name in _charts().names() if get(name).rows == rows]
 
 
 def get(name: str) -> "Chart":
-    """The chart of that name; ValueError lists the known ones."""
+    """Return the chart of that name; ValueError lists the known ones."""
     return _charts().get(name)
 
 
 def unavailable() -> dict[str, str]:
-    """Charts whose files could not be imported, and why."""
+    """Return charts whose files could not be imported, and why."""
     return _charts().unavailable()
 
 
@@ -71,7 +74,7 @@ def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) ->
 
 
 def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
-    """The numbers behind a chart, as text with units, one row a cell; empty for an empty frame."""
+    """Return the numbers behind a chart, as text with units, one row a configuration; empty for an empty frame."""
     import pandas as pd
 
     chart = get(name)

@@ -40,7 +40,7 @@ def draw(figure: Figure, shown: density.Shown, label: str) -> Axes:
 
 
 def finish(figure: Figure, axes: Axes, title: str, shown: density.Shown, note: str) -> None:
-    """Title, subtitle and legend, with room for the names on the left."""
+    """Add title, subtitle and legend, and reserve space for the names on the left."""
     at = style.at(shown.rows, configurations.density_label(shown.rows[0]))
     style.finish(figure, axes, title, shown.group, f"{at}; {note}", room=0.75)
     axes.grid(visible=False, axis="y")

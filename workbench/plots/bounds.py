@@ -53,7 +53,7 @@ class Reached(NamedTuple):
 
 
 def reached(row: configurations.Record) -> list[Reached]:
-    """Every phase of an undisturbed row that has a time and a bound, in the order of the step."""
+    """Return every phase of an undisturbed row that has a time and a bound, in the order of the step."""
     if row["status"] != "ok":
         return []
     times = phases_of(row)
@@ -106,13 +106,16 @@ def _percent(share: float) -> str:
 
 
 def _mean(row: configurations.Record) -> float:
-    """The share of the bound of all phases together: their bounds over their times."""
+    """Return the share of the bound of all phases together: their bounds over their times."""
     known = reached(row)
     return math.fsum(one.seconds_bound for one in known) / math.fsum(one.seconds for one in known)
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
-    """The title, and the sentence: what the fastest of each side reaches, and what is furthest from its bound."""
+    """Return the title, and the sentence.
+
+    What the fastest of each side reaches, and what is furthest from its bound.
+    """
     sides = [[row for row in rows if configurations.is_dense(row) == is_dense] for is_dense in (False, True)]
     best = [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
     said = [f"{formatting.name_configuration(row)} reaches {_percent(_mean(row))}" for row in best]

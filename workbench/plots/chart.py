@@ -29,11 +29,11 @@ class Control:
     default: str | Callable[[pd.DataFrame], str | None]
 
     def options(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """Choices for this frame; empty where the frame is."""
+        """Return the choices for this frame; empty if the frame is."""
         return self.choices(frame) if callable(self.choices) else self.choices
 
     def initial(self, frame: pd.DataFrame) -> str | None:
-        """Value where nobody chose one; None where it depends on the frame and that is empty."""
+        """Value where nobody chose one; None if it depends on the frame and that is empty."""
         if not callable(self.default):
             return self.default
         return None if frame.empty else self.default(frame)
@@ -65,7 +65,7 @@ class Chart:
                 )
 
     def chosen(self, frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, Any]:
-        """A value for every control: those given, checked, and the initial ones."""
+        """Return a value for every control: those given, checked, and the initial ones."""
         names = [control.name for control in self.controls]
         if unknown := [name for name in given if name not in names]:
             known = ", ".join(names) or "none"

@@ -50,7 +50,8 @@ def _scale(axes: Axes, counts: list[int]) -> None:
 
 
 def sentence(steps: Steps) -> str:
-    """Number of machines from which on a step is predicted to be faster than on one, and how far off the model was."""
+    """Return the number of machines from which on a step is predicted to be faster than on one, and how far off the
+    model was."""
     alone = next((row["seconds_step"] for row in steps.machines if row["machines"] == 1), None)
     faster = [row["machines"] for row in steps.machines if alone is not None and row["seconds_step"] < alone]
     best = min(steps.machines, key=lambda row: row["seconds_step"])
@@ -66,7 +67,7 @@ def sentence(steps: Steps) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The numbers behind it."""
+    """Return the numbers behind it."""
     steps = steps_of(frame)
     named = {"measured": steps.measured, "predicted here": steps.here, "predicted": steps.machines}
     cells = [

@@ -16,7 +16,7 @@ WIDE = 10_000
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Both axes logarithmic: what falls as a power of the rank is a straight line."""
+    """Return both axes logarithmic: what falls as a power of the rank is a straight line."""
     row = records(frame)[0]
     columns = row["columns"]
     if not columns["ranks"]:
@@ -50,7 +50,7 @@ def _below(row: Record) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The points in numbers."""
+    """Return the points in numbers."""
     row = records(frame)[0]
     shown = [
         (f"{rank:,}", f"{count:,}", formatting.format_density(count / row["rows"]))

@@ -1,4 +1,4 @@
-"""Shared parts of the charts of benchmark rows: how a contender looks, titles, controls for task and width."""
+"""Shared parts of the charts of benchmark rows: how a candidate looks, titles, controls for task and width."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ ALL = "all"
 
 
 def family(row: Mapping[str, Any]) -> str:
-    """Ours, or the library of a rival.
+    """Ours, or the library of a competitor.
 
     >>> family({"side": "rival", "contender": "torch EmbeddingBag"})
     'torch'
@@ -45,19 +45,19 @@ def family(row: Mapping[str, Any]) -> str:
 
 
 def look(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments for `Axes.plot`: rivals are hollow."""
+    """Keyword arguments for `Axes.plot`: competitors are hollow."""
     colour, marker = FAMILIES.get(family(row), (style.GREY, "x"))
     return {"color": colour, "marker": marker, "markerfacecolor": colour if row["side"] == "ours" else "white"}
 
 
 def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Record]:
-    """Rows of cells that have a time, of one task or all."""
+    """Return the rows of configurations that have a time, of one task or all."""
     rows = (row for rows in bench.group_by_configuration(frame, task) for row in rows)
     return [row for row in rows if row["status"] == "ok" and row["seconds"] and row["width"]]
 
 
 def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
-    """The tasks of a frame, those with most rows first."""
+    """Return the tasks of a frame, those with most rows first."""
     measured_tasks = [row["task"] for row in measured(frame)]
     return tuple(sorted(dict.fromkeys(measured_tasks), key=lambda task: -measured_tasks.count(task)))
 

@@ -63,7 +63,7 @@ class Shown:
         return [rows for alike in held.values() for rows in self._best_of(alike)]
 
     def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:
-        """The line that is the least at most densities, and those that are less by more than 10 % at another one."""
+        """Return the lowest line at most densities, and the lines that are more than 10 % lower at another one."""
         best = _standing([row for rows in lines for row in rows], self.measure)
         able = [row for row in style.drawable(best, self.measure) if not style.is_beside(row, self.measure)]
         least = {row["density"]: row[self.measure] for row in able}
@@ -93,17 +93,17 @@ class Shown:
         return len({row["density"] for row in self.rows}) < 2
 
     def even_of(self, row: configurations.Record) -> BreakEven | None:
-        """The break-even of a row's configuration."""
+        """Return the break-even of a row's configuration."""
         return next((even for even in self.evens if even.line == configurations.line_of(row)), None)
 
     def label(self, row: configurations.Record) -> str:
-        """The legend's text: configuration and break-even."""
+        """Return the legend's text: configuration and break-even."""
         even = self.even_of(row)
         place = f", break-even {even.place.removesuffix(' density')}" if even and even.place else ""
         return f"{formatting.short_configuration_name(row)}{place}"
 
     def best(self) -> list[BreakEven]:
-        """The break-even of the configuration that the advice names; empty where that one has none."""
+        """Return the break-even of the configuration that the advice names; empty if that one has none."""
         wins = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
         best = self.even_of(wins[-1]) if wins and wins[-1] is not None else None
         return [even for even in self.crossing() if even is best]
@@ -117,7 +117,7 @@ class Shown:
 
 
 def _standing(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
-    """One row a density, that of the least measure; one without a result where none has it."""
+    """Return one row a density, that of the least measure; one without a result where none has it."""
     best = [min(at, key=lambda row: _rank(row, measure)) for at in configurations.by_density(rows).values()]
     return sorted(best, key=lambda row: configurations.density_of(row) or 0.0)
 
@@ -149,12 +149,12 @@ def controls() -> tuple[Control, ...]:
 
 
 def _densities(rows: Iterable[configurations.Record]) -> list[float]:
-    """The densities that rows are drawn at; rows without one are left out."""
+    """Return the densities that rows are drawn at; rows without one are left out."""
     return [density for density in map(configurations.density_of, rows) if density]
 
 
 def nothing(shown: Shown) -> str:
-    """Reason why a chart has nothing to draw, empty where it has something."""
+    """Return the reason why a chart has nothing to draw, empty if it has something."""
     if style.drawable(shown.rows, shown.measure):
         return ""
     why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
@@ -173,7 +173,8 @@ def intervals(shown: Shown) -> str:
 
 
 def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
-    """Axes with both scales logarithmic, units on them, and room for every density, also of cells without a result."""
+    """Return axes with logarithmic scales and units that cover every density, also of configurations without a
+    result."""
     axes = figure.add_subplot()
     densities = _densities(shown.rows)
     axes.set_xlim(min(densities) / 1.3, max(densities) * 1.3)
@@ -186,10 +187,10 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
 
 
 def baseline(axes: Axes, shown: Shown) -> None:
-    """Each dense line with the band of its interval, over the whole width where only one density has it.
+    """Draw each dense line with its interval band, over the whole width if only one density has it.
 
-    What was measured only beside other programs is not on the line: a grey hollow marker, without an interval.
-    Several have markers, and those that are not drawn are counted in the legend.
+    Densities measured only beside other programs have a grey hollow marker and no interval. Several lines have
+    markers; lines that are left out are counted in the legend.
     """
     baselines = shown.baselines
     for rows in baselines:
@@ -216,7 +217,7 @@ def baseline(axes: Axes, shown: Shown) -> None:
 
 
 def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: float = 0.0) -> None:
-    """Grey hollow markers of the cells that were measured only beside other programs."""
+    """Grey hollow markers of the configurations that were measured only beside other programs."""
     densities, known = _points(rows, measure, beside=True)
     if known:
         look = style.beside(style.look(rows[0])) | {"linestyle": "none"}
@@ -232,7 +233,7 @@ def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shi
 def _points(
     rows: Sequence[configurations.Record], measure: str, beside: bool = False
 ) -> tuple[list[float], list[Interval]]:
-    """Densities, rising, and intervals of the rows that can be drawn: those `beside` others, or the rest."""
+    """Return densities, rising, and intervals of the rows that can be drawn: those `beside` others, or the rest."""
     drawn = [row for row in style.drawable(rows, measure) if style.is_beside(row, measure) == beside]
     pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in drawn]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
@@ -257,7 +258,7 @@ def whiskers(
 
 
 def marks(axes: Axes, shown: Shown, crossings: str) -> None:
-    """Break-evens, the data's own density, then cells without a result, which are never left out silently."""
+    """Break-evens, the data's own density, then configurations without a result, which are never left out silently."""
     marked = {"best": shown.best(), "all": shown.crossing(), "none": []}[crossings]
     for even in marked:
         _crossing(axes, even, labelled=even is marked[0])
@@ -306,7 +307,7 @@ def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
 
 
 def _dense_unfit(axes: Axes, rows: Sequence[configurations.Record]) -> None:
-    """Dense cells that did not fit: triangles at the top with the bytes they need."""
+    """Dense configurations that did not fit: triangles at the top with the bytes they need."""
     unfit = [row for row in rows if row["status"] == "memory" and configurations.density_of(row)]
     if not unfit:
         return
@@ -333,7 +334,10 @@ def _without_result(axes: Axes, rows: Sequence[configurations.Record], needs: bo
 
 
 def table(rows: Sequence[configurations.Record], measures: Sequence[str]) -> pd.DataFrame:
-    """One row a cell: configuration, density, each measure as exactly as it is known, rounds of its time, status."""
+    """Return one row a configuration.
+
+    Configuration, density, each measure as exactly as it is known, rounds of its time, status.
+    """
     ordered = sorted(
         rows,
         key=lambda row: (
@@ -354,7 +358,7 @@ def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str,
 
 
 def _quantity(row: configurations.Record, measure: str) -> str:
-    """A number of a row: as exactly as it is known where it was measured, in full where it was counted."""
+    """Return a number of a row: as exactly as it is known where it was measured, in full where it was counted."""
     if measure in MEASURED:
         return formatting.format_measured_quantity(row, measure)
     return formatting.format_quantity(row[measure], measure) if row[measure] is not None else ""

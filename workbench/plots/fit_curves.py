@@ -1,4 +1,4 @@
-"""Held-out loss, or quality, against seconds of training: each contender of a case with its best setting."""
+"""Held-out loss, or quality, against seconds of training: each candidate of a case with its best setting."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,12 +24,15 @@ ROOM = 1.15
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
-    """Lines of the measure at each point judged, time logarithmic; the dotted line is the target within 1 %."""
+    """Return the lines of the measure at each point judged, time logarithmic.
+
+    The dotted line is the target within 1 %.
+    """
     every = _of(frame, case)
     found = _usual(every)
     drawn = [(entry, curve) for entry in soonest_of(found) if (curve := curve_of(entry)).size]
     if not drawn:
-        return message(figure, f"No contender of {found.name} has a point yet.")
+        return message(figure, f"No candidate of {found.name} has a point yet.")
     axes = figure.add_subplot()
     looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(RIVALS)}
     for entry, curve in drawn:
@@ -51,7 +54,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
 
 
 def soonest_of(found: CaseResult) -> list[Entry]:
-    """The contenders that are drawn: all of ours, and of rivals as many as there are looks, the soonest first."""
+    """Return the candidates that are drawn.
+
+    All of ours, and of competitors as many as there are looks, the soonest first.
+    """
     sign = -1.0 if found.row["larger_is_better"] is True else 1.0
 
     def place(entry: Entry) -> tuple[float, float]:
@@ -63,17 +69,17 @@ def soonest_of(found: CaseResult) -> list[Entry]:
 
 
 def _elsewhere(every: Mapping[float, CaseResult]) -> str:
-    """Sentence with the ratios at the other tolerances, "" if there are none."""
+    """Return the sentence with the ratios at the other tolerances, "" if there are none."""
     shown = [
         f"{format_ratio(found.ratio)} at {format_tolerance(tolerance)}"
         for tolerance, found in every.items()
         if found.ratio
     ]
-    return f" Fastest rival / sparse: {formatting.join_items(shown)}." if len(every) > 1 and shown else ""
+    return f" Fastest competitor / sparse: {formatting.join_items(shown)}." if len(every) > 1 and shown else ""
 
 
 def curve_of(entry: Entry) -> np.ndarray:
-    """Seconds and measure of the best setting [points, 2], those of fits anew in the order of their seconds."""
+    """Return seconds and measure of the best setting [points, 2], those of fits anew in the order of their seconds."""
     points = (entry.best or {}).get("curve") or []
     curve = np.array([point[:2] for point in points], dtype=np.float64).reshape(-1, 2)
     curve = curve[np.isfinite(curve).all(axis=1)]
@@ -85,7 +91,7 @@ def _label(entry: Entry) -> str:
 
 
 def told(entry: Entry) -> str:
-    """Seconds to the target with the range of the rounds, or why there are none."""
+    """Return the seconds to the target with the range of the rounds, or why there are none."""
     if entry.seconds is None:
         return entry.state
     median, least, most = (formatting.format_seconds(second, 2) for second in entry.seconds)
@@ -104,10 +110,10 @@ def _limit(axes: Axes, found: CaseResult, curves: list[np.ndarray]) -> None:
 
 
 def _finding(found: CaseResult) -> tuple[str, str]:
-    """The title, and the sentence."""
+    """Return the title, and the sentence."""
     sparse, competitor, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
     if sparse is None or competitor is None:
-        missing = "a rival" if sparse else "a sparse training of ours"
+        missing = "a competitor" if sparse else "a sparse training of ours"
         text = f"{found.name}: the target is not reached by {missing}"
         return text, f"{text}."
     if found.left_too_soon:
@@ -128,7 +134,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """The contenders of a case: seconds to each target, best value, the setting that is soonest at that of 1 %.
+    """Return the candidates of a case: seconds to each target, best value, the setting that is soonest at that of 1 %.
 
     The last column says whether that setting has the least or largest number tried.
     """
@@ -156,12 +162,12 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
 
 
 def _word(value: Any) -> str:
-    """A number with its digits, a choice as it is."""
+    """Return a number with its digits, a choice as it is."""
     return str(value) if isinstance(value, str | bool) else formatting.format_number(value)
 
 
 def _of(frame: pd.DataFrame, case: str | None) -> dict[float, CaseResult]:
-    """A case at each tolerance, tightest first."""
+    """Return a case at each tolerance, tightest first."""
     found = by_tolerance(frame)
     names = [one.name for one in next(iter(found.values()))]
     index = names.index(case) if case in names else 0
@@ -169,7 +175,7 @@ def _of(frame: pd.DataFrame, case: str | None) -> dict[float, CaseResult]:
 
 
 def _usual(every: Mapping[float, CaseResult]) -> CaseResult:
-    """The case at 1 %, which the chart is drawn for; at the tightest tolerance if that has no rounds."""
+    """Return the case at 1 %, which the chart is drawn for; at the tightest tolerance if that has no rounds."""
     return every.get(OLD, next(iter(every.values())))
 
 

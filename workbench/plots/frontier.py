@@ -19,7 +19,7 @@ from workbench.plots.chart import Chart, message, register
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Time logarithmic, quality linear; a line joins those that none other is both as fast and better than."""
+    """Draw quality over logarithmic time; a line joins the Pareto-optimal points."""
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     found = trained_records(rows)
@@ -53,7 +53,7 @@ def _finding(
     rows: Sequence[configurations.Record],
     density: str | None,
 ) -> tuple[str, str]:
-    """The title, and the sentence: the fastest, the best, and who reaches what dense comes to."""
+    """Return the title, and the sentence: the fastest, the best, and who reaches what dense comes to."""
     where, first, last = style.where(density), best[0], best[-1]
     name = _measure(found)
     each = (
@@ -94,7 +94,7 @@ def _reached(found: Sequence[TrainedRecord], rows: Sequence[configurations.Recor
 
 
 def _drifts(found: Sequence[UpdateDifference]) -> list[str]:
-    """The largest change of quality by an update that is not the standard one, of each kind of update."""
+    """Return the largest change of quality by an update that is not the standard one, of each kind of update."""
     said = []
     for update in ("lazy", "exact"):
         own = [one for one in found if one.row["update"] == update and one.quality is not None]
@@ -135,7 +135,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 
 
 def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
-    """Time, quality and time to the target of a row that trained; nothing of one that did not."""
+    """Return time, quality and time to the target of a record that trained, else ""."""
     if one is None:
         return {"trained": "", "quality": "", "to dense's quality": ""}
     reached = "" if not has_target else "never" if one.reached is None else formatting.format_seconds(one.reached, 2)

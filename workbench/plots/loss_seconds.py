@@ -53,9 +53,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def curve_of(row: configurations.Record) -> np.ndarray:
-    """The curve as [points, 3]: seconds, loss, step; NaN where the loss was not finite; [0, 3] without curve or time.
+    """Return the curve as [points, 3]: seconds, loss, step; NaN if the loss was not finite; [0, 3] without curve or
+    time.
 
-    Seconds are steps times the time a step of the cell, as its rounds give it and as all charts show it.
+    Seconds are steps times the time a step of the configuration, as its rounds give it and as all charts show it.
     """
     points = (row["curve"] or []) if style.is_timed(row) else []
     curve = np.array(points, dtype=np.float64).reshape(-1, 3)
@@ -84,7 +85,10 @@ def _scale_time(axes: Axes, rows: Sequence[configurations.Record]) -> None:
 
 
 def _horizon(rows: Sequence[configurations.Record]) -> float | None:
-    """The right end of the axis: dense's end, since slower lines would squeeze the rest; the longest without dense."""
+    """Return the right end of the axis: dense's end, since slower lines would squeeze the rest.
+
+    The longest without dense.
+    """
     ends = [curve_of(row)[-1, 0] for row in rows if configurations.is_dense(row)] or [
         curve_of(row)[-1, 0] for row in rows
     ]
@@ -92,9 +96,9 @@ def _horizon(rows: Sequence[configurations.Record]) -> float | None:
 
 
 def smooth(row: configurations.Record) -> np.ndarray:
-    """The losses of a curve without the scatter of single batches: medians of each with those before, [points].
+    """Return the losses of a curve without the scatter of single batches: medians of each with those before, [points].
 
-    NaN where less than half of the points of a median are there.
+    NaN if less than half of the points of a median are there.
     """
     losses = pd.Series(curve_of(row)[:, 1])
     window = max(LEAST, min(SMOOTH, losses.size // 8))
@@ -120,7 +124,7 @@ class Goal:
 
     @classmethod
     def of(cls, dense: configurations.Record) -> "Goal | None":
-        """Drop of a dense row; None where its loss does not fall, or is not finite at either end."""
+        """Drop of a dense row; None if its loss does not fall, or is not finite at either end."""
         losses = curve_of(dense)[:, 1]
         if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
             return None
@@ -128,11 +132,11 @@ class Goal:
         return goal if goal.drop > 0 else None
 
     def starts_lower(self, row: configurations.Record) -> bool:
-        """Whether a curve starts below dense's by more than 1 % of the drop: then it has not as far to go."""
+        """Return whether a curve starts below dense's by more than 1 % of the drop: then it has not as far to go."""
         return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
 
     def steps(self, row: configurations.Record) -> int | None:
-        """Steps until the smoothed loss is that low; None where it never is, or rises again, or is lost at the end."""
+        """Steps until the smoothed loss is that low; None if it never is, or rises again, or is lost at the end."""
         curve, losses = curve_of(row), smooth(row)
         at = np.flatnonzero(losses <= self.loss)
         stays = np.isfinite(curve[-1, 1]) and losses[-1] <= self.last + AGAIN * self.drop
@@ -140,7 +144,7 @@ class Goal:
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> tuple[str, str]:
-    """The title, and the sentence."""
+    """Return the title, and the sentence."""
     at, goals = style.where(density), [(row, Goal.of(row)) for row in configurations.dense_rows(rows)]
     known = [(goal.steps(row), row, goal) for row, goal in goals if goal]
     timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
@@ -189,7 +193,10 @@ def _told(row: configurations.Record, steps: int, dense: configurations.Record, 
 
 
 def _sooner(each: Contest, share: float) -> str:
-    """The verdict on the time to a loss, of the contest of the steps; dense takes `share` times as many of them."""
+    """Return the verdict on the time to a loss, of the contest of the steps.
+
+    Dense takes `share` times as many of them.
+    """
     if each.ratio is None:
         return "undecided"
     ends = {name: getattr(each.ratio, name) * share for name in ("value", "low", "high")}
@@ -197,7 +204,7 @@ def _sooner(each: Contest, share: float) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
-    """First and last loss, time and steps trained, and quality of each configuration."""
+    """Return first and last loss, time and steps trained, and quality of each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])
 

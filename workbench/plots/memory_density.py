@@ -57,7 +57,7 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
 
 
 def _predicted(axes: Axes, rows: list[configurations.Record]) -> None:
-    """A thin line through the prediction of every cell that has one, also of those that did not run."""
+    """Draw a thin line through the predicted memory of each configuration, also of those that did not run."""
     known = sorted(
         (configurations.density_of(row), row[PREDICTED])
         for row in rows
@@ -70,7 +70,7 @@ def _predicted(axes: Axes, rows: list[configurations.Record]) -> None:
 
 
 def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
-    """Cells that did not fit, at the bytes they needed, and the limit they met."""
+    """Configurations that did not fit, at the bytes they needed, and the limit they met."""
     unfit = [
         row for row in rows if row["status"] == "memory" and row["bytes_needed"] and configurations.density_of(row)
     ]
@@ -91,7 +91,7 @@ def _attempted(axes: Axes, rows: list[configurations.Record]) -> None:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
-    """Peak, predicted, held and needed bytes of every cell of the group."""
+    """Peak, predicted, held and needed bytes of every configuration of the group."""
     shown = density.Shown.of(frame, MEASURE, group, update)
     return density.table(shown.rows, [MEASURE, PREDICTED, "bytes_held", "bytes_needed"])
 

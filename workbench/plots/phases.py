@@ -1,7 +1,7 @@
 """Time of a step by phase: one bar a configuration, one segment a phase.
 
-Phases are means over all steps: they give the shares. The length of a bar is the time a step of the cell, as all charts
-have it.
+Phases are means over all steps: they give the shares. The length of a bar is the time a step of the configuration, as
+all charts have it.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def phases_of(row: configurations.Record) -> dict[str, float]:
-    """Seconds a step of each phase: its share of the mean step times the time a step of the cell, which is their sum.
+    """Return seconds a step of each phase: its share of the mean step times the time a step of the configuration,
+    which is their sum.
 
     Empty where the row has no result.
     """
@@ -84,7 +85,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longes
 
 
 def _note(row: configurations.Record) -> str:
-    """Text at the end of a bar: its total and what it leaves out, or why there is no bar."""
+    """Return the text at the end of a bar: its total and what it leaves out, or why there is no bar."""
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
@@ -129,7 +130,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
-    """Seconds of each phase, and of making a batch, for each configuration."""
+    """Return the seconds of each phase, and of making a batch, for each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
     return pd.DataFrame([_described(row) for row in rows])
 
@@ -141,7 +142,7 @@ def _described(row: configurations.Record) -> dict[str, str]:
 
 
 def _phase(row: configurations.Record, name: str) -> str:
-    """The time of a phase, as exactly as that of the step is known."""
+    """Return the time of a phase, as exactly as that of the step is known."""
     phases = phases_of(row)
     if not phases:
         return ""

@@ -21,7 +21,10 @@ LEFT_OUT = {"data set": "other data sets", "row": "the other rows of its configu
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Both axes logarithmic, a mark a row, in a ring where it is extrapolated; on the diagonal it came as predicted."""
+    """Return both axes logarithmic, a mark a row, in a ring where it is extrapolated.
+
+    On the diagonal it came as predicted.
+    """
     rows = _rows(frame)
     if not rows:
         return message(figure, "No row could be predicted from others.")
@@ -52,7 +55,7 @@ def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
 
 
 def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configurations.Record]]:
-    """Rows of each configuration."""
+    """Return the rows of each configuration."""
     found: dict[tuple, list[configurations.Record]] = {}
     for row in rows:
         found.setdefault((formatting.short_configuration_name(row),), []).append(row)
@@ -71,7 +74,10 @@ def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:
 
 
 def _finding(rows: Sequence[configurations.Record]) -> tuple[str, str]:
-    """The title, and the sentence: half of the predictions are nearer than so much, with those extrapolated apart."""
+    """Return the title, and the sentence.
+
+    Half of the predictions are nearer than so much, with those extrapolated apart.
+    """
     near = [row for row in rows if not row["is_extrapolated"]]
     beyond = [row for row in rows if row["is_extrapolated"]]
     said = [_median(some, what) for some, what in ((near, "within the sizes fitted"), (beyond, "extrapolated")) if some]
@@ -89,7 +95,7 @@ def _median(rows: Sequence[configurations.Record], what: str) -> str:
 
 
 def _times(rows: Sequence[configurations.Record]) -> str:
-    """The factor that half of the rows are within, either way."""
+    """Return the factor that half of the rows are within, either way."""
     return f"{formatting.format_number(math.exp(statistics.median(map(_off, rows))), 3)} times"
 
 

@@ -1,4 +1,4 @@
-"""Quality on held-out rows against training seconds: ours, rivals, and levels that a model has to beat."""
+"""Quality on held-out rows against training seconds: ours, competitors, and levels that a model has to beat."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ FAR = 6
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
-    """Lines are means of the repeats, bands the range of them; levels are dotted."""
+    """Return lines are means of the repeats, bands the range of them; levels are dotted."""
     of_measure = frame[frame["measure"] == measure]
     found = curves.final_values(of_measure, measure or "")
     if not found:
@@ -46,7 +46,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
 
 
 def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Looks that tell the contenders of the given side from each other."""
+    """Looks that tell the candidates of the given side from each other."""
     alike: dict[str, dict[str, int]] = {}
     looks = {}
     for who, side in sides.items():
@@ -78,7 +78,7 @@ def _scale(axes: Axes, seconds_end: Sequence[float]) -> None:
 
 
 def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
-    """The last point of each training: who, repeat, seconds, and the measure."""
+    """Return the last point of each training: who, repeat, seconds, and the measure."""
     found = curves.final_values(frame, measure or "")
     return pd.DataFrame(
         [

@@ -1,4 +1,4 @@
-"""A rival's time by ours, against the width: one line a shape, the geometric mean, and the goal."""
+"""A competitor's time by ours, against the width: one line a shape, the geometric mean, and the goal."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, batches: str) -> str:
-    """Both axes logarithmic; whiskers are 95 % intervals of the median of the rounds' ratios."""
+    """Return both axes logarithmic; whiskers are 95 % intervals of the median of the rounds' ratios."""
     ratios = _ratios(frame, task, rival, batches)
     if task is None or not ratios:
-        return message(figure, f"No cell of {task} has a time of ours and of a rival ({rival}).")
+        return message(figure, f"No cell of {task} has a time of ours and of a competitor ({rival}).")
     axes = figure.add_subplot()
     lines = _lines(ratios)
     looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in contenders.measured(frame))))
@@ -49,7 +49,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
     _levels(axes, mean, GOALS.get((task if batches == contenders.ALL else f"{task} {batches}", rival)))
     _scales(axes, sorted({r.row["width"] for r in ratios}))
     behind = sum(r.value < 1 for r in ratios)
-    against = "the fastest rival" if rival == BEST else contenders.NAMES.get(rival, rival)
+    against = "the fastest competitor" if rival == BEST else contenders.NAMES.get(rival, rival)
     faster = f"{formatting.format_number(mean)} times as fast as {against}"
     rows = [r.row for r in ratios]
     note = "whiskers: 95 % intervals" if batches == contenders.ALL else f"{batches} batches; whiskers: 95 % intervals"
@@ -62,7 +62,10 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
 
 
 def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A shape has the colour and marker of its place among `shapes`; its lines differ by dashes, then hollow marks."""
+    """Return a shape has the colour and marker of its place among `shapes`.
+
+    Its lines differ by dashes, then hollow marks.
+    """
     seen: Counter[str] = Counter()
     looks = {}
     for label, line in lines.items():
@@ -97,7 +100,7 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
     style.log_axis(
         axes.yaxis,
         lambda value: f"{formatting.format_number(value)} x",
-        "rival's time / ours (above 1: ours is faster)",
+        "competitor's time / ours (above 1: ours is faster)",
     )
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 0.7), max(high, 1.5))
@@ -113,7 +116,7 @@ def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> 
 
 
 def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
-    """Ratios of each shape, by width; what else sets points of one width apart is named too."""
+    """Return the ratios of each shape, by width; what else sets points of one width apart is named too."""
     lines: dict[str, list[bench.Ratio]] = {}
     varied = [name for name in ("rows", "device", "cache") if len({ratio.row[name] for ratio in ratios}) > 1]
     for ratio in sorted(ratios, key=lambda r: r.row["width"]):
@@ -126,15 +129,18 @@ def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
 
 
 def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) -> pd.DataFrame:
-    """Every cell with its fastest rival and the ratio; cells without one are missing here."""
+    """Return every configuration with its fastest competitor and the ratio.
+
+    Configurations without one are missing here.
+    """
     tell = lambda value: f"{formatting.format_number(value)} x"  # noqa: E731
     return pd.DataFrame(
         [
             {
                 "cell": bench.describe_configuration(r.row),
                 "rival": r.rival,
-                "rival's time": formatting.format_seconds(r.row["seconds"]),
-                "rival's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
+                "competitor's time": formatting.format_seconds(r.row["seconds"]),
+                "competitor's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),
             }
             for r in _ratios(frame, task, rival, batches)
         ]
@@ -154,12 +160,12 @@ def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
 register(
     Chart(
         "rival_ratio",
-        "Rivals' time by ours",
+        "Competitors' time by ours",
         draw,
         table,
         (
             contenders.task_control(),
-            Control("rival", "which rival", _rivals, BEST),
+            Control("rival", "which competitor", _rivals, BEST),
             Control("batches", "of steps: batches that repeat, new ones, or all", _batches, contenders.ALL),
         ),
         rows="bench",

@@ -21,7 +21,7 @@ FLOPS_A_BYTE = 0.5
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -> str:
-    """Both axes logarithmic; ours filled, rivals hollow, one mark a contender and cell."""
+    """Return both axes logarithmic; ours filled, competitors hollow, one mark a candidate and configuration."""
     rows = _rows(frame, task, width)
     if not rows:
         return message(figure, f"No cell of {task} has a time and an operation to count.")
@@ -84,7 +84,10 @@ DASHES = ("-", (0, (5, 2)), ":")
 
 
 def _levels(rates: dict[int, float]) -> list[tuple[str, float, object]]:
-    """(size, rate, dash) of the largest and of the two smallest sizes: memory, the last cache, the one before."""
+    """Return (size, rate, dash) of the largest and of the two smallest sizes.
+
+    Memory, the last cache, the one before.
+    """
     sizes = sorted((size for size in rates if size >= MIB), reverse=True)
     picked = dict.fromkeys([sizes[0], sizes[-2:][0], sizes[-1]]) if sizes else {}
     return [(f"{size // MIB} MiB", rates[size], dash) for size, dash in zip(picked, DASHES, strict=False)]
@@ -109,7 +112,7 @@ def _bandwidths(frame: pd.DataFrame) -> list[bench.Record]:
 
 
 def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
-    """The title, and the sentence."""
+    """Return the title, and the sentence."""
     shares = [row["bound_share"] for row in rows if row["side"] == "ours" and row["bound_share"]]
     best = max(rows, key=_speed)
     fastest = f"the fastest mark is {best['contender']} with {formatting.format_number(_speed(best) / 1e9)} Gflop/s"
@@ -127,7 +130,7 @@ def _finding(rows: Sequence[bench.Record], task: str | None) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
-    """Every mark: its speed, rate, bound and share of the bound."""
+    """Return every mark: its speed, rate, bound and share of the bound."""
     return pd.DataFrame([_described(row) for row in _rows(frame, task, width)])
 
 

@@ -56,7 +56,7 @@ def _below(row: Record) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The bars in numbers."""
+    """Return the bars in numbers."""
     row = records(frame)[0]
     spans = [
         (f"{least}" if least == most else f"{least} to {most}", count) for least, most, count in row["lengths"]["bins"]

@@ -45,7 +45,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The numbers behind it."""
+    """Return the numbers behind it."""
     columns = ("part", "condition", "rivals", "true ratio", "measured", "rounds")
     cells = [
         (
@@ -67,7 +67,7 @@ def _rows(frame: pd.DataFrame) -> list[Record]:
 
 
 def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
-    """Lines of a half by their label; of coverage those of one rival."""
+    """Return the lines of a half by their label; of coverage those of one competitor."""
     lines: dict[str, list[Record]] = {}
     for row in rows:
         if row["part"] == part and row["rivals"] == 1:

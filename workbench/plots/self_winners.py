@@ -1,4 +1,4 @@
-"""A contender against itself: how often it gets a winner, beside each load."""
+"""A candidate against itself: how often it gets a winner, beside each load."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -16,7 +16,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     """Shares of comparisons with a winner; whiskers are 95 % intervals, the line is what is allowed."""
     rows = _rows(frame)
     if not rows:
-        return message(figure, "No contender met itself: run the part same.")
+        return message(figure, "No candidate met itself: run the part same.")
     axes = figure.add_subplot()
     places = list(range(len(rows)))[::-1]
     shares = [100 * row["share"] for row in rows]
@@ -33,22 +33,22 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, fontsize=style.SMALL, frameon=False)
-    title = "A contender against itself, as a sweep decides"
+    title = "A candidate against itself, as a sweep decides"
     figure.suptitle(title, x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
-    return f"Of {rows[0]['count']} comparisons of a contender with itself {rows[0]['hits']} have a winner."
+    return f"Of {rows[0]['count']} comparisons of a candidate with itself {rows[0]['hits']} have a winner."
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The numbers behind it."""
+    """Return the numbers behind it."""
     cells = [(row["condition"], format_measured(row), f"{row['rounds']:.1f}") for row in _rows(frame)]
     return pd.DataFrame(cells, columns=("beside", "with a winner", "rounds"))
 
 
 def _rows(frame: pd.DataFrame) -> list[Record]:
-    """Outcomes of the part same that are of winners, all together first."""
+    """Return the outcomes of the part same that are of winners, all together first."""
     kept = [row for row in records(frame) if row["part"] == "same" and row["truth"] is not None]
     kept = [row for row in kept if row["status"] == "ok"]
     return sorted(kept, key=lambda row: row["condition"] != "all")
 
 
-register(Chart("self_winners", "A contender against itself", draw, table, rows="self"))
+register(Chart("self_winners", "A candidate against itself", draw, table, rows="self"))

@@ -1,8 +1,8 @@
 """Style shared by all charts: colours, markers, line styles, axes in units, titles, controls for group and density.
 
-A contender, which is a format and whose kernels compute with it, has the same colour and marker in every chart. Colours
-start from Okabe and Ito's, told apart by most colour-blind readers, and are never the only sign: ours are cool colours
-and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
+A candidate, which is a format and whose kernels compute with it, has the same colour and marker in every chart. Colours
+start from Okabe and Ito's, distinguished by most colour-blind readers, and are never the only sign: ours are cool
+colours and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
 half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line
 of dashes and dots, one thread where others may use more a line of short dashes. Dense candidates have a marker for each
 execution, and are black if their data are held as a dense array of their type, else of another colour.
@@ -82,23 +82,23 @@ def look(row: configurations.Record) -> dict[str, Any]:
 
 
 def is_beside(row: configurations.Record, measure: str) -> bool:
-    """Whether a row's number in a measure is only from beside other programs, which do not change memory."""
+    """Return whether a row's number in a measure is only from beside other programs, which do not change memory."""
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
 
 def beside(look: dict[str, Any]) -> dict[str, Any]:
-    """The look of a configuration where it was measured only beside other programs; its marker stays."""
+    """Return the look of a configuration where it was measured only beside other programs; its marker stays."""
     half = {"fillstyle": "full", "markeredgewidth": 1.4}
     return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
 
 
 def is_plain_dense(row: configurations.Record) -> bool:
-    """Whether a row is of the plain dense training: a dense array, a step at a time, on all threads."""
+    """Return whether a row is of the plain dense training: a dense array, a step at a time, on all threads."""
     return formatting.short_configuration_name(row) == f"dense{formatting.device_suffix(row)}"
 
 
 def _line(row: configurations.Record) -> Any:
-    """The line style: who computes, or how the step is launched, or that one thread or several processes do."""
+    """Return the line style: who computes, or how the step is launched, or that one thread or several processes do."""
     if row.get("serial"):
         return SERIAL
     if (row.get("trainers") or 1) > 1:
@@ -113,7 +113,7 @@ def mark(format: str) -> dict[str, str]:
 
 
 def pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
-    """The group of that label, the largest where it is None."""
+    """Return the group of that label, the largest where it is None."""
     groups = configurations.groups(frame)
     return next((group for group in groups if group.label == label), groups[0])
 
@@ -133,12 +133,15 @@ def density_control() -> Control:
 
 
 def where(label: str | None) -> str:
-    """The start of a sentence about one density, as the control spells it."""
+    """Return the start of a sentence about one density, as the control spells it."""
     return f"At {label} density"
 
 
 def at_density(group: configurations.Group, label: str | None) -> list[configurations.Record]:
-    """Rows of a group at one density, dense first, then by time a step; of each, cells without a result last."""
+    """Return the rows of a group at one density, dense first, then by time a step.
+
+    Of each, configurations without a result last.
+    """
     rows = [row for row in group.rows if configurations.density_label(row) == label]
     return sorted(
         rows, key=lambda row: (not configurations.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
@@ -162,9 +165,9 @@ def _first_density(frame: pd.DataFrame) -> str:
 
 
 def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "", **change: Any) -> None:
-    """The finding as title, what is held fixed below it, the legend under the axes where it covers nothing.
+    """Add the finding as title, the fixed settings as subtitle, and the legend under the axes.
 
-    `columns` of the legend may be changed, and `room`, the share of the figure's width that the axes have.
+    `columns` is the legend's number of columns, `room` the share of the figure's width for the axes.
     """
     left_out = ("shuffle", "ahead", "machine")
     fixed = configurations.describe(group.settings, [name for name in configurations.GROUP if name not in left_out])
@@ -196,19 +199,22 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
 
 
 def _columns_of(labels: Sequence[str], width: float) -> int:
-    """Number of columns of a legend that fit into a figure of that width, inches; one in a narrow figure."""
+    """Return the number of columns of a legend that fit into a figure of that width, inches; one in a narrow figure."""
     widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, as in `framed`, and the mark before them
     return max(int(width / widest), 1) if width > 7 else 1
 
 
 def wrapped(text: str, width: int) -> str:
-    """Text in lines of at most so many letters, each number on the line of its unit."""
+    """Return the text in lines of at most so many letters, each number on the line of its unit."""
     kept = re.sub(rf"(?<=\d) (?={UNITS})", "\u00a0", text)
     return textwrap.fill(kept, width, break_on_hyphens=False).replace("\u00a0", " ")
 
 
 def _place(label: str) -> int:
-    """Place of an entry in the legend: dense, configurations, other marks, cells without a result, left out."""
+    """Place of an entry in the legend.
+
+    Dense, configurations, other marks, configurations without a result, left out.
+    """
     starts = {"dense": 0, "predicted": 2, BESIDE: 2, "no result": 3, "left out": 4}
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
@@ -222,12 +228,12 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
 
 
 def is_timed(row: configurations.Record) -> bool:
-    """Whether a row has a result, and in it the time of a step."""
+    """Return whether a row has a result, and in it the time of a step."""
     return row["status"] in configurations.NUMBERED and bool(row["seconds_step"])
 
 
 def seconds(row: configurations.Record, steps: float) -> str:
-    """The time of so many steps of a row, or of a share of one, as exactly as that of a step is known."""
+    """Return the time of so many steps of a row, or of a share of one, as exactly as that of a step is known."""
     step = interval_of(row, "seconds_step")
     if step is None:
         return ""
@@ -237,7 +243,8 @@ def seconds(row: configurations.Record, steps: float) -> str:
 
 
 def name(row: configurations.Record, among: Iterable[configurations.Record]) -> str:
-    """The configuration of a row for a legend, with the settings that tell it from others of that configuration."""
+    """Return the configuration of a row for a legend, with the settings that tell it from others of that
+    configuration."""
     alike = [other for other in among if configurations.line_of(other) == configurations.line_of(row)]
     varied = [setting for setting in configurations.BEST if len({other[setting] for other in alike}) > 1]
     return " · ".join(
@@ -256,20 +263,21 @@ def at(rows: Sequence[configurations.Record], label: str | None) -> str:
 
 
 def nothing(rows: Sequence[configurations.Record], what: str) -> str:
-    """Reason why a chart has nothing to draw: no cell has what it needs."""
+    """Return the reason why a chart has nothing to draw: no configuration has what it needs."""
     return f"No cell of this group {what}."
 
 
 def without(row: configurations.Record) -> str:
-    """Reason why a row has no bar, with the bytes that it would have needed."""
+    """Return the reason why a row has no bar, with the bytes that it would have needed."""
     need = f", needs {formatting.format_bytes(row['bytes_needed'])}" if row["bytes_needed"] else ""
     return f"no result: {row['status']}{need}"
 
 
 def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence[configurations.Record]) -> None:
-    """Entries of the legend that count cells without a result, of those lost, and disturbed trials of all rows.
+    """Entries of the legend that count configurations without a result, of those lost, and disturbed trials of all
+    rows.
 
-    Their mark stands for the cells that have no other trials.
+    Their mark stands for the configurations that have no other trials.
     """
     failed = Counter(row["status"] for row in lost if row["status"] not in configurations.NUMBERED).most_common()
     if failed:
@@ -281,13 +289,13 @@ def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence
 
 
 def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:
-    """Rows that can be drawn against density: with the measure, by rising density."""
+    """Return the rows that can be drawn against density: with the measure, by rising density."""
     numbered = [row for row in rows if row["status"] in configurations.NUMBERED and row[measure] is not None]
     good = [row for row in numbered if configurations.density_of(row)]
     return sorted(good, key=lambda row: configurations.density_of(row) or 0.0)
 
 
 def lost(rows: Sequence[configurations.Record], measure: str) -> list[configurations.Record]:
-    """The rest: rows that a chart against density must mark or count."""
+    """Return the rest: rows that a chart against density must mark or count."""
     drawn = {id(row) for row in drawable(rows, measure)}
     return [row for row in rows if id(row) not in drawn]

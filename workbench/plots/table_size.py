@@ -1,4 +1,4 @@
-"""Seconds an epoch, or memory, against the rows of a model's tables: touched rows alone, or all rows in each step."""
+"""Seconds an epoch, or memory, against the rows of a model's tables: active rows alone, or all rows in each step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,10 @@ EXACT = "#009E73"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str) -> str:
-    """Both axes logarithmic, whiskers are intervals of the rounds; configurations that take all rows are black."""
+    """Return both axes logarithmic, whiskers are intervals of the rounds.
+
+    Configurations that take all rows are black.
+    """
     shown = _pick(frame, group)
     column, label = MEASURES[measure]
     drawn = [points for rows in table_size.records_by_size(shown) if (points := _points(rows, column))]
@@ -51,7 +54,7 @@ Point = tuple[configurations.Record, Interval]
 
 
 def _points(rows: Sequence[configurations.Record], column: str) -> list[Point]:
-    """Rows with a number and its interval, of a step's seconds those of an epoch."""
+    """Return the rows with a number and its interval, of a step's seconds those of an epoch."""
     known = [(row, interval_of(row, column)) for row in rows if row["status"] in configurations.NUMBERED]
     return [(row, _of_epoch(row, interval, column)) for row, interval in known if interval and interval.value > 0]
 
@@ -88,7 +91,7 @@ def _look(row: configurations.Record) -> dict[str, Any]:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFrame:
-    """One row a cell: configuration, rows of its tables, the measure, status."""
+    """Return one row a configuration: configuration, rows of its tables, the measure, status."""
     column = MEASURES[measure][0]
     rows = [row for rows in table_size.records_by_size(_pick(frame, group)) for row in rows]
     return pd.DataFrame([_described(row, column) for row in rows])

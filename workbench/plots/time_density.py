@@ -12,7 +12,7 @@ MEASURE = "seconds_step"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
-    """Both axes logarithmic, whiskers and bands are intervals of the rounds; bars where there is one density."""
+    """Return both axes logarithmic, whiskers and bands are intervals of the rounds; bars where there is one density."""
     shown = density.Shown.of(frame, MEASURE, group, update)
     if nothing := density.nothing(shown):
         return message(figure, nothing)
@@ -34,7 +34,7 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
 
 
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
-    """Every cell of the group, those without a result too."""
+    """Return every configuration of the group, those without a result too."""
     shown = density.Shown.of(frame, MEASURE, group, update)
     return density.table(shown.rows, [MEASURE])
 

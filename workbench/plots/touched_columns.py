@@ -49,7 +49,7 @@ def _title(row: Record) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The points in numbers."""
+    """Return the points in numbers."""
     row = records(frame)[0]
     shown = [
         (

@@ -1,4 +1,4 @@
-"""The top of a report: a headline number for each measure, and the table of densities by contenders with its marks."""
+"""The top of a report: a headline number for each measure, and the table of densities by candidates with its marks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ Anchors = Mapping[int, str]
 def headlines(
     group: configurations.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors
 ) -> list[dict[str, Any]]:
-    """Headline of each measure for the template: name, number, where, finding, executions, links to rows."""
+    """Return the headline of each measure for the template: name, number, where, finding, executions, links to rows."""
     return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
 
 
@@ -29,7 +29,7 @@ def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
 
 
 def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
-    """The table of each measure as the templates take it."""
+    """Return the table of each measure as the templates take it."""
     return [_table(make_standings(group, measure), anchors) for measure in MEASURES]
 
 
@@ -52,7 +52,7 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     if len(measured) < sum(len(line.places) for line in found.lines):
         legend.append("empty: not measured there")
     return {
-        "caption": f"{what} by density and contender",
+        "caption": f"{what} by density and candidate",
         "columns": found.candidates,
         "lines": lines,
         "legend": legend,
@@ -71,7 +71,7 @@ def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, 
 
 
 def plain(data: Mapping[str, Any]) -> Table:
-    """A table of `tables` as one of text alone, its legend below the caption."""
+    """Return a table of `tables` as one of text alone, its legend below the caption."""
     rows = [
         [line["density"], *(_in_text(place) for place in line["places"]), line["verdict"]] for line in data["lines"]
     ]

@@ -12,11 +12,11 @@ MEASURES = {"time": "seconds_step", "memory": "bytes_peak"}
 
 
 def answers(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record for each group, measure and density, with the fields of `grades.comparison_facts` and both
+    """Return one record for each group, measure and density, with the fields of `grades.comparison_facts` and both
     configurations.
 
-    `group` has the settings that its cells share; `sparse` and `dense` name the best configuration of each side, None
-    if a side has none. Values are those of JSON. O(rows * rounds).
+    `group` has the settings that its configurations share; `sparse` and `dense` name the best configuration of each
+    side, None if a side has none. Values are those of JSON. O(rows * rounds).
     """
     return [
         {

@@ -21,11 +21,11 @@ FIGURE_INCHES = (9.0, 6.5)
 MOST_ROWS = 400
 """Rows of a table in the Markdown form."""
 TITLES = {
-    "kernels": "Sparse kernels against their rivals",
+    "kernels": "Sparse kernels against their competitors",
     "step": "Training steps against those of other libraries",
     "pytorch": "Training loops of PyTorch, and the same with two lines changed",
 }
-SEVERAL = "Sparse kernels and training steps against their rivals"
+SEVERAL = "Sparse kernels and training steps against their competitors"
 
 
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
@@ -80,7 +80,7 @@ def _title(suites: set[str]) -> str:
 
 
 def _verdict(met: list[bool | None]) -> str:
-    """Count of the goals that are met, of those that were measured."""
+    """Return how many of the measured targets are met, as text."""
     measured = [each for each in met if each is not None]
     if not measured:
         return "None of the goals was measured." if met else "No goals are set for these rows."
@@ -88,18 +88,21 @@ def _verdict(met: list[bool | None]) -> str:
 
 
 def _cut(table: pd.DataFrame, most: int | None) -> page.Table:
-    """The table with at most so many rows; all of them where `most` is None."""
+    """Return the table with at most so many rows; all of them where `most` is None."""
     rows = table.to_numpy().tolist()[:most]
     return page.table_of(table.columns, rows) | {"left": len(table) - len(rows)}
 
 
 def _tasks(frame: pd.DataFrame) -> list[str]:
-    """Tasks that have a rival's time."""
+    """Tasks that have a competitor's time."""
     return [task for task in contenders.tasks(frame) if bench.ratios(frame, task)]
 
 
 def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Ratio and roofline of each task with rivals; of a step the ratio on batches that repeat, and on new ones."""
+    """Return ratio and roofline of each task with competitors.
+
+    Of a step the ratio on batches that repeat, and on new ones.
+    """
     drawn = []
     for task in _tasks(frame):
         known = {row["batches"] for row in contenders.measured(frame, task)} - {None}

@@ -21,7 +21,8 @@ UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def folder_to_type(folder: Path) -> str:
-    """The folder as an argument of a command: from the working folder if it is inside, so that pages name no machine's.
+    """Return the folder as an argument of a command: from the working folder if it is inside, so that pages name no
+    machine's.
 
     >>> folder_to_type(Path.cwd() / "results" / "my machine")
     "'results/my machine'"
@@ -31,7 +32,7 @@ def folder_to_type(folder: Path) -> str:
 
 
 def written(value: Any, longest: int | None = LONGEST) -> Any:
-    """The value with all text within it, names too, of characters that can be written, the others as U+FFFD.
+    """Return the value with all text within it, names too, of characters that can be written, the others as U+FFFD.
 
     Text longer than `longest` loses its middle, and ends with a few digits of its hash: what differed differs still.
     """
@@ -45,7 +46,7 @@ def written(value: Any, longest: int | None = LONGEST) -> Any:
 
 
 def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.DataFrame:
-    """The frame with its text so, shorter where it is a name; other columns as they are."""
+    """Return the frame with its text so, shorter where it is a name; other columns as they are."""
     texts = [name for name in frame.columns if frame[name].dtype == object]
     most = {name: longest and LONGEST_NAME if name in NAMES else longest for name in texts}
     values = {name: [written(value, most[name]) for value in frame[name]] for name in texts}

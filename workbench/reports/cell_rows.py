@@ -1,4 +1,4 @@
-"""The table of every cell: its numbers, the samples behind them, and the command that trains it again."""
+"""The table of every configuration: its numbers, the samples behind them, and the command that trains it again."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,14 @@ NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy
 
 
 def anchors(groups: Sequence[configurations.Group]) -> dict[int, str]:
-    """The place on the page of each row of these groups, by its id; the rows must be kept."""
+    """Return the place on the page of each row of these groups, by its id; the rows must be kept."""
     rows = [row for group in groups for row in group.rows]
     return {id(row): f"cell-{number}" for number, row in enumerate(rows, 1)}
 
 
 def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> dict[str, Any]:
-    """All cells as the template takes them, without columns that no cell fills; O(rows * samples shown).
+    """Return all configurations as the template takes them, without columns that no configuration fills; O(rows *
+    samples shown).
 
     Several groups have numbers, which are a column; `groups` says what they are.
     """
@@ -65,7 +66,7 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
 
 
 def _order(value: Any) -> str:
-    """Key that a column is sorted by."""
+    """Return the key that a column is sorted by."""
     return "" if value is None else f"{value:.9g}"
 
 
@@ -84,7 +85,7 @@ def _energy(row: configurations.Record) -> str:
 
 
 def _rounds(row: configurations.Record) -> list[str]:
-    """Each run's rounds: the number of each trial, in the order of the rounds."""
+    """Return each run's rounds: the number of each trial, in the order of the rounds."""
     runs: dict[str, list[tuple[int, float]]] = {}
     for (run, number), value in values_of(row, "seconds_step").items():
         runs.setdefault(run, []).append((number, value))
@@ -94,7 +95,8 @@ def _rounds(row: configurations.Record) -> list[str]:
 
 
 def samples_text(row: configurations.Record) -> str:
-    """The samples of a trial, or of the run that is shown of a cell, evenly picked where there are many."""
+    """Return the samples of a trial, or of the run that is shown of a configuration, evenly picked where there are
+    many."""
     samples = [sample for sample in row["samples"] or () if sample is not None]
     every = -(-len(samples) // MOST_SAMPLES) or 1
     shown = ", ".join(f"{1e6 * sample:.4g}" for sample in samples[::every])
@@ -103,7 +105,7 @@ def samples_text(row: configurations.Record) -> str:
 
 
 def command_of(row: configurations.Record) -> str:
-    """The command that trains one cell again, with every setting that is not as usual.
+    """Return the command that trains one configuration again, with every setting that is not as usual.
 
     >>> from collections import defaultdict
     >>> command_of(defaultdict(lambda: None, format="csr", update="lazy", batch_rows=512, seed=0, serial=True))

@@ -53,7 +53,7 @@ def write(folder: str | Path, command: str = "") -> Path:
 
 
 def _charted(frame: Any, folder: Path) -> str:
-    """The sentence of the chart, which is drawn where a step is known; empty where none is."""
+    """Return the sentence of the chart, which is drawn where a step is known; empty if none is."""
     if not analysis.steps_of(frame).machines:
         return ""
     figure = Figure(figsize=FIGURE_INCHES)
@@ -68,7 +68,7 @@ def _of_bytes(row: Record) -> list[str]:
 
 
 def _of_steps(steps: analysis.Steps) -> list[list[str]]:
-    """A line for each number of machines."""
+    """Return a line for each number of machines."""
     here, measured = ({row["machines"]: row["seconds_step"] for row in side} for side in (steps.here, steps.measured))
     return [
         [

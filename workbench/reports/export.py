@@ -31,7 +31,7 @@ class PrintError(RuntimeError):
 
 
 def browser() -> str:
-    """The path of a Chromium; `PrintError` where there is none."""
+    """Return the path of a Chromium; `PrintError` if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise PrintError(
@@ -41,7 +41,7 @@ def browser() -> str:
 
 
 def written(page: Path, path: Path) -> Path:
-    """Print the HTML file `page` into the PDF file `path`, offline; returns the path. `PrintError` where it fails."""
+    """Print the HTML file `page` into the PDF file `path`, offline; returns the path. `PrintError` if it fails."""
     program = browser()
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory(prefix="workbench-print-") as home:
@@ -71,7 +71,7 @@ class ExportError(ValueError):
 
 
 def frame_of(runs: Runs) -> pd.DataFrame:
-    """The rows of run folders that answer their specs, and all rows of `.jsonl` files, as one frame."""
+    """Return the rows of run folders that answer their specs, and all rows of `.jsonl` files, as one frame."""
     rows: list[dict[str, Any]] = []
     for run in _paths(runs):
         rows += run_folder.read_current_records(run) if (run / run_folder.PLAN).exists() else store.read(run)
@@ -83,14 +83,14 @@ def _paths(runs: Runs) -> list[Path]:
 
 
 def machine_of(run: str | Path) -> dict:
-    """The machine record of a run: `machine.json` in its folder, or beside its file; empty where there is none."""
+    """Return the machine record of a run: `machine.json` in its folder, or beside its file; empty if there is none."""
     run = Path(run)
     path = (run if run.is_dir() else run.parent) / run_folder.MACHINE
     return record(path)
 
 
 def title_of(run: str | Path) -> str:
-    """Title that the run's spec gives, else the run's name."""
+    """Return the title that the run's spec gives, else the run's name."""
     run = Path(run)
     if not (run / run_folder.SPEC).exists():
         return run.stem
@@ -99,7 +99,7 @@ def title_of(run: str | Path) -> str:
 
 
 def spec_of(run: str | Path) -> str:
-    """The spec that a run was started with, as `workbench sweep` takes it; "" if none, `RunError` if damaged."""
+    """Return the spec that a run was started with, as `workbench sweep` takes it; "" if none, `RunError` if damaged."""
     path = Path(run) / run_folder.SPEC
     if not path.exists():
         return ""
@@ -130,7 +130,8 @@ def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = 
 
 
 def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
-    """The rows of the sweep of several data sets, from the first folder that has them beside one of these paths."""
+    """Return the rows of the sweep of several data sets, from the first folder that has them beside one of these
+    paths."""
     for path in beside:
         for place in (path.parent / data_structure.NAME, path.parent / f"{data_structure.NAME}.jsonl"):
             if (place / store.FILE).exists() or place.is_file():
@@ -139,7 +140,7 @@ def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
 
 
 def refuse_options(out: Path | None, markdown: bool) -> None:
-    """`ExportError` where a folder of results is to have one file alone."""
+    """`ExportError` if a folder of results is to have one file alone."""
     if out is not None or markdown:
         raise ExportError("--results writes all files of a run into a folder; leave out --out and --markdown.")
 
@@ -163,7 +164,7 @@ def _beside(run: Path, name: str) -> Path:
 def write_table(runs: Runs, out: str | Path | None = None) -> Path:
     """Write the rows of runs, one column a key, as CSV, or as Parquet for a file .parquet; returns its path.
 
-    Parquet keeps lists and mappings as JSON text. `ExportError` where pyarrow is missing.
+    Parquet keeps lists and mappings as JSON text. `ExportError` if pyarrow is missing.
     """
     path = Path(out) if out is not None else _beside(_paths(runs)[0], "rows.csv")
     frame = written_frame(frame_of(runs), None)

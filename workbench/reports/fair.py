@@ -55,7 +55,10 @@ def _moved(shift: fair.Shift) -> list[str]:
 
 
 def line(compared: Compared) -> list[str]:
-    """A configuration in the table: of each kind the project's best, the best independent one, and their ratio."""
+    """Return a configuration in the table.
+
+    Of each kind the project's best, the best independent one, and their ratio.
+    """
     texts = [[_fastest(side.project), _fastest(side.independent), ratio_text(side.ratio)] for side in _sides(compared)]
     return [compared.name, *texts[0], *texts[1]]
 
@@ -71,7 +74,7 @@ def _fastest(record: Record | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None) -> str:
-    """A ratio with the least and the most of its rounds.
+    """Return a ratio with the least and the most of its rounds.
 
     >>> ratio_text(Ratio(0.841, 0.8, 0.9)), ratio_text(None)
     ('0.84 (0.8 to 0.9)', '')
@@ -85,13 +88,13 @@ def ratio_text(ratio: Ratio | None) -> str:
 
 
 def notes(found: Sequence[Compared]) -> dict[str, str]:
-    """Differences in the work of candidates that were timed, by name."""
+    """Return the differences in the work of candidates that were timed, by name."""
     records = [record for one in found for record in one.records if record["status"] == "ok" and record["note"]]
     return {record["candidate"]: record["note"] for record in records}
 
 
 def method(found: Sequence[Compared]) -> str:
-    """Sizes, rounds, threads and other programs, in words."""
+    """Return sizes, rounds, threads and other programs, in words."""
     records = [record for one in found for record in one.records if record["status"] == "ok"]
     if not records:
         return "No candidate was timed."

@@ -1,4 +1,4 @@
-"""The page of trainings to a held-out quality: a table of cases, goals, a chart and the contenders of each."""
+"""The page of trainings to a held-out quality: a table of cases, goals, a chart and the candidates of each."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,16 @@ from workbench.reports.captions import folder_to_type, written, written_frame
 FILE = "bench-fit.md"
 FIGURE_INCHES = (9.0, 6.0)
 COLUMNS = (
-    *("case", "rows x features", "quality", "sparse", "dense", "fastest rival", "its seconds", "rival / sparse"),
+    *(
+        "case",
+        "rows x features",
+        "quality",
+        "sparse",
+        "dense",
+        "fastest competitor",
+        "its seconds",
+        "competitor / sparse",
+    ),
     "best of all",
 )
 OUTCOME = {True: "met", False: "missed", None: "not measured"}
@@ -55,7 +64,8 @@ def write(folder: str | Path, command: str = "") -> Path:
 
 
 def line(found: CaseResult) -> list[str]:
-    """A case in the table: sizes, target, seconds of sparse, of dense or the bytes it would need, the fastest rival."""
+    """Return a case in the table: sizes, target, seconds of sparse, of dense or the bytes it would need, the fastest
+    competitor."""
     row, competitor = found.row, found.fastest("rival")
     size = f"{row['rows']:,} x {row['features']:,}"
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
@@ -93,14 +103,14 @@ def _part(case: CaseResult, frame: pd.DataFrame, folder: Path) -> dict[str, Any]
 
 
 def _halving(rows: list[Record]) -> str:
-    """Sentence on how long settings were tried, where some had less time than others."""
+    """Return the sentence on how long settings were tried, where some had less time than others."""
     short = sorted({row["seconds_rung"] for row in rows if number_or_none(row["seconds_rung"])})[:-1]
     if not short:
         return ""
     return (
-        f"The same rule for all, ours and rivals: all settings train for {formatting.format_number(short[0])} "
+        f"The same rule for all, ours and competitors: all settings train for {formatting.format_number(short[0])} "
         f"s, the best of each "
-        "contender for longer. One ends early that gains nothing any more, or that at its pace is out of reach of "
+        "candidate for longer. One ends early that gains nothing any more, or that at its pace is out of reach of "
         "the target; its line says so. "
     )
 
@@ -115,7 +125,7 @@ def method(found: list[CaseResult]) -> str:
     rounds = [row for case in found for entry in case.entries for row in entry.rounds]
     busy = max((number_or_none(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
     return (
-        f"Each contender tries {', '.join(map(str, tried))} settings of at most {each}, on "
+        f"Each candidate tries {', '.join(map(str, tried))} settings of at most {each}, on "
         f"{', '.join(map(str, threads))} threads, in processes of its own. {_halving(rows)}"
         f"In the rounds other programs took up to {100 * busy:.0f} % of the cores."
     )

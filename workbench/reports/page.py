@@ -24,7 +24,7 @@ Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left
 
 @cache
 def templates() -> jinja2.Environment:
-    """The templates of this folder, with the filters that they use."""
+    """Return the templates of this folder, with the filters that they use."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=jinja2.select_autoescape(["html"]),
@@ -37,12 +37,12 @@ def templates() -> jinja2.Environment:
 
 
 def _plain(value: Any) -> str:
-    """Text that Markdown takes literally, on one line."""
+    """Return the text that Markdown takes literally, on one line."""
     return re.sub(r"([\\`*<>|\[\]])", r"\\\1", " ".join(str(value).split()))
 
 
 def _unbroken(value: Any) -> str:
-    """Text whose numbers stay on the line of their sign, of their unit, and of the word width."""
+    """Return text whose numbers stay on the line of their sign, of their unit, and of the word width."""
     units = r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))"
     return re.sub(rf"(?<=≤) (?=\d)|(?<=width) (?=\d)|{units}", "\u00a0", str(value))
 
@@ -53,13 +53,13 @@ def _coded(value: Any) -> Markup:
 
 
 def _fenced(value: str) -> str:
-    """A code block that no run of backticks in the text can end."""
+    """Return a code block that no run of backticks in the text can end."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", value)), default=0))
     return f"{fence}\n{value}\n{fence}"
 
 
 def record(path: Path) -> dict[str, Any]:
-    """The JSON object in a file, such as `machine.json`; empty without a file (`RowError` for all else)."""
+    """Return the JSON object in a file, such as `machine.json`; empty without a file (`RowError` for all else)."""
     if not path.exists():
         return {}
     try:
@@ -72,12 +72,12 @@ def record(path: Path) -> dict[str, Any]:
 
 
 def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table as the templates take it."""
+    """Return a table as the templates take it."""
     return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}
 
 
 def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Names and values of nested mappings, as text."""
+    """Return names and values of nested mappings, as text."""
     pairs = []
     for name, value in mapping.items():
         if isinstance(value, Mapping):
@@ -100,12 +100,15 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def is_drawn(figure: Figure) -> bool:
-    """Whether a chart has more to see than its sentence."""
+    """Return whether a chart has more to see than its sentence."""
     return any(axes.axison for axes in figure.axes)
 
 
 def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
-    """The figure as an <svg> that can share a page with others: own ids, a title and a description, no metadata."""
+    """Return the figure as an <svg> that can share a page with others.
+
+    Own ids, a title and a description, no metadata.
+    """
     buffer = io.StringIO()
     unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with matplotlib.rc_context({"svg.hashsalt": place, "svg.fonttype": "path"}):
@@ -129,7 +132,7 @@ MOST = 200
 
 
 def of_runs(found: Changes, before: str, after: str) -> str:
-    """The answer, its grounds, every kernel, and the cells, what is slower first."""
+    """Return the answer, its grounds, every kernel, and the cells, what is slower first."""
     tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
     tables += [("Cells", changes.COLUMNS, changes.table(found.cells))]
     tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
@@ -137,7 +140,7 @@ def of_runs(found: Changes, before: str, after: str) -> str:
 
 
 def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
-    """Rows of another tool beside a run."""
+    """Return the rows of another tool beside a run."""
     tables = [("Theirs and ours", external.COLUMNS, external.table(held))]
     return _page(f"{theirs} beside {run}", "", external.external_notes(held), tables)
 

@@ -30,9 +30,9 @@ from workbench.reports.page import Table, flat, inline, is_drawn, table_of, temp
 
 
 ROUNDS = (
-    "Each trial ran in a process without any other contender. The output of the timed call was checked against a "
+    "Each trial ran in a process without any other candidate. The output of the timed call was checked against a "
     "float64 reference first; compiling and warm-up are in no time.",
-    "A round measures all contenders of a comparison, so that what slows the machine for a while slows neighbours "
+    "A round measures all candidates of a comparison, so that what slows the machine for a while slows neighbours "
     "alike: two to four of them that take steps on the CPU in turns of 50 ms by processes that live over some rounds, "
     "others one after the other in fresh processes, in an order that turns from round to round. The other "
     "comparisons of the run come between. A trial gives one number, the lower quartile of its samples.",
@@ -57,7 +57,7 @@ ROUNDS = (
 
 
 def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """The method, and its figures in these rows."""
+    """Yield the method, and its figures in these rows."""
     yield from ROUNDS
     ok = [row for row in rows if row["status"] == "ok"]
     yield from _baseline(rows)
@@ -76,7 +76,7 @@ def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
 
 
 def _baseline(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Candidates of dense, the best of which is what sparse is compared with."""
+    """Yield the candidates of dense, the best of which is what sparse is compared with."""
     names = list(
         dict.fromkeys(formatting.name_configuration(line[0]) for line in configurations.dense_lines(rows).values())
     )
@@ -181,7 +181,7 @@ def markdown(
 def _content(
     frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any], structures: pd.DataFrame | None
 ) -> dict[str, Any]:
-    """Content that both forms of the report have."""
+    """Return the content that both forms of the report have."""
     pooled = configurations.pool_rounds(frame)
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
@@ -230,7 +230,7 @@ def _named(rows: Sequence[configurations.Record], column: str) -> str:
 
 
 def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Charts by the section that they are in; the first stands above all of them."""
+    """Return the charts by the section that they are in; the first stands above all of them."""
     section_of = {name: section for section, names in SECTIONS.items() for name in names}
     found: dict[str, list[dict[str, Any]]] = {section: [] for section in (*SECTIONS, ELSEWHERE)}
     for chart in charts[1:]:
@@ -239,7 +239,7 @@ def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[
 
 
 def script() -> dict[str, str]:
-    """The page's own script, and its digest, by which the page allows it and no other."""
+    """Return the page's own script, and its digest, by which the page allows it and no other."""
     text = (Path(__file__).parent / SCRIPT).read_text(encoding="utf-8")
     return {"script": text, "digest": base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}
 
@@ -256,7 +256,10 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> list[tuple[str, list[str]]]:
-    """Sentences under the label of the group that they begin with, which is then said once; others under none."""
+    """Return sentences under the label of the group that they begin with, which is then said once.
+
+    Others under none.
+    """
     labels = [_capital(group.label) for group in groups] if len(groups) > 1 else []
     found: dict[str, list[str]] = {}
     for sentence in said:
@@ -271,7 +274,7 @@ def _capital(text: str) -> str:
 
 
 def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
-    """One row a configuration and measure; the group is named where there are several."""
+    """Return one row a configuration and measure; the group is named where there are several."""
     labels = {tuple(group.settings.items()): group.label for group in groups}
     several = len(groups) > 1
     rows = []
@@ -308,7 +311,7 @@ def _needed(row: configurations.Record) -> str:
 
 
 def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A machine's record in words, without the versions, which have a table of their own."""
+    """Return a machine's record in words, without the versions, which have a table of their own."""
     told = []
     for name, value in flat(machine):
         if "versions: " not in name:
@@ -319,7 +322,7 @@ def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
-    """Every version met; several of one library are all named, since their rows should not be compared."""
+    """Return every version met; several of one library are all named, since their rows should not be compared."""
     versions: dict[str, set[str]] = {}
     for row in rows:
         known = (row["versions"] or {}) | {"BLAS": row["blas"], "code": row["source"]}
@@ -330,13 +333,16 @@ def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
 
 
 def _shown(groups: Sequence[configurations.Group]) -> Sequence[configurations.Group]:
-    """The groups that are drawn: the largest of those with a result, or the largest where none has one."""
+    """Return the groups that are drawn: the largest of those with a result, or the largest where none has one."""
     known = [group for group in groups if any(row["status"] in configurations.NUMBERED for row in group.rows)]
     return (known or groups[:1])[:GROUPS_DRAWN]
 
 
 def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
-    """(name, pooled frame, controls) of each picture: charts against density for several groups, the others for one."""
+    """Return (name, pooled frame, controls) of each picture.
+
+    Charts against density for several groups, the others for one.
+    """
     pooled = configurations.pool_rounds(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     labels: list[str | None] = [group.label for group in _shown(configurations.groups(pooled))]
@@ -373,7 +379,7 @@ def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, s
 
 
 def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Markup | str:
-    """Return a narrow chart as SVG, "" if its labels leave no room for the axes: then the wide one is shown."""
+    """Return a narrow chart as SVG; "" if its labels leave no space for the axes, so that the wide one is used."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
         try:
@@ -383,7 +389,7 @@ def _narrow_svg(figure: Figure, place: str, heading: str, sentence: str) -> Mark
 
 
 def _narrow_height(figure: Figure) -> float:
-    """Return the height, in inches, at which a narrow chart has room for its texts above and below the axes."""
+    """Return the height (inches) at which a narrow chart has space for its texts above and below the axes."""
     legends = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     above = [figure.get_suptitle(), *(axes.get_title(loc="left") for axes in figure.axes[:1])]
     return NARROW_INCHES[1] + LINE_INCHES * sum(text.count("\n") + 1 for text in (*legends, *above))
@@ -400,7 +406,7 @@ def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, s
 
 
 def _cut(value: Any, most: int) -> Any:
-    """A table, or the sections of the advice, with at most so many rows or sentences each."""
+    """Return a table, or the sections of the advice, with at most so many rows or sentences each."""
     if isinstance(value, dict) and "rows" in value:
         return value | {"rows": value["rows"][:most], "left": len(value["rows"][most:])}
     if isinstance(value, list) and value and isinstance(value[0], tuple):

@@ -46,7 +46,7 @@ def refuse_unknown(path: Path) -> None:
 def put(run: str | Path, folder: str | Path) -> list[Path]:
     """Write the rows that answer the run's spec, report and charts into a folder, named after the run; their files.
 
-    Files of the same run are replaced, and its charts that are no more are removed. `ExportError` where the folder is
+    Files of the same run are replaced, and its charts that are no more are removed. `ExportError` if the folder is
     another machine's, or `run` is no run folder.
     """
     run, folder = Path(run), Path(folder)
@@ -66,7 +66,7 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
 
 
 def _all_charts(folder: Path, name: str) -> set[Path]:
-    """Files of charts of a run that are in the folder, whatever they are of."""
+    """Return the files of charts of a run that are in the folder, whatever they are of."""
     start = glob.escape(name)
     return {file for chart in plots.names() for end in ("", "-*") for file in folder.glob(f"{start}-{chart}{end}.svg")}
 

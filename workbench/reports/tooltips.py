@@ -41,7 +41,7 @@ def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
 
 
 def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
-    """Lines that stand in the legend, with what they are called there."""
+    """Yield the lines that stand in the legend, with what they are called there."""
     of_errors = {}
     for each in axes.containers:
         if isinstance(each, ErrorbarContainer) and each.lines[0] is not None:
@@ -79,7 +79,7 @@ def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
 
 
 def _told(axis: Any, value: float) -> str:
-    """A value as the axis says it."""
+    """Return a value as the axis says it."""
     formatter = axis.get_major_formatter()
     return formatter(value) if isinstance(formatter, FuncFormatter) else formatting.format_number(value)
 

@@ -1,4 +1,4 @@
-"""The columns of a benchmark row: one line of `bench.jsonl` for every contender of every case, also when it failed."""
+"""The columns of a benchmark row: one line of `bench.jsonl` for every candidate of every case, also when it failed."""
 
 from workbench.store.table import Table
 

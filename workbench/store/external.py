@@ -1,6 +1,7 @@
 """Rows of another tool, or of another person: one JSON object a line, with few columns, read to be compared with ours.
 
-A line has `who` and `seconds`; what else it states of the settings says which of our cells it is held against.
+A line has `who` and `seconds`; what else it states of the settings says which of our configurations it is compared
+with.
 
 >>> from pathlib import Path; import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -35,11 +36,7 @@ COLUMNS = {
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a file, with every column, null where a line has none. O(bytes).
-
-    RowError with the number of the line for text that is no JSON object, an unknown column, a value of another kind, or
-    a line without `who`, or without a number in `seconds` that is above zero.
-    """
+    """Return the records of an external file, with every column, null if a line lacks it. O(bytes)."""
     lines = Path(path).read_bytes().split(b"\n")
     return [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
 

@@ -46,10 +46,10 @@ def table_of(path: Path) -> Table | None:
 def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False) -> Pruned:
     """Rewrite a result file so that it has only the newest records of each configuration.
 
-    Records of one configuration agree in all setting columns but the round, and in the machine. Of these only
-    records with the key of the newest successful one are kept, that is, those of the same code and data; without a
-    successful record the newest one. Of trials only the last record of a configuration keeps its curve of losses, the
-    one that charts draw. The file is replaced at once, so a kill leaves the old file or the new one. O(bytes).
+    Records of one configuration agree in all setting columns but the round, and in the machine. Of these only records
+    with the key of the newest successful one, of the same code and data, are kept; without a successful record the
+    newest one. Of trials only the last record of a configuration keeps its curve of losses, the one that charts draw.
+    The file is replaced at once, so a kill leaves the old file or the new one. O(bytes).
 
     Parameters
     ----------

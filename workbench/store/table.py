@@ -114,7 +114,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, file: str, schema: int, parts: Mapping[str, str]) -> "Table":
-        """A table from texts: for each part one line a column, its name, kind and meaning."""
+        """Return a table from texts: for each part one line a column, its name, kind and meaning."""
         columns = {
             column: Column(column, kind, part, meaning)
             for part, text in parts.items()
@@ -128,7 +128,8 @@ class Table:
         return tuple(column.name for column in self.columns.values() if column.part == "setting")
 
     def new_row(self, **known: Any) -> dict[str, Any]:
-        """A row with every column: those given, null for the rest. RowError names an unknown column, what is near, all.
+        """Return a row with every column: those given, null for the rest. RowError names an unknown column, what is
+        near, all.
 
         >>> from workbench import store
         >>> store.new_row(key="a1", status="ok", width=16)["width"]
@@ -155,7 +156,7 @@ class Table:
             os.close(folder)
 
     def read(self, path: str | os.PathLike) -> list[dict[str, Any]]:
-        """All rows of a file, or of the table's own file in a run folder, oldest first.
+        """Return all rows of a file, or of the table's own file in a run folder, oldest first.
 
         Lines torn by a killed writer are left out with a TornLineWarning. A line that is broken otherwise, has unknown
         columns, a newer schema or values of another kind raises RowError with its number. Columns that the line lacks
@@ -177,7 +178,7 @@ class Table:
         return [self._decode(line, f"{path}, line {number}") for number, line in numbered]
 
     def frame(self, rows: Iterable[Mapping[str, Any]] = ()) -> "pd.DataFrame":
-        """Rows as a DataFrame with exactly the columns of the table, in that order, also when there are no rows.
+        """Return rows as a DataFrame with exactly the columns of the table, in that order, also when there are no rows.
 
         Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError on unknown columns.
         """
@@ -190,10 +191,7 @@ class Table:
         return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
 
     def done_keys(self, path: str | os.PathLike, again: Iterable[str] = ("stopped",)) -> set[str]:
-        """Keys that need not be measured again: those with a row whose status is not in `again`.
-
-        A file that is not there yet has none. Give `again=("stopped", "failed", "timeout")` to retry failures.
-        """
+        """Return the keys that need no new measurement: those of a record whose status is not in `again`."""
         if unknown := (again := set(again)) - set(STATUSES):
             raise ValueError(f"There is no status {', '.join(sorted(unknown))}; there is: {', '.join(STATUSES)}.")
         rows = self.read(path) if self._file(path).exists() else []
@@ -209,7 +207,7 @@ class Table:
                 raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(self.columns)}.")
 
     def _encode(self, row: Mapping[str, Any]) -> bytes:
-        """One line of ASCII JSON; refuses what the columns do not allow."""
+        """Return one line of ASCII JSON; refuses what the columns do not allow."""
         self._refuse_unknown(row, "The row")
         if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
             maker = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
@@ -244,7 +242,7 @@ class Table:
 
 
 def object_of(line: bytes, where: str) -> dict[str, Any]:
-    """The JSON object in a line of a file; RowError for anything else. `where` begins what is said. O(bytes)."""
+    """Return the JSON object in a line of a file; RowError for anything else. `where` begins what is said. O(bytes)."""
     try:
         row = parsed(line)
     except ValueError as error:
@@ -255,7 +253,7 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _plain(value: Any, lost: list) -> Any:
-    """The value as what JSON knows; what is not finite becomes null and is added to `lost`."""
+    """Return the value as what JSON knows; what is not finite becomes null and is added to `lost`."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -282,7 +280,7 @@ def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:
 
 
 def _closing(handle: int) -> bytes:
-    """Bytes to write before a new line: none, or the end of a line that a killed writer left open."""
+    """Return the bytes to write before a new line: none, or the end of a line that a killed writer left open."""
     size = os.fstat(handle).st_size
     if size == 0 or os.pread(handle, 1, size - 1) == b"\n":
         return b""

@@ -1,4 +1,5 @@
-"""The columns of a trial: one line of `trials.jsonl` for every planned cell of a sweep, also when it failed."""
+"""The columns of a trial: one line of `trials.jsonl` for every planned configuration of a sweep, also when it
+failed."""
 
 from workbench import settings
 from workbench.store.table import Table

@@ -1,7 +1,7 @@
 """Choices of a user: form fields, notebook parameters and the spec of the sweep all come from them.
 
 How to add a choice: give its setting a `Control` in `workbench.settings`. Numbers are kept as the text that was typed,
-so that a slip is told in words and nothing is lost.
+so that an error can be reported with the text and nothing is lost.
 
 >>> made = make_spec(complete_choices({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1",
 ... "widths": 4}), "try")
@@ -67,7 +67,7 @@ class Choice:
 def sparse_configurations(
     formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], launches: Sequence[str] = ("kernels",)
 ) -> Iterator[dict[str, str]]:
-    """Every sparse configuration of these that there is."""
+    """Yield every sparse configuration of these that there is."""
     for format, engine, update, launch in product(formats, engines, updates, launches):
         shared = {"format": format, "engine": engine, "update": update}
         shared |= {"launch": launch} if launch != "kernels" else {}
@@ -76,7 +76,7 @@ def sparse_configurations(
 
 
 def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
-    """The dense configurations: the baseline, epochs in one call, and both with the data held in each other way.
+    """Return the dense configurations: the baseline, epochs in one call, and both with the data held in each other way.
 
     Steps in one graph are among them if the `launches` name them.
     """
@@ -87,9 +87,9 @@ def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> 
 
 
 def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
-    """The configurations without those that no model and device of the axes has, though it has others like them.
+    """Return the configurations without those that no model and device of the axes supports.
 
-    These are epochs in one call beside the same step by step, and other ways to hold dense data.
+    Affects epochs in one call, which are also offered step by step, and other storage of dense data.
     """
     places = [
         {"model": model, "device": device}
@@ -140,14 +140,14 @@ def _list_options(setting: Setting, control: Control) -> Callable[[], Sequence[s
 
 
 def _help(setting: Setting) -> str:
-    """Meaning of each name, where a registry's entries say it, else the setting's meaning."""
+    """Return the meaning of each name, where a registry's entries say it, else the setting's meaning."""
     if setting.allowed in MEANINGS:
         return " ".join(f"{name}: {meaning}." for name, meaning in MEANINGS[setting.allowed]().items())
     return f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
 
 
 def _choice(setting: Setting, control: Control) -> Choice:
-    """The choice of a setting. Settings of a line are no axes: those that go together make contenders."""
+    """Return the choice of a setting; line settings are no axes, their combinations are candidates."""
     return Choice(
         control.name,
         control.label,
@@ -175,7 +175,7 @@ BY_NAME = {choice.name: choice for choice in CHOICES}
 
 
 def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every choice, in the form that is kept; unknown names are refused (`ChoiceError`)."""
+    """Return a value for every choice, normalized; raises ChoiceError for unknown names."""
     for name in given:
         if name not in BY_NAME:
             raise ChoiceError(unknown_name_message("choice", name, list(BY_NAME)))
@@ -183,14 +183,14 @@ def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normalize_value(choice: Choice, value: Any) -> tuple[str, ...] | str:
-    """The value in the form that is kept: a tuple of names, or text."""
+    """Return the value in the form that is kept: a tuple of names, or text."""
     if choice.kind == "many":
         return tuple(_parts(value))
     return ", ".join(_parts(value)) if choice.kind == "numbers" else "" if value is None else str(value).strip()
 
 
 def _parts(value: Any) -> list[str]:
-    """The items of a list, or of a text with commas, as a command line passes one."""
+    """Return the items of a list, or of a text with commas, as a command line passes one."""
     if value is None:
         return []
     items = value if isinstance(value, list | tuple) else str(value).strip("[]() ").replace(";", ",").split(",")
@@ -198,7 +198,7 @@ def _parts(value: Any) -> list[str]:
 
 
 def parse_numbers(choice: Choice, text: str) -> list[float | int | None]:
-    """The numbers in a text; None where it is empty or says natural. `ChoiceError` says which is none."""
+    """Return the numbers in a text; None if it is empty or says natural. `ChoiceError` says which is none."""
     return [_number(choice, part) for part in _parts(text)] or [None]
 
 
@@ -218,7 +218,10 @@ def _number(choice: Choice, part: str) -> float | int | None:
 
 
 def reduce_choices(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices, so reduced that the sweep is done in seconds: few values, few rows and features, one short round."""
+    """Return the choices, so reduced that the sweep is done in seconds.
+
+    Few values, few rows and features, one short round.
+    """
     few = {name: _parts(values[name]) or [""] for name in ("densities", "widths", "batch_rows", "threads")}
     two = dict.fromkeys((few["densities"][0], few["densities"][len(few["densities"]) // 2]))
     firsts = {name: few[name][0] for name in ("widths", "batch_rows", "threads")}
@@ -234,7 +237,7 @@ def _cap_value(choice: Choice, text: str, limit: int) -> str:
 
 
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
-    """The sweep of complete choices, dense baseline included; `ChoiceError` tells all that is wrong in words."""
+    """Return the sweep of complete choices, dense baseline included; `ChoiceError` tells all that is wrong in words."""
     wrong, read = [], {}
     for choice in CHOICES:
         try:
@@ -261,7 +264,7 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
 
 
 def _parse_values(choice: Choice, value: Any) -> list:
-    """The values of one choice, as the sweep takes them."""
+    """Return the values of one choice, as the sweep takes them."""
     if choice.name in FILES:
         return [str(Path(value).expanduser().resolve()) if value else None]
     if choice.kind == "text":
@@ -285,9 +288,10 @@ def _list_known(choice: Choice, value: str) -> str:
 
 
 def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
-    """Refuse what cannot be measured at all, with the reason; a part that cannot is told too.
+    """Raise ChoiceError with the reason if nothing can be measured; report parts that cannot.
 
-    What trains on cpu alone may be chosen beside cuda: it is left out there, and the plan says so.
+    Configurations that only train on the CPU may be chosen together with cuda; they are left out there, and the plan
+    says so.
     """
     for format in formats:
         if not any(contender["format"] == format for contender in spec.candidates):

@@ -11,7 +11,7 @@ COMMAND = "workbench sweep"
 
 
 def command_text(choices: Mapping[str, Any], run: str = "") -> str:
-    """The command line, quoted for a shell; `run` is the run folder, quoted, its own where none is given.
+    """Return the command line, quoted for a shell; `run` is the run folder, quoted, its own where none is given.
 
     >>> command_text(complete_with_suggestions({"dataset": "uniform", "widths": 4}))
     'workbench sweep --dataset uniform --widths 4'
@@ -26,7 +26,7 @@ def command_text(choices: Mapping[str, Any], run: str = "") -> str:
 
 
 def option_of(name: str) -> str:
-    """The option that makes a choice.
+    """Return the option that makes a choice.
 
     >>> option_of("batch_rows")
     '--batch-rows'

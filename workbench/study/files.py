@@ -17,7 +17,7 @@ MOST_NAMED = 5
 
 
 def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
-    """Faults of the files that the data set reads, by choice; one that is not named is no fault here."""
+    """Return the errors of the data set's files by choice; files that are not named are no errors."""
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
     faults = {name: file_error(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
@@ -25,9 +25,9 @@ def find_file_errors(choices: Mapping[str, Any]) -> dict[str, str]:
 
 
 def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
-    """(choices that read the file or folder: data set, parameters of its reader; why), told from how it begins.
+    """Return (choices that read the file or folder: data set and reader parameters; the reason).
 
-    What `reading` says counts before what is guessed. `ChoiceError` where there is no such file, or nothing reads it.
+    What `reading` says counts before what is guessed. `ChoiceError` if there is no such file, or nothing reads it.
     """
     try:
         dataset, reading, why = reader_options.guess_reader_options(Path(path).expanduser(), reading)
@@ -46,7 +46,7 @@ def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
 
 
 def file_stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:
-    """Size and time of the files that the data set reads, None for one that is not there."""
+    """Return size and time of the files that the data set reads; None for a missing file."""
     return tuple(
         _file_stamp(Path(choices[name]).expanduser()) for name in files_of(choices["dataset"]) if choices[name]
     )
@@ -61,7 +61,7 @@ def _file_stamp(path: Path) -> tuple[int, int] | None:
 
 
 def file_error(path: Path, may_be_folder: bool = False) -> str:
-    """Reason why this is not a file, or a folder, that can be read, and what to do; "" where it is one."""
+    """Return why a path is not a readable file or folder and what to do; "" if it is one."""
     try:
         return _file_error(path, may_be_folder)
     except (OSError, ValueError) as error:  # a name that no file can have, a folder that must not be entered
@@ -93,7 +93,7 @@ def _missing_file_message(path: Path) -> str:
 
 
 def _list_names(known: list[str]) -> str:
-    """Some names that do not begin with a dot, for the end of a sentence."""
+    """Return some names that do not begin with a dot, for the end of a sentence."""
     names = sorted(name for name in known if not name.startswith("."))
     more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
     return f"; it holds {formatting.join_items([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"

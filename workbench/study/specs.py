@@ -14,7 +14,7 @@ UNREAD = "unread"
 
 
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
-    """The sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
+    """Return the sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
     faults = files.find_file_errors(choices)
     sound = suited.drop_unread_files(choices) | dict.fromkeys(
         faults, UNREAD
@@ -29,7 +29,8 @@ def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
 
 
 def name_of(choices: Mapping[str, Any]) -> str:
-    """A name for the sweep of complete choices and its run folder: that of the user's file, else of the data set.
+    """Return a name for the sweep of complete choices and its run folder: that of the user's file, else of the data
+    set.
 
     >>> name_of({"dataset": "svmlight", "path": "~/my news.svm.gz"}), name_of({"dataset": "stdlib", "path": ""})
     ('my_news', 'stdlib')

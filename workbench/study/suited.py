@@ -1,7 +1,7 @@
 """Choices that follow the data set until the user types others: densities, widths and features.
 
-A set that is drawn has any size that is asked for. One that is read has its own: a width that was meant for another
-set would merge its classes, a number of features would cut columns off.
+A synthetic set has any requested size. A file has its own: a width meant for another set would merge its classes, a
+number of features would drop columns.
 
 >>> complete_with_suggestions({"dataset": "svmlight",
 ... "widths": 4})["densities"], describe_following({"dataset": "svmlight", "widths": 4})
@@ -26,31 +26,31 @@ APART = 1.5
 
 
 def files_of(dataset: Any) -> tuple[str, ...]:
-    """Names of the choices that say where the data set's files are; empty for one that reads none."""
+    """Return the names of the choices that locate the data set's files; empty if it reads none."""
     known = data.get(dataset).parameters if dataset in data.names() else {}
     return tuple(name for name in FILES if name in known)
 
 
 def suggest_choices(dataset: Any) -> dict[str, str]:
-    """The values of the choices that follow the data set."""
+    """Return the values of the choices that follow the data set."""
     drawn = complete_choices({})
     return {name: drawn[name] for name in OF_FILES} | _choices_of_data_set(dataset)
 
 
 def _choices_of_data_set(dataset: Any) -> dict[str, str]:
-    """Choices of a data set's own; none for one that is drawn, or unknown."""
+    """Return the choices that a data set determines; empty for a synthetic or unknown one."""
     if dataset not in data.names() or "density" in data.get(dataset).parameters:
         return {}
     return OF_FILES if files_of(dataset) else OF_TEXT
 
 
 def complete_with_suggestions(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every choice: those given, those that follow the data set, defaults (`ChoiceError`)."""
+    """Return a value for every choice: given ones, ones that follow the data set, defaults; raises ChoiceError."""
     return complete_choices({**suggest_choices(given.get("dataset", BY_NAME["dataset"].default)), **given})
 
 
 def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices after a change; those that followed the data set follow another one too."""
+    """Return the choices after a change; choices that followed the old data set follow the new one."""
     after = complete_choices({**before, **chosen})
     old, new = suggest_choices(before["dataset"]), suggest_choices(after["dataset"])
     if old == new:
@@ -59,7 +59,8 @@ def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[s
 
 
 def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
-    """The choices that follow from what is in a file, by its profile: model, densities. None that a person changed.
+    """Return the choices that follow from what is in a file, by its profile: model, densities. None that a person
+    changed.
 
     A width that was typed stays, and with it a model that has it.
 
@@ -79,7 +80,7 @@ def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -
 
 
 def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
-    """Whether the model has the widths that were chosen; the natural one it has."""
+    """Return whether the model has the widths that were chosen; the natural one it has."""
     try:
         widths = parse_numbers(BY_NAME["widths"], choices["widths"])
     except ChoiceError:
@@ -88,7 +89,7 @@ def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
 
 
 def densities_around(density: float) -> str:
-    """The natural density and points around it, a third below and threefold and more above, to 0.3.
+    """Return the natural density and points around it, a third below and threefold and more above, to 0.3.
 
     >>> densities_around(0.11), densities_around(0.5)
     ('0.03, natural, 0.3', '0.3, natural')
@@ -100,7 +101,7 @@ def densities_around(density: float) -> str:
 
 
 def reduce_for_file(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices made small (`choices.reduce_choices`).
+    """Return the choices made small (`choices.reduce_choices`).
 
     A file of the user's, which may be small itself, is used whole.
     """
@@ -109,15 +110,15 @@ def reduce_for_file(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drop_unread_files(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices without the files that the data set does not read."""
+    """Return the choices without the files that the data set does not read."""
     files = files_of(choices["dataset"])
     return {name: "" if name in FILES and name not in files else value for name, value in choices.items()}
 
 
 def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | None = None) -> str:
-    """Says which choices follow the data set, and which do not; "" for a set that is drawn as is asked for.
+    """Describe which choices follow the data set and which do not; "" for a synthetic data set.
 
-    `filled` are those that were filled in from the profile of its file.
+    `filled` names choices that were filled in from the profile of its file.
     """
     choices = complete_with_suggestions(given)
     own = _choices_of_data_set(choices["dataset"])

@@ -1,1 +1,2 @@
-"""Sweeps: a spec names axes, the grid their cells, a child process runs each cell once a round, one row a trial."""
+"""Sweeps: a spec names axes, the grid their configurations, a child process runs each configuration once a round, one
+row a trial."""

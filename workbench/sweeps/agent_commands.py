@@ -50,9 +50,10 @@ class AgentCommand:
 
 
 def list_agents(where: str) -> list[AgentCommand]:
-    """The agents of a sweep: those that WHERE stands for, or on the machines of the scheduler that it is.
+    """Return the agents of a sweep: those that WHERE describes, or those on the machines of the scheduler that it
+    names.
 
-    A scheduler is asked which there are. `SpecError` where there is none.
+    A scheduler is queried for its machines. Raises SpecError if there is none.
     """
     if where.partition("://")[0] not in ("tcp", "tls"):
         return parse_agents(where)
@@ -60,11 +61,7 @@ def list_agents(where: str) -> list[AgentCommand]:
 
 
 def parse_agents(where: str, program: Sequence[str] = AGENT) -> list[AgentCommand]:
-    """The agents that WHERE stands for, or other programs there; `SpecError` where it stands for none.
-
-    >>> [place.name for place in parse_agents("local:2")], parse_agents("ssh:n1,me@n2:2222")[1].command[-4:-1]
-    (['local 1', 'local 2'], ('-p', '2222', 'me@n2'))
-    """
+    """Return the agents, or other programs there, that WHERE describes; raises SpecError if it describes none."""
     kind, _, rest = where.partition(":")
     if kind in ("local", "slurm"):
         before = SLURM if kind == "slurm" else ()
@@ -79,7 +76,10 @@ def parse_agents(where: str, program: Sequence[str] = AGENT) -> list[AgentComman
 
 
 def _count(where: str) -> int:
-    """Number of agents that local:N and slurm:N stand for; slurm alone for one on each node of the allocation."""
+    """Return the number of agents that local:N and slurm:N stand for.
+
+    Slurm alone for one on each node of the allocation.
+    """
     kind, _, number = where.partition(":")
     number = number or (os.environ.get(NODES, "") if kind == "slurm" else "")
     if not (number.isdecimal() and 1 <= int(number) <= MOST):
@@ -89,7 +89,7 @@ def _count(where: str) -> int:
 
 
 def _ssh_command(where: str, host: str, program: Sequence[str]) -> tuple[str, ...]:
-    """The command that starts a program on a host, me@host, or me@host:port."""
+    """Return the command that starts a program on a host, me@host, or me@host:port."""
     name, port = split_host(host)
     is_port = port.isdecimal() and 1 <= int(port) <= MOST_PORT
     if not HOST.fullmatch(name) or (":" in host and not is_port):
@@ -100,11 +100,7 @@ def _ssh_command(where: str, host: str, program: Sequence[str]) -> tuple[str, ..
 
 
 def split_host(host: str) -> tuple[str, str]:
-    """Name and port of a host; 22 where there is none.
-
-    >>> split_host("me@n2:2222"), split_host("fd00::2")
-    (('me@n2', '2222'), ('fd00::2', '22'))
-    """
+    """Return the name and the port of a host "name:port"; the default port is 22."""
     name, _, port = host.partition(":") if host.count(":") == 1 else (host, "", "22")
     return name, port
 
@@ -130,7 +126,7 @@ def require_allocation(where: str) -> None:
 
 
 def _dask_machines(scheduler: str) -> list[str]:
-    """The addresses of the workers that stand for a machine each, as a process that loads Dask finds them."""
+    """Return the addresses of the workers that stand for a machine each, as a process that loads Dask finds them."""
     try:
         done = subprocess.run([*DASK, scheduler], capture_output=True, text=True, timeout=SECONDS_SCHEDULER)
     except subprocess.TimeoutExpired:
@@ -146,7 +142,7 @@ def _dask_machines(scheduler: str) -> list[str]:
 
 
 def job_script(name: str, nodes: int, command: Sequence[str], seconds: float) -> str:
-    """The job for `sbatch` in which `command` runs a sweep on so many nodes, by agents as of `slurm:N`.
+    """Return the job for `sbatch` in which `command` runs a sweep on so many nodes, by agents as of `slurm:N`.
 
     It has whole nodes for twice as long as the sweep may take, and is asked to stop two minutes before its end; what
     is not done then is done by submitting it again.

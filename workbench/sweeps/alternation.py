@@ -56,7 +56,7 @@ class _Candidate:
         self.clock.rest()
 
     def do(self, order: dict[str, Any]) -> dict[str, Any]:
-        """The answer to an order; `Ended` where the process ends instead."""
+        """Return the answer to an order; `Ended` where the process ends instead."""
         assert self.living is not None, "it was started"
         self.clock.resume()
         answer = self._final(self.living.do(order))
@@ -64,7 +64,10 @@ class _Candidate:
         return answer
 
     def _final(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The answer that is none of those which only tell how far it is; the next one if this is one of them."""
+        """Return the answer that is none of those which only tell how far it is.
+
+        The next one if this is one of them.
+        """
         assert self.living is not None, "it was started"
         while self.supervisor.is_told(answer, self.clock):
             answer = self.living.next()
@@ -97,7 +100,7 @@ class AlternatingRounds:
         """Comparisons whose candidates do not fit in memory together."""
 
     def suits(self, tasks: Sequence[Task]) -> bool:
-        """Whether the trials of a round can be measured in turns."""
+        """Return whether the trials of a round can be measured in turns."""
         cells = [task.cell for task in tasks]
         are_few = 2 <= len(tasks) <= measure_child.MOST and place_of(cells[0]) not in self.apart
         are_steps = all(cell.device == "cpu" and cell.trainers == 1 and not cell.epochs for cell in cells)
@@ -109,7 +112,10 @@ class AlternatingRounds:
         return bool(self.living) and self.last + 1 < self.first + ROUNDS_A_SET
 
     def measure(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """The rows of a round in the order of its tasks; none where the candidates do not fit in memory together."""
+        """Return the rows of a round in the order of its tasks.
+
+        None if the candidates do not fit in memory together.
+        """
         self.supervisor.tell_of(tasks)
         self._keep(tasks)
         rows: dict[str, dict[str, Any]] = {}
@@ -181,6 +187,6 @@ class AlternatingRounds:
 
 
 def _is_too_large(row: dict[str, Any]) -> bool:
-    """Whether the row of a trial that ended for memory says that it takes more than it may by itself."""
+    """Return whether the row of a trial that ended for memory says that it takes more than it may by itself."""
     bytes_taken = row.get("bytes_needed") or row.get("bytes_peak") or 0
     return bytes_taken > row.get("bytes_limit", math.inf)

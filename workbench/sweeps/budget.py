@@ -27,13 +27,13 @@ class NoRoom(Exception):  # noqa: N818 - control flow, not an error
 
 
 def require_possible(cell: Cell) -> None:
-    """End the trial where a setting asks for what its device does not have."""
+    """End the trial if a setting requests something that its device does not support."""
     if reason := impossible_reason(setup_of(cell)):
         raise TrialEnded("unsupported", reason)
 
 
 def require_device(device: str, found: devices.Gpu | None = None) -> dict:
-    """End the trial where it asks for a device that is not there; columns about the one that is."""
+    """End the trial if it requests a missing device; return columns that describe the device otherwise."""
     if device == "cpu":
         return {}
     found = found or devices.probe()
@@ -43,12 +43,12 @@ def require_device(device: str, found: devices.Gpu | None = None) -> dict:
 
 
 def no_device(found: devices.Gpu) -> str:
-    """Reason why there is no CUDA device, as a sentence."""
+    """Return a sentence on why there is no CUDA device."""
     return f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}."
 
 
 def out_of_memory(device: str, error: MemoryError) -> str:
-    """The reason of a trial that ended so: what of, and in the words of the allocator."""
+    """Return the reason of a trial that ended so: what of, and in the words of the allocator."""
     where = "Out of device memory" if device == "cuda" and bytes_asked(error) else "Out of memory"
     return f"{where}: {str(error).rstrip('.') or 'an allocation failed'}."
 
@@ -69,8 +69,8 @@ LEAST_OF_RACE = 2
 class Budget:
     """Seconds of a sweep from the moment that it was asked for, some `seconds_before` its supervisor was there.
 
-    No round is begun when they are over. In a race no trial is begun that would end too late: one takes what that cell
-    took last, and its first one the mean of all. What is at work at `end`, by `time.monotonic`, is ended.
+    No round is begun when they are over. In a race no trial is begun that would end too late: one takes what that
+    configuration took last, and its first one the mean of all. What is at work at `end`, by `time.monotonic`, is ended.
     """
 
     def __init__(self, spec: Spec, seconds_before: float = 0.0) -> None:
@@ -99,11 +99,11 @@ class Budget:
         return min(self.seconds_cell, max(self.most - self.spent, SECONDS_LEAST))
 
     def record_duration(self, key: str, seconds: float) -> None:
-        """A trial of that cell took so long."""
+        """Record how long a trial of this configuration took, in seconds."""
         self._lasted[key] = seconds
 
     def is_too_little_for(self, *keys: str) -> bool:
-        """Whether a trial of each of these cells of a race would end too late."""
+        """Return whether a trial of each of these configurations would end after the budget."""
         if self.most is None or not self.is_race or len(self._lasted) < LEAST_OF_RACE:
             return False
         later = list(self._lasted.values())[1:]  # the very first one waits for libraries
@@ -113,9 +113,9 @@ class Budget:
 
 @final
 class TrialClock:
-    """The seconds of one trial against what it may take, `most`; those of compiling and of rests are apart.
+    """The seconds of one trial against its limit `most`; seconds of compiling and of rests are counted separately.
 
-    Nothing lasts longer than to `end`, by `time.monotonic`. `known` are columns that the trial has told so far.
+    No trial runs past `end` (`time.monotonic`). `known` are columns that the trial has reported so far.
     """
 
     def __init__(self, most: float, end: float = math.inf) -> None:
@@ -130,7 +130,7 @@ class TrialClock:
         self._rests_since: float | None = None
 
     def rest(self) -> None:
-        """Stand still until `resume`: the process waits while others compute."""
+        """Pause the clock until `resume`, while other processes compute."""
         self._rests_since = time.monotonic()
 
     def resume(self) -> None:

@@ -54,10 +54,10 @@ DRAWS_AT_KINKS = 3
 
 
 def check_step(run: Training) -> Checked:
-    """Do the run's first step on random parameters and compare; the run is as new afterwards.
+    """Run the training's first step on random parameters, compare it with the reference, and restore the training.
 
-    Where the slope jumps at a sum of zero, one that is rounded to the other side makes a step seem wrong: that is drawn
-    anew, and does not come again.
+    If the gradient jumps at a sum of zero, rounding to the other side makes a step seem wrong; the parameters are then
+    drawn anew once.
     """
     for seed in range(DRAWS_AT_KINKS if run.model.has_kinks else 1):
         checked = _check_step(run, np.random.default_rng(seed))
@@ -106,7 +106,7 @@ def _stage(stage: str, parameter: str) -> str:
 
 
 def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
-    """Give the parameters random numbers, of those that belong to features the touched rows."""
+    """Fill the parameters with random numbers; of parameters with a row per feature only the active rows."""
     for parameter in run.parameters:
         rows = run.rows_of(parameter, touched)
         deviation = (
@@ -133,7 +133,10 @@ def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator
 
 
 def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], gradients: bool) -> executor.Executor:
-    """The model's scores in float64 on rows x [r, U] of the columns `used` alone: by BLAS, or of csr X by SciPy."""
+    """Return the model's scores in float64 on rows x [r, U] of the columns `used` alone.
+
+    By BLAS, or of csr X by SciPy.
+    """
     apart = run.model.rows_apart
     scores, _ = run.model.graph(run.given.on_columns(used), "dense" if apart else "vendor", run.setup.has_intercept)
     args = {"x": x.toarray() if apart else x, **others}
@@ -147,7 +150,8 @@ def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], 
 
 
 def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Pattern:
-    """The pattern of a parameter's matrix, which has the rows of these features alone where they are features."""
+    """Return the pattern of a parameter's matrix, which has the rows of these features alone where they are
+    features."""
     pattern = run.pattern(parameter.name)
     return pattern.on_rows(features)[0] if parameter.touched else pattern
 
@@ -201,7 +205,7 @@ def expected_gradients(
 def _gradients_at(
     run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Gradients by parameter of these rows x, of touched ones at `columns`."""
+    """Return the gradients by parameter of these rows x, of touched ones at `columns`."""
     used = np.union1d(x.indices, columns)
     bound = _scorer(run, x[:, used], used, others, gradients=True)
     bound.forward(training=True)
@@ -216,7 +220,7 @@ def _gradients_at(
 
 
 def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """The parameters after dual ascent on a batch by its reference, in float64: of w [U, N] the touched rows."""
+    """Return the parameters after dual ascent on a batch by its reference, in float64: of w [U, N] the active rows."""
     x = x[:, touched]
     w, rows = run.read_rows(touched).astype(np.float64), np.arange(x.shape[0])
     outputs = np.arange(w.shape[1])
@@ -231,7 +235,7 @@ def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict
 
 
 def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The values after the first step of the optimizer's reference."""
+    """Return the values after the first step of the optimizer's reference."""
     optimizer = optimizers.get(run.setup.optimizer)
     table = values.reshape(len(values), -1).copy()
     expected = [table, *optimizer.new_states(table)]

@@ -1,4 +1,5 @@
-"""Code that a cell's result depends on: edited code makes old rows stale, and only those that it computed."""
+"""The source files that a configuration's result depends on, so that edited code invalidates only records it
+computed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +22,13 @@ ON_CUDA = frozenset({"workbench.training.device"})
 
 
 def work_of(cell: Cell, usual: str) -> str:
-    """Function that the child of a trial calls, "module:function": the `usual`, or what starts several trainers."""
+    """Return "module:function" that the trial's process calls: `usual`, or the one that starts several trainers."""
     return usual if cell.trainers == 1 else "workbench.cluster.training:answers"
 
 
 def roots_of(cell: Cell) -> frozenset[str]:
-    """The modules that computing the cell starts from, and those it looks up by names that its settings give."""
+    """Return the modules that computing the configuration starts from, and those it looks up by names that its
+    settings give."""
     modules = closure.registering_modules("kernel", _kernels(cell))
     modules |= closure.registering_modules("model", [cell.model]) | closure.registering_modules(
         "data set", [cell.dataset]
@@ -41,7 +43,8 @@ def roots_of(cell: Cell) -> frozenset[str]:
 
 
 def kernels_of(cell: Cell) -> dict[str, str]:
-    """Kernels of the product, the loss, the gradient and the update of a step, by the phase that they are timed in.
+    """Return the kernels of the product, the loss, the gradient and the update of a step, by the phase that they are
+    timed in.
 
     A fused gradient is in the update's; models with more than one product have these for that of X.
     """
@@ -53,7 +56,7 @@ def kernels_of(cell: Cell) -> dict[str, str]:
 
 
 def _kernels(cell: Cell) -> Iterator[str]:
-    """Names of the kernels of the cell's products, loss and update."""
+    """Yield the names of the kernels of the configuration's products, loss and update."""
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
     used = {method.kernel for method in METHODS if (method.x, method.y) == (cell.format, "dense")}
     named = {setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss}
@@ -65,17 +68,17 @@ def _kernels(cell: Cell) -> Iterator[str]:
 
 
 def modules_of(cell: Cell) -> frozenset[str]:
-    """Names of the modules that compute the cell."""
+    """Return the names of the modules that compute the configuration."""
     return closure.installed_code().modules(roots_of(cell), _excluded_modules(cell))
 
 
 def files_of(cell: Cell, code: closure.Code | None = None) -> list[Path]:
-    """The files that compute the cell; on cuda with what is compiled for it."""
+    """Return the files that compute the configuration; on cuda with what is compiled for it."""
     return (code or closure.installed_code()).files(roots_of(cell), _excluded_modules(cell), cell.device == "cuda")
 
 
 def source_hash(cell: Cell, code: closure.Code | None = None) -> str:
-    """Hash of the text of `files_of(cell)`."""
+    """Return the hash of the text of `files_of(cell)`."""
     return (code or closure.installed_code()).digest(roots_of(cell), _excluded_modules(cell), cell.device == "cuda")
 
 

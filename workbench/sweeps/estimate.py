@@ -1,7 +1,7 @@
-"""Estimate of a sweep before it runs: how many cells and trials, about how long, about how much memory.
+"""Estimate of a sweep before it runs: how many configurations and trials, about how long, about how much memory.
 
-Cells are counted without being made: whether a combination means anything depends on few of its settings, and every
-value of the others multiplies it. A spec of a million cells is counted in milliseconds.
+Configurations are counted without being made: whether a combination means anything depends on few of its settings, and
+every value of the others multiplies it. A spec of a million configurations is counted in milliseconds.
 """
 
 import math
@@ -46,9 +46,10 @@ SECONDS_SEVERAL = 4.0
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a sweep: cells, rounds at most, what is left out by reason, what was completed, cells by kind.
+    """Size of a sweep: configurations, rounds at most, what is left out by reason, what was completed, configurations
+    by kind.
 
-    The cells of `kinds` have the largest value of every axis that is free.
+    The configurations of `kinds` have the largest value of every axis that is free.
     """
 
     cells: int
@@ -59,7 +60,7 @@ class Size:
 
     @property
     def trials(self) -> int:
-        """Trials at least: each cell once in each of the first rounds."""
+        """Trials at least: each configuration once in each of the first rounds."""
         return self.cells * min(self.rounds, FIRST)
 
     @property
@@ -69,7 +70,7 @@ class Size:
 
 
 def size_of(spec: Spec) -> Size:
-    """Count the cells of a spec; `SpecError` where it has too many, or none."""
+    """Return the number of configurations and trials of a spec; raises SpecError if there are too many or none."""
     cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.candidates), 1)
     free = _free_axes(spec)
     lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
@@ -89,13 +90,13 @@ def size_of(spec: Spec) -> Size:
 
 
 def _free_axes(spec: Spec) -> tuple[str, ...]:
-    """The axes of `FREE`; trainers take equal parts of a batch, so beside them its rows decide."""
+    """Return the axes of `FREE`; trainers take equal parts of a batch, so beside them its rows decide."""
     has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
     return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
 
 
 def _largest_value(values: tuple) -> Any:
-    """The value that asks for most: numbers by size, the data's own above all, as it may be the largest."""
+    """Return the value that asks for most: numbers by size, the data's own above all, as it may be the largest."""
     return None if None in values else max(values)
 
 
@@ -106,12 +107,12 @@ def _too_many_message(cells: int, spec: Spec) -> str:
     return (
         f"The spec {spec.name!r} has {cells:,} combinations, which would take {format_duration(seconds)}; a "
         f"sweep has at most "
-        f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as contenders."
+        f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as candidates."
     )
 
 
 def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> tuple[float, float]:
-    """Seconds of the trials, at least and at most, by the time each is measured for.
+    """Return the seconds of the trials, at least and at most, by the time each is measured for.
 
     Epochs take what nobody knows before. The spec's own budget is kept.
     """
@@ -145,11 +146,7 @@ def format_time_span(seconds: tuple[float, float]) -> str:
 
 
 def format_time_left(seconds: float | None, most: float | None) -> str:
-    """Time that it takes still, for after a comma; "" where that is not known.
-
-    >>> format_time_left(48, 200), format_time_left(48, 48), format_time_left(None, None)
-    ('about 50 s left, at most 3 minutes', 'about 50 s left', '')
-    """
+    """Return the remaining time as text to append after a comma; "" if unknown."""
     if not seconds:
         return ""
     longest = format_duration(most or seconds)
@@ -159,16 +156,12 @@ def format_time_left(seconds: float | None, most: float | None) -> str:
 
 
 def format_budget_spent(seconds: float, budget: float | None) -> str:
-    """Share of its budget that a sweep has taken; "" for one without.
-
-    >>> format_budget_spent(87.4, 150.0), format_budget_spent(87.4, None)
-    ('87 of 150 s spent', '')
-    """
+    """Return the share of its budget that a sweep has used, as text; "" without a budget."""
     return f"{seconds:.0f} of {budget:.0f} s spent" if budget else ""
 
 
 def minimum_detectable_sentence(spec: Spec) -> str:
-    """The smallest difference that a run of the spec can tell, as a sentence."""
+    """State the smallest difference that a run of the spec can detect."""
     factor = minimum_detectable_ratio(spec.measure.rounds)
     return (
         f"Where ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
@@ -177,7 +170,10 @@ def minimum_detectable_sentence(spec: Spec) -> str:
 
 
 def bytes_of(cell: Cell) -> int:
-    """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
+    """Return the bytes of the arrays of a configuration's training by the formulas of the formats.
+
+    Data of files are read for it.
+    """
     rows, features, nnz, width, facts = _sizes(cell)
     stored = _stored_rows(cell)
     parts = grid.predicted_bytes(
@@ -196,7 +192,7 @@ def bytes_of(cell: Cell) -> int:
 
 
 def _stored_rows(cell: Cell) -> data.StoredRows | None:
-    """The rows of a set that is never held whole; None for any other."""
+    """Return the rows of a set that is never held whole; None for any other."""
     if data.get(cell.dataset).is_cached:
         return None
     x = data.load(cell.dataset, **parameters_of_file(cell.model_dump())).x
@@ -204,7 +200,8 @@ def _stored_rows(cell: Cell) -> data.StoredRows | None:
 
 
 def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:
-    """Rows, features, stored entries, width and facts of a cell's data, as far as its settings say them."""
+    """Return rows, features, stored entries, width and facts of a configuration's data, as far as its settings say
+    them."""
     facts: dict[str, Any] = {}
     if is_synthetic(cell.dataset):
         rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES

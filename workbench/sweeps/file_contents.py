@@ -38,7 +38,10 @@ class Contents:
         self._seen: dict[tuple, _Seen] = {}
 
     def of(self, cell: Cell) -> str:
-        """Hash of the content of the files that a configuration reads; "" if it reads none, or one is missing."""
+        """Return the hash of the content of the files that a configuration reads.
+
+        "" if it reads none, or one is missing.
+        """
         if is_synthetic(cell.dataset):
             return ""
         name = _name(cell)

@@ -1,4 +1,7 @@
-"""Expansion of a spec's axes into cells: every combination but the impossible ones, with reasons; dense ones twice."""
+"""Expansion of a spec's axes into configurations: every combination but the impossible ones, with reasons.
+
+Dense ones twice.
+"""
 
 import hashlib
 import importlib.util
@@ -29,7 +32,8 @@ IN_CALLS = ("epoch", "dual")
 
 @dataclass
 class Grid:
-    """The cells of a spec in a fixed order, how many combinations were dropped for which reason, and what was added."""
+    """The configurations of a spec in a fixed order, how many combinations were dropped for which reason, and what was
+    added."""
 
     cells: list[Cell] = field(default_factory=list)
     dropped: Counter = field(default_factory=Counter)
@@ -37,7 +41,7 @@ class Grid:
 
 
 def why_dropped(cell: Cell) -> str:
-    """Reason why a combination of settings means nothing, or "" when it is a cell."""
+    """Return why a combination of settings is invalid, "" if it is a configuration."""
     if cell.width is not None and not models.get(cell.model).allows(cell.width):
         return f"The {cell.model} model has {models.get(cell.model).widths}."
     needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
@@ -55,7 +59,7 @@ def why_dropped(cell: Cell) -> str:
 
 
 def why_not_together(cell: Cell) -> str:
-    """Reason why the settings of a training do not go together, whatever its data, or ""."""
+    """Return the reason why the settings of a training do not go together, whatever its data, or ""."""
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
@@ -63,7 +67,7 @@ def why_not_together(cell: Cell) -> str:
 
 
 def _why_not_here(cell: Cell) -> str:
-    """Reason why this machine cannot run so many trainers, or ""."""
+    """Return the reason why this machine cannot run so many trainers, or ""."""
     if cell.trainers > threads_of(cell):
         return f"{cell.trainers} trainers need a thread each; there are {threads_of(cell)}."
     if importlib.util.find_spec("distributed") is None:
@@ -72,7 +76,7 @@ def _why_not_here(cell: Cell) -> str:
 
 
 def setup_of(cell: Cell) -> Setup:
-    """The training setup of a cell."""
+    """Return the training setup of a configuration."""
     fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
     options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
     if cell.intercept is None and is_synthetic(cell.dataset):
@@ -81,7 +85,8 @@ def setup_of(cell: Cell) -> Setup:
 
 
 def list_unread_settings(cell: Cell) -> list[str]:
-    """Settings about files that the cell's data set does not take, and options where its model has none."""
+    """Return settings about files that the configuration's data set does not take, and options where its model has
+    none."""
     parameters = data.get(cell.dataset).parameters
     read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
     read |= {"model_options"} if models.get(cell.model).options else set()
@@ -89,14 +94,14 @@ def list_unread_settings(cell: Cell) -> list[str]:
 
 
 def drop_unread_settings(cell: Cell) -> Cell:
-    """The cell without settings that are for other data sets and models of the same sweep."""
+    """Return the configuration without settings that are for other data sets and models of the same sweep."""
     return cell.model_copy(update=dict.fromkeys(list_unread_settings(cell)))
 
 
 def predicted_bytes(
     cell: Cell, *, rows: int, features: int, nnz: int, width: int, facts: Mapping[str, Any], touched: int, stored: bool
 ) -> dict[str, int]:
-    """Bytes of each part of a training of the cell by formula, before it is made.
+    """Return the bytes of each part of a training of the configuration by formula, before it is made.
 
     `touched` columns of a batch; the data has `facts`, and is `stored` where it is read as it is trained on. What a
     model reads beside its rows is the part `graph`.
@@ -145,7 +150,7 @@ def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
 
 
 def expand_grid(spec: Spec) -> Grid:
-    """All combinations of the axes' values and the contenders; those that mean nothing are counted, with the reason."""
+    """Return all combinations of axis values and candidates; invalid combinations are counted by reason."""
     grid, seen = Grid(), set()
     for *values, candidate in itertools.product(*spec.axes.values(), spec.candidates or ({},)):
         chosen, notes = complete_settings(dict(zip(spec.axes, values, strict=True)) | candidate)
@@ -163,24 +168,20 @@ def expand_grid(spec: Spec) -> Grid:
 
 
 def one_thread_variants(cell: Cell) -> list[Cell]:
-    """The dense steps on one thread beside those on several: BLAS threads that wait for each other may cost more.
-
-    Epochs in one call choose their threads call by call.
-    """
+    """Return the dense configurations on one thread for those on several, since waiting BLAS threads may cost more."""
     is_alone = cell.serial or threads_of(cell) == 1
     are_steps = cell.format == "dense" and cell.launch == "kernels" and cell.device == "cpu"
     return [cell.model_copy(update={"serial": True})] if are_steps and not is_alone else []
 
 
 def threads_of(cell: Cell) -> int:
-    """Number of threads the trials of a cell may use."""
+    """Return the number of threads the trials of a configuration may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return cell.threads or cores or 1
 
 
 def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
-    """Hash of the cell's settings, of the content of its files, of the source of what computes it and of what that runs
-    on: rows with this key answer this cell. `contents` are those of a sweep; without them the files are looked at."""
+    """Return the hash of settings, file contents and source code that a configuration's result depends on."""
     content = (contents or Contents()).of(cell)
     parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.describe_stack(), content]
     text = json.dumps(parts, sort_keys=True)
@@ -188,7 +189,7 @@ def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
 
 
 def describe_configuration(cell: Cell) -> str:
-    """The settings of a cell that tell it from the default, in one line."""
+    """Return the settings of a configuration that tell it from the default, in one line."""
     described = [setting for setting in settings.SETTINGS if setting.is_shown]
     others = [setting for setting in settings.SETTINGS if not setting.is_shown]
     described += [setting for setting in others if getattr(cell, setting.name) != setting.default]

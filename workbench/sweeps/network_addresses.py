@@ -1,4 +1,4 @@
-"""The address of this machine at which programs on others reach it: one on the way to them, or the one that is named.
+"""The address under which other machines reach this one: the named one, or that of the route to them.
 
 A machine has an address for each network that it is in, and other machines know one of them, if any. Towards each host
 the system chooses the interface by its routes, and with it the address; that one is taken. Names that `ssh` knows are
@@ -24,11 +24,7 @@ FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 def local_address(where: str, named: str = "") -> str:
-    """The address at which the processes of WHERE reach this machine: the `named` one, else one on the way to them.
-
-    "" of a scheduler that there is. `SpecError` where this machine has no such address, where nothing is started that
-    would need one, and where WHERE is no place.
-    """
+    """Return this machine's address for the processes of WHERE: the `named` one, else that of the route to them."""
     kind, is_there = where.partition(":")[0], "://" in where
     if not is_there:
         parse_agents(where)
@@ -40,11 +36,7 @@ def local_address(where: str, named: str = "") -> str:
 
 
 def named_local_address(named: str) -> str:
-    """The address of this machine that is `named`: by itself, by its interface, or by a name of this machine.
-
-    >>> named_local_address("127.0.0.1"), named_local_address("localhost")
-    ('127.0.0.1', '127.0.0.1')
-    """
+    """Return the local address that `named` gives as an address, an interface or a host name of this machine."""
     known = addresses_by_interface()
     if named in known:
         return known[named][0]
@@ -56,12 +48,12 @@ def named_local_address(named: str) -> str:
 
 
 def format_interfaces() -> str:
-    """The interfaces of this machine with their addresses, in words."""
+    """Return the interfaces of this machine with their addresses, in words."""
     return ", ".join(f"{name} {' '.join(found)}" for name, found in addresses_by_interface().items())
 
 
 def addresses_by_interface() -> dict[str, list[str]]:
-    """Addresses by interface, those of version 4 first; interfaces without any are left out."""
+    """Return the addresses by interface, those of version 4 first; interfaces without any are left out."""
     found = {
         name: [one.address for family in FAMILIES for one in each if one.family == family and "%" not in one.address]
         for name, each in psutil.net_if_addrs().items()
@@ -70,7 +62,7 @@ def addresses_by_interface() -> dict[str, list[str]]:
 
 
 def hosts_of(where: str) -> list[str]:
-    """The machines of WHERE by the names that the network knows, as far as ssh and SLURM tell."""
+    """Return the machines of WHERE by the names that the network knows, as far as ssh and SLURM tell."""
     kind, _, rest = where.partition(":")
     if kind == "slurm":
         return _read_lines("scontrol", "show", "hostnames")
@@ -78,13 +70,13 @@ def hosts_of(where: str) -> list[str]:
 
 
 def _host_of(name: str) -> str:
-    """The host that ssh goes to for that name; the name itself where it does not say."""
+    """Return the host that ssh goes to for that name; the name itself where it does not say."""
     words = (line.split(maxsplit=1) for line in _read_lines("ssh", "-G", name))
     return next((word[1] for word in words if len(word) == 2 and word[0] == "hostname"), name.rpartition("@")[2])
 
 
 def _read_lines(*command: str) -> list[str]:
-    """The lines that a program prints; none where it is not there or fails."""
+    """Return the lines that a program prints; empty if it is missing or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_ASK, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
@@ -93,7 +85,7 @@ def _read_lines(*command: str) -> list[str]:
 
 
 def address_towards(names: Sequence[str]) -> str:
-    """The address of this machine on the way to the first of these hosts that is another machine, if one is.
+    """Return the address of this machine on the way to the first of these hosts that is another machine, if one is.
 
     Of a host that is this machine, the way is loopback, by which others do not come.
 
@@ -106,7 +98,7 @@ def address_towards(names: Sequence[str]) -> str:
 
 
 def _address_towards_host(name: str) -> str:
-    """The address that the system would send from; "" where it knows no host of that name or no way to it."""
+    """Return the address that the system would send from; "" if it knows no host of that name or no way to it."""
     for family, address in _resolve_host(name):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as way:

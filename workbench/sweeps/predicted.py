@@ -47,7 +47,8 @@ SPARSE = {
 
 
 def seconds_of(cell: Cell, sizes: Mapping[str, Any]) -> float | None:
-    """Predicted seconds of a step of a cell; None if no formula is known for its device, launch or model.
+    """Return predicted seconds of a step of a configuration; None if no formula is known for its device, launch or
+    model.
 
     `sizes` has features, width, nnz_batch, touched and rows_trained, as `columns_of_data` gives them.
     """
@@ -74,7 +75,8 @@ def seconds_of(cell: Cell, sizes: Mapping[str, Any]) -> float | None:
 
 
 def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> dict[str, Any]:
-    """Columns of a cell that was not measured: its sizes, predicted seconds and bytes; for cells of the CPU.
+    """Return the columns of a configuration that was not measured: its sizes, predicted seconds and bytes; for
+    configurations of the CPU.
 
     The status is memory where its arrays need more than `bytes_limit`, else skipped.
     """
@@ -100,7 +102,7 @@ def planned_row(cell: Cell, problem: Problem, bytes_limit: float = math.inf) -> 
 
 
 def unfit(parts: Mapping[str, int], where: str, limit: float) -> dict[str, Any]:
-    """Reason, bytes_needed and bytes_limit of a cell whose parts are more than the limit."""
+    """Return reason, bytes_needed and bytes_limit of a configuration whose parts are more than the limit."""
     needed, largest = sum(parts.values()), max(parts, key=lambda name: parts[name])
     reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {int(limit)}."
     return {"reason": reason, "bytes_needed": needed, "bytes_limit": int(limit)}

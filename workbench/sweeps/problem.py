@@ -1,4 +1,7 @@
-"""The problem of a cell: its data at the rows, features and density asked for, and the targets of its model."""
+"""The problem of a configuration.
+
+Its data at the rows, features and density asked for, and the targets of its model.
+"""
 
 import dataclasses
 import functools
@@ -30,11 +33,7 @@ OF_FILE = (*FILES, "kind", "reading")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """X csr [rows, D] and targets y in the cell's dtype, the width N; held-out rows where the cell trains epochs.
-
-    Of a set that may be larger than memory X is `data.StoredRows`, and batches are read as they are trained on.
-    `dataset` has the labels' meaning; `rows_total` is the number of rows before any were held out.
-    """
+    """Training data of a configuration: X csr [rows, D], targets y, width N; held-out rows if it trains epochs."""
 
     dataset: data.Dataset
     x: scipy.sparse.csr_array
@@ -51,12 +50,12 @@ class Problem:
 
     @functools.cached_property
     def facts(self) -> dict[str, Any]:
-        """Facts of the data that models may need besides X and y (`models.NEEDS`); None where it has not the fact."""
+        """Facts of the data that models may need besides X and y (`models.NEEDS`); None if it has not the fact."""
         return facts_of(self.dataset)
 
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
-        """X as the training holds it: as `hold` says; else dense for dense cells, and CSR, of which batches of other
-        formats are made.
+        """X as the training holds it: as `hold` says; else dense for dense configurations, and CSR, of which batches
+        of other formats are made.
 
         Stored rows are never held: dense batches are made of them, too, and of rows that are read around a batch.
         """
@@ -68,7 +67,7 @@ class Problem:
 
 
 def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
-    """Columns about the data as it came out: sizes, density, skew, entries and active columns of a batch."""
+    """Return columns about the data as it came out: sizes, density, skew, entries and active columns of a batch."""
     x, lengths = problem.x, data.row_lengths(problem.x)
     size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
     model = models.get(cell.model)
@@ -88,18 +87,18 @@ def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any
 
 
 def facts_of(dataset: data.Dataset) -> dict[str, Any]:
-    """Facts of a data set that models may need besides X and labels, by the names of `models.NEEDS`."""
+    """Return the facts of a data set that models may need besides X and labels, by the names of `models.NEEDS`."""
     graph = None if dataset.graph is None else Nodes(dataset.x, dataset.graph)
     return {"fields": dataset.facts.get("fields"), "graph": graph}
 
 
 def is_synthetic(dataset: str) -> bool:
-    """Whether the data set is drawn at any density, rather than read."""
+    """Return whether the data set is drawn at any density, rather than read."""
     return "density" in data.get(dataset).parameters
 
 
 def missing_facts_reason(model: Model, dataset: str) -> str:
-    """Reason why data of that name lacks what the model needs, as far as the name tells, or ""."""
+    """Return why a data set lacks what the model needs, as far as its name tells, or ""."""
     if missing := [name for name in model.needs if name not in data.get(dataset).gives]:
         having = ", ".join(name for name in data.names() if missing[0] in data.get(name).gives) or "none"
         return f"The {model.name} model needs data with {NEEDS[missing[0]]}; {dataset} has none. There is: {having}."
@@ -107,7 +106,10 @@ def missing_facts_reason(model: Model, dataset: str) -> str:
 
 
 def synthetic_name_for(model: Model) -> str:
-    """Name of a drawn data set that has what the model needs: uniform where that is nothing but X and labels."""
+    """Return the name of a drawn data set that has what the model needs.
+
+    Uniform where that is nothing but X and labels.
+    """
     able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
     return next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
 
@@ -121,7 +123,10 @@ def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> d
 
 
 def make_problem(cell: Cell) -> Problem:
-    """Data and targets of a cell; `data.DataError` where they cannot be had. What was made is cached on disk."""
+    """Data and targets of a configuration; `data.DataError` where they cannot be had.
+
+    What was made is cached on disk.
+    """
     dataset, model, dtype = _load_cached(_parameters(cell)), models.get(cell.model), np.dtype(cell.dtype)
     if dataset.labels.are_missing:
         dataset = with_random_labels(dataset, model, cell.width, cell.seed)
@@ -140,7 +145,7 @@ def make_problem(cell: Cell) -> Problem:
 
 
 def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, seed: int) -> data.Dataset:
-    """The data with labels that the seed draws, for timing alone: the data has none, and the labels say so."""
+    """Return the data with labels that the seed draws, for timing alone: the data has none, and the labels say so."""
     generator, guess = np.random.default_rng(seed), "random, for timing alone: the data has no labels"
     if model.target in ("numbers", "implicit"):
         y = generator.standard_normal(dataset.rows)
@@ -156,7 +161,7 @@ def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, s
 
 
 def _without_entries(train: data.Dataset, cell: Cell) -> str:
-    """Message on rows that are trained on and store no entry, with the lowest density that gives one."""
+    """Return the message on rows that are trained on and store no entry, with the lowest density that gives one."""
     what = f"The {train.rows:,} rows x {train.features:,} features that are trained on have no entry to learn from"
     if cell.density is None:
         return f"{what}. Take more rows or features."
@@ -165,7 +170,7 @@ def _without_entries(train: data.Dataset, cell: Cell) -> str:
 
 
 def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
-    """Targets of the model at that width; `DataError` where the labels cannot give them."""
+    """Targets of the model at that width; `DataError` if the labels cannot give them."""
     if dataset.facts.get("implicit") and model.target != "implicit":
         able = [name for name in models.names() if models.get(name).target == "implicit"]
         what = f"{dataset.source} says what users took and rates nothing, so each label is 1"
@@ -179,7 +184,8 @@ def _cast_targets(x, dtype: np.dtype):
 
 
 def _parameters(cell: Cell) -> dict:
-    """Settings that the data of a cell depends on, and nothing else, so that cells share what was made."""
+    """Return the settings that the data of a configuration depends on, and nothing else, so that configurations share
+    what was made."""
     needed = ("dataset", "rows", "features", "density", "seed")
     drawn = is_synthetic(cell.dataset)
     values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
@@ -204,12 +210,13 @@ def _load_cached(parameters: dict) -> data.Dataset:
 
 @functools.cache
 def _code() -> str:
-    """Hash of this file, which says what is made of the data."""
+    """Return the hash of this file, which says what is made of the data."""
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that the source of a data set is called with, where it reads a file of the user's (`DataError`)."""
+    """Return the parameters that the source of a data set is called with, where it reads a file of the user's
+    (`DataError`)."""
     source = data.get(settings_of_cell["dataset"])
     named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}
@@ -220,7 +227,7 @@ def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
-    """The data of a cell; those held out are the last `facts["rows_held_out"]` rows."""
+    """Return the data of a configuration; those held out are the last `facts["rows_held_out"]` rows."""
     if is_synthetic(dataset):
         whole = _draw_data(dataset, rows, features, density, seed, models.get(model), width)
         density = None
@@ -238,8 +245,8 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
 
 
 def join_held_out(whole: data.Dataset, share: float, seed: int, density: float | None = None) -> data.Dataset:
-    """The rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `split_held_out` cuts them
-    apart.
+    """Return the rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `split_held_out`
+    cuts them apart.
 
     Nodes that are held out keep their edges to all others.
     """
@@ -255,8 +262,8 @@ def join_held_out(whole: data.Dataset, share: float, seed: int, density: float |
 def _join_held_out(
     train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None
 ) -> data.Dataset:
-    """Both parts as one data set, which is what the cache keeps and classes are merged in; `split_held_out` is the
-    inverse.
+    """Return both parts as one data set, which is what the cache keeps and classes are merged in; `split_held_out` is
+    the inverse.
 
     `graph` has the edges among all rows, those from one part to the other, too.
     """
@@ -268,7 +275,7 @@ def _join_held_out(
 
 
 def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
-    """The rows that are trained on, and those held out, None where none are."""
+    """Return the rows that are trained on, and those held out, None if none are."""
     if not (held_out := dataset.facts.get("rows_held_out")):
         return dataset, None
     trained = dataset.rows - held_out
@@ -276,7 +283,7 @@ def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | 
 
 
 def synthetic_label_kind(model: Model, width: int | None) -> dict[str, int | None]:
-    """The labels that a synthetic set is drawn with, for a model at that width."""
+    """Return the labels that a synthetic set is drawn with, for a model at that width."""
     if model.target == "numbers":
         return {"classes": None, "width": model.outputs or width or 1}
     return {"classes": 2 if model.target == "binary" else (width or SYNTHETIC_CLASSES)}

@@ -27,10 +27,10 @@ Process = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 class Progress:
     """Progress of a run. `state` is starting, running, finished, stopped or failed (`message` says why).
 
-    `current` has the settings of the cell at work, `current_key` is its key, empty between trials, `contender` is what
-    is compared there; `stage` says what is done with it since `stage_since`, by the clock of `heartbeat`, and `round`
-    of how many `rounds` at most its comparison is in. Of a run on several machines `agents` says what each agent does,
-    `waiting` how many comparisons no agent has.
+    `current` has the settings of the configuration at work, `current_key` is its key, empty between trials,
+    `contender` is what is compared there; `stage` says what is done with it since `stage_since`, by the clock of
+    `heartbeat`, and `round` of how many `rounds` at most its comparison is in. Of a run on several machines `agents`
+    says what each agent does, `waiting` how many comparisons no agent has.
 
     `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
     last round. `seconds_budget` is what the sweep may take, None for as long as it takes; `seconds_compiled` of
@@ -66,10 +66,10 @@ class Progress:
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process.
+        """Return whether the supervisor runs, by its heartbeat and, on this machine, by its process.
 
-        There it may be silent for any time, held up by a disk or by a machine that slept, as long as it is the process
-        that wrote the heartbeat: one that began after that has only got its number.
+        A local process may be silent for any time, for example on a sleeping machine, if it wrote the heartbeat; a
+        process started later merely reuses the id.
         """
         silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
         is_recent = time.time() - self.heartbeat < silent
@@ -85,13 +85,13 @@ class Progress:
 
     @property
     def is_timed(self) -> bool:
-        """Whether a trial's clock runs or is about to: what computes beside it now would be in its times."""
+        """Whether a trial is being timed or about to be: computing now would disturb it."""
         is_late = self.stage in BEFORE and time.time() - self.stage_since > SECONDS_ROOM
         return self.alive and (is_late or self.stage in TIMED)
 
     @property
     def now(self) -> str:
-        """Text of what it does now; empty where it does not say.
+        """Text of what it does now; empty if it does not say.
 
         >>> cell = {"contender": "CSR ours", "current_key": "5eed"}
         >>> Progress("x", stage="measuring", round=3, rounds=12, stage_since=60.0, heartbeat=64.2, **cell).now
@@ -137,7 +137,7 @@ def parse(text: bytes) -> Progress:
 
 
 def _start_time(pid: int) -> float | None:
-    """Time when the process began, as `time.time` gives it; None where it has ended."""
+    """Time when the process began, as `time.time` gives it; None if it has ended."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
@@ -146,7 +146,7 @@ def _start_time(pid: int) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people, rounded as one would say it.
+    """Return a duration for people, rounded as one would say it.
 
     >>> format_duration(3.2), format_duration(48), format_duration(200), format_duration(5400), format_duration(1e6)
     ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')

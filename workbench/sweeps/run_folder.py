@@ -2,11 +2,11 @@
 
 What reads the state of a run alone imports neither specs nor analysis: `workbench status` answers at once.
 
-Files: `spec.json`; `plan.json` (keys of the cells, what was dropped and why); `machine.json`; `trials.jsonl` (the rows,
-append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt` (what the
-supervisor printed); `run_identity` (what its rows name as their run); `stop_run` (present when somebody asked it to
-stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a `log-NAME.txt`
-each.
+Files: `spec.json`; `plan.json` (keys of the configurations, what was dropped and why); `machine.json`; `trials.jsonl`
+(the rows, append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt`
+(what the supervisor printed); `run_identity` (what its rows name as their run); `stop_run` (present when somebody
+asked it to stop); `lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a
+`log-NAME.txt` each.
 """
 
 import contextlib
@@ -30,14 +30,18 @@ from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
 if TYPE_CHECKING:
     from workbench.sweeps.spec import Spec
 
-# The file `plan.json` of a run folder: keys of the cells, and how many combinations were left out for which reason.
+# The file `plan.json` of a run folder: keys of the configurations, and how many combinations were left out for which
+# reason.
 
 
 PLAN = "plan.json"
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
-    """The plan of a run; None before it was planned, and with a warning if its file is damaged: all rows count then."""
+    """Return the plan of a run; None before it was planned, and with a warning if its file is damaged.
+
+    All rows count then.
+    """
     path = folder / PLAN
     if not path.exists():
         return None
@@ -90,7 +94,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def write_progress(folder: Path, progress: Progress) -> None:
-    """Replace the progress file, stamped with the time; in its own place where the disk has no room for another."""
+    """Replace the progress file, with the current time; overwrite it in place if the disk is full."""
     progress.heartbeat = time.time()
     path, text = folder / PROGRESS, json.dumps(asdict(progress))
     try:
@@ -106,16 +110,18 @@ def write_progress(folder: Path, progress: Progress) -> None:
 
 
 def system_error_text(error: OSError) -> str:
-    """Reason of a failure by the system, and of which file: "No space left on device: runs/x/trials.jsonl".
+    """Return the text of a system error with the file concerned, such as "No space left on device.
 
-    >>> system_error_text(OSError(28, "No space left on device", "runs/x/trials.jsonl"))
-    'No space left on device: runs/x/trials.jsonl'
+    Runs/x/trials.jsonl".
     """
     return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
 
 
 def read_progress(folder: str | Path) -> Progress:
-    """Progress of the run in `folder`; a supervisor that died without a word shows as failed. `RunError` if no run."""
+    """Return the progress of the run in `folder`; a supervisor that died without a word shows as failed.
+
+    `RunError` if no run.
+    """
     path = Path(folder) / PROGRESS
     try:
         progress = parse(path.read_bytes())
@@ -132,7 +138,7 @@ def read_progress(folder: str | Path) -> Progress:
 
 
 def read_progress_or_failure(folder: Path) -> Progress:
-    """Progress of the run in `folder`; of one whose file is damaged a failed one, whose message says so."""
+    """Return the progress of the run in `folder`; of one whose file is damaged a failed one, whose message says so."""
     try:
         return read_progress(folder)
     except NoRunError:
@@ -142,7 +148,7 @@ def read_progress_or_failure(folder: Path) -> Progress:
 
 
 def seconds_since_start(folder: Path) -> float:
-    """Seconds since `start_run` was called, if no supervisor has written its progress yet; else 0."""
+    """Return seconds since `start_run` was called, if no supervisor has written its progress yet; else 0."""
     try:
         begun = parse((folder / PROGRESS).read_bytes())
     except (OSError, ValueError):
@@ -151,7 +157,7 @@ def seconds_since_start(folder: Path) -> float:
 
 
 def _last_line(log: Path) -> str:
-    """The end of the log for the inside of a sentence, or "" where it is empty."""
+    """Return the end of the log for the inside of a sentence, or "" if it is empty."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
@@ -160,10 +166,7 @@ def _last_line(log: Path) -> str:
 
 
 def run_identity(folder: Path) -> str:
-    """Identity by which rows name the run as theirs, made when first asked for: folder and time.
-
-    The time is in it because folders are used again, and rounds of two runs must never be taken for one another.
-    """
+    """Return the identity by which records name their run, created on first use: folder and time."""
     path = folder / IDENTITY
     if not path.exists():
         replace_file(path, f"{folder.name} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}")
@@ -171,7 +174,7 @@ def run_identity(folder: Path) -> str:
 
 
 def read_spec(folder: str | Path) -> "Spec":
-    """The spec that the run in `folder` was started with (`RunError` if there is none)."""
+    """Return the spec that the run in `folder` was started with (`RunError` if there is none)."""
     from workbench.sweeps.spec import SpecError, validate_spec
 
     path = Path(folder) / SPEC
@@ -182,13 +185,13 @@ def read_spec(folder: str | Path) -> "Spec":
 
 
 def read_agents_option(folder: str | Path) -> str:
-    """Place of the agents of the run in `folder`, as it was started; "" where this machine alone measures."""
+    """Return the WHERE that the run in `folder` was started with; "" if only this machine measures."""
     path = Path(folder) / CLUSTER
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 def read_current_records(folder: str | Path) -> list[dict]:
-    """The rows of a run folder that answer its present spec and code; none before the first trial ended."""
+    """Return the records of a run folder that match its present spec and code; empty before the first trial ended."""
     if not (Path(folder) / store.FILE).exists():
         return []
     stored, plan = store.read(folder), read_plan(Path(folder))
@@ -205,20 +208,20 @@ def read_current_records(folder: str | Path) -> list[dict]:
 
 
 def read_dropped_counts(folder: str | Path) -> dict[str, int]:
-    """Number of combinations that the run in `folder` left out, by reason; none before it was planned."""
+    """Return the number of combinations that the run in `folder` left out, by reason; none before it was planned."""
     plan = read_plan(Path(folder))
     return plan["dropped"] if plan is not None else {}
 
 
 def list_runs(root: str | Path = ROOT) -> list[Path]:
-    """The run folders under `root`, the newest first."""
+    """Return the run folders under `root`, the newest first."""
     files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [path.parent for path in files]
 
 
 @contextlib.contextmanager
 def lock_run_folder(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
-    """Hold the run folder's lock; `RunError` when another supervisor has it. The system frees it with the process."""
+    """Hold the lock of a run folder within the context; raises RunError if another supervisor holds it."""
     with open(folder / "lock", "w", encoding="utf-8") as file:
         end = time.monotonic() + seconds_wait
         while not _take_lock(file):
@@ -241,11 +244,7 @@ def _take_lock(file: TextIO) -> bool:
 
 
 def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
-    """Start the sweep in a process of its own that outlives this one; returns its run folder at once.
-
-    A folder that holds rows is resumed: cells whose key has a row are not run again. `RunError` when it is in use.
-    `cluster` says where agents measure (`workbench.cluster.places`), by default this machine alone does.
-    """
+    """Start the sweep in a separate process that outlives this one; return its run folder immediately."""
     from workbench.measure import blas
     from workbench.sweeps.agent_commands import require_allocation
     from workbench.sweeps.spec import dump_spec
@@ -307,7 +306,7 @@ def _write_supervisor_process(folder: Path, pid: int) -> None:
 
 
 def _is_starting(folder: Path) -> bool:
-    """Whether a supervisor was started and has not taken the lock yet; a dead one is not starting."""
+    """Return whether a supervisor was started and has not taken the lock yet; a dead one is not starting."""
     try:
         begun = read_progress(folder)
     except RunError:
@@ -328,7 +327,7 @@ def stop_run(folder: str | Path) -> None:
 
 
 def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
-    """The progress of a run, again and again until it is over; the last one is the final state."""
+    """Yield the progress of a run repeatedly until it is over; the last one is the final state."""
     while True:
         progress = read_progress(folder)
         yield progress
@@ -341,14 +340,14 @@ def watch_progress(folder: str | Path, seconds_between: float = 0.2) -> Iterator
 
 
 def result_identity(spec: "Spec") -> dict[str, Any]:
-    """Parts of a spec that decide results: all but its name, what is said about it, and the order of measuring."""
+    """Return the parts of a spec that determine its results: all but name, description and order of measuring."""
     axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
     candidates = frozenset(frozenset(candidate.items()) for candidate in spec.candidates)
     return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "candidates": candidates}
 
 
 def matches_spec(folder: Path, spec: "Spec") -> bool:
-    """Whether the run in `folder` is of this sweep; not where its spec cannot be read."""
+    """Return whether the run in `folder` belongs to this sweep; False if its spec cannot be read."""
     try:
         return result_identity(read_spec(folder)) == result_identity(spec)
     except RunError:
@@ -356,12 +355,12 @@ def matches_spec(folder: Path, spec: "Spec") -> bool:
 
 
 def read_all_records(folder: Path) -> list[dict[str, Any]]:
-    """All rows in a run folder, also those that its present sweep does not show; none without a file of rows."""
+    """Return all records in a run folder, also those that its present sweep does not show; empty without a file."""
     return store.read(folder) if (folder / store.FILE).exists() else []
 
 
 def find_runs(name: str, root: Path = ROOT) -> list[Path]:
-    """The runs of a name under `root`, the newest first; those that cannot be read are left out."""
+    """Return the runs with this name under `root`, newest first; unreadable ones are left out."""
     return [folder for folder in list_runs(root) if _name_of(folder) == name]
 
 
@@ -373,10 +372,7 @@ def _name_of(folder: Path) -> str:
 
 
 def replaced_records_warning(folder: Path, spec: "Spec") -> str:
-    """Sentence on the rows in `folder` that this sweep will not show when it is started there; "" if there are none.
-
-    These are rows of another sweep, or of this one from before rows named the content of their files.
-    """
+    """Return a warning about records in `folder` that this sweep will not show; "" if there are none."""
     from workbench.analysis import formatting
     from workbench.sweeps.schedule import Schedule
 
@@ -414,7 +410,7 @@ def _has_rows(folder: Path) -> bool:
 
 
 def require_no_active_sweep(folder: Path) -> None:
-    """`RunError` where another run beside this folder is at work: trials of two sweeps disturb each other."""
+    """Raise RunError if another run beside `folder` is active, since the trials of two sweeps disturb each other."""
     folder = folder.resolve()
     for other in list_runs(folder.parent):
         if other.resolve() != folder and _is_alive(other):
@@ -432,11 +428,7 @@ def _is_alive(folder: Path) -> bool:
 
 
 def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
-    """Folder to start a sweep in that would go into `folder`, of whose rows `reused` answer it.
-
-    That is the folder itself where it holds this sweep, rows that answer it, or none at all. Else it stays as it is:
-    another run of the same name that holds this sweep is resumed, or a folder NAME-2, NAME-3, ... is new.
-    """
+    """Return the folder to start a sweep in: `folder`, or another one if it holds records of another sweep."""
     if reused or not _has_rows(folder) or matches_spec(folder, spec):
         return folder
     root, number = folder.parent, 2

@@ -39,7 +39,7 @@ from workbench.sweeps.trial import settings_of
 
 # Bounds of each phase of a step on this machine: those of its kernels.
 #
-# What the machine allows (`measure.roofs`) is measured once a run, in a process of its own, when the first row asks for
+# What the machine allows (`measure.roofs`) is measured once a run, in a separate process, when the first row asks for
 # it. Bounds are known of steps that one process runs kernel by kernel on the CPU, of models whose scores are X @ W and
 # nothing else.
 
@@ -51,7 +51,7 @@ PHASES = ("forward", "gradient", "update")
 
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The one answer of the process that measures the machine: what `Roofs` takes."""
+    """Yield the one answer of the process that measures the machine: what `Roofs` takes."""
     yield roofs.measure(request["threads"])
 
 
@@ -66,14 +66,14 @@ class Bounds:
         self.roofs_on = functools.cache(self._roofs_on)
 
     def of(self, cell: Cell, row: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-        """The column `bounds` of a row with times; None where nothing is known."""
+        """Return the column `bounds` of a row with times; None if nothing is known."""
         if not self.is_wanted or row["status"] != "ok" or not is_known(cell):
             return None
         on = self.roofs_on(1 if cell.serial else row["threads"])
         return of_row(cell, row, on) if on else None
 
     def _roofs_on(self, threads: int) -> Roofs | None:
-        """Roofs of the machine on so many threads; None where measuring them failed: a sweep goes on without."""
+        """Roofs of the machine on so many threads; None if measuring them failed: a sweep goes on without."""
         started = time.monotonic()
         try:
             process, connection = child.start(self.context(), ROOFS, {"threads": [threads]})
@@ -85,13 +85,13 @@ class Bounds:
 
 
 def is_known(cell: Cell) -> bool:
-    """Whether the cost of each phase of the cell's steps is that of one kernel."""
+    """Return whether the cost of each phase of the configuration's steps is that of one kernel."""
     is_one = cell.device == "cpu" and cell.launch == "kernels" and cell.trainers == 1
     return is_one and models.get(cell.model).is_product
 
 
 def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
-    """A bound for each phase of `PHASES`; an exact update, which has steps to catch up with, has none."""
+    """Return a bound for each phase of `PHASES`; an exact update, which has steps to catch up with, has none."""
     known = []
     for phase in PHASES:
         name = (row["kernels"] or {}).get(phase)
@@ -105,10 +105,10 @@ def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]
 
 
 def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Sizes:
-    """The sizes that the kernel's cost is a formula of.
+    """Return the sizes that the kernel's cost is a formula of.
 
     X in CSC form is X.T in CSR form, and a gradient in COO form has row and column in each other's place: R and D, and
-    touched columns and rows, are exchanged then.
+    active columns and rows, are exchanged then.
     """
     rows = min(row["batch_rows"], row["rows_trained"])
     value, index = (8 if row["dtype"] == "float64" else 4), (8 if row.get("index_dtype") == "int64" else 4)
@@ -142,30 +142,30 @@ class Disturbance:
         self.tried_again: set[tuple] = set()
 
     def limit(self, cell: Cell) -> float:
-        """The share of all cores that other programs may take."""
+        """Return the share of all cores that other programs may take."""
         if self.measure.busy_most is not None:
             return self.measure.busy_most
         return machine.disturbance_limit(1 if cell.serial else threads_of(cell))
 
     def has_hit(self, cell: Cell, row: Record) -> bool:
-        """Whether other programs were at work beside a trial that has numbers."""
+        """Return whether other programs were at work beside a trial that has numbers."""
         return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
 
     def judged(self, cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
-        """The row, with its numbers and the status of a disturbed one if it is that."""
+        """Return the record, with the status of a disturbed trial if other programs ran during it."""
         if not self.has_hit(cell, row):
             return row
         return row | {"status": "disturbed", "reason": "Other programs were at work."}
 
     def may_pass(self, cells: Sequence[Cell], rows: Sequence[Record]) -> bool:
-        """Whether trials of one comparison have numbers, were disturbed, and may be measured once more."""
+        """Return whether trials of one comparison have numbers, were disturbed, and may be measured once more."""
         are_numbered = all(row["status"] == "ok" for row in rows)
         return are_numbered and any(map(self.has_hit, cells, rows)) and place_of(cells[0]) not in self.tried_again
 
     def is_over(self, cells: Sequence[Cell]) -> bool:
-        """Whether other programs leave the cores alone by now; it is looked for while the sweep's patience lasts.
+        """Wait, as long as the sweep's waiting time allows, for other programs to leave the cores.
 
-        Where it is over the comparison of these cells is measured once more, and then never again.
+        Return whether they did.
         """
         limit = min(map(self.limit, cells))
         while True:
@@ -291,7 +291,10 @@ class Supervisor:
         return False
 
     def rows_of(self, tasks: Sequence[Task]) -> Iterator[dict]:
-        """The rows of a round as they come; not all of them where it is cut by a stop or by the budget of a race."""
+        """Yield the rows of a round as they come.
+
+        Not all of them where it is cut by a stop or by the budget of a race.
+        """
         keys = [task.key for task in tasks]
         if self.work == TRIAL and self.in_turns.suits(tasks) and not self.budget.is_too_little_for(*keys):
             rows = self.with_second_try(tasks, lambda: self.in_turns.measure(tasks))
@@ -316,7 +319,7 @@ class Supervisor:
         return bool(cells)
 
     def write_plan(self, schedule: Schedule) -> None:
-        """Write which cells there are, and what was left out."""
+        """Write which configurations there are, and what was left out."""
         plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
         run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
 
@@ -334,7 +337,7 @@ class Supervisor:
         self.write()
 
     def is_budget_out(self) -> bool:
-        """Whether the time that the sweep may take is over; says so."""
+        """Return whether the time that the sweep may take is over; says so."""
         if self.budget.is_out:
             self.tell_budget_out()
         return self.budget.is_out
@@ -348,7 +351,7 @@ class Supervisor:
         )
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:
-        """Write how the run ended; one that was stopped in its very last trial has finished, too."""
+        """Write the final state of the run; a run stopped during its last trial counts as finished."""
         self.state.current = self.state.current_key = self.state.contender = self.state.stage = ""
         is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
         self.state.state = "stopped" if is_stopped else "finished"
@@ -358,14 +361,11 @@ class Supervisor:
         self.write()
 
     def do(self, task: Task) -> dict:
-        """The row of one trial in a fresh process."""
+        """Return the row of one trial in a fresh process."""
         return self.with_second_try([task], lambda: [self.try_once(task)])[0]
 
     def with_second_try(self, tasks: Sequence[Task], measure: Callable[[], list[dict]]) -> list[dict]:
-        """The rows of trials of one comparison; of those that were disturbed for a moment the rows of a second try.
-
-        `DataChangedError` if their files changed meanwhile.
-        """
+        """Yield the records of the trials of one comparison; briefly disturbed trials are measured a second time."""
         self.contents.require_unchanged(tasks[0].cell)
         rows, tries = measure(), 1
         if rows and self.may_try_again(tasks, rows):
@@ -375,7 +375,8 @@ class Supervisor:
         return [self.disturbance.judged(task.cell, row | {"tries": tries}) for task, row in done]
 
     def may_try_again(self, tasks: Sequence[Task], rows: Sequence[dict]) -> bool:
-        """Whether trials of one comparison are measured once more, since other programs disturbed them for a moment."""
+        """Return whether trials of one comparison are measured once more, since other programs disturbed them for a
+        moment."""
         cells = [task.cell for task in tasks]
         if not self.disturbance.may_pass(cells, rows) or self.stopping:
             return False
@@ -384,12 +385,12 @@ class Supervisor:
         return self.disturbance.is_over(cells) and not self.budget.is_too_little_for(*(task.key for task in tasks))
 
     def may_wait(self) -> bool:
-        """Whether there is time to wait for other programs."""
+        """Return whether there is time to wait for other programs."""
         self.beat()
         return not self.stopping and not self.budget.is_out
 
     def try_once(self, task: Task) -> dict:
-        """The row of one trial in a fresh process."""
+        """Return the row of one trial in a fresh process."""
         self.tell_of([task])
         clock = TrialClock(self.budget.seconds_trial, self.budget.end)
         return self.completed(task, self.row_of_child(task, clock), clock, task.round)
@@ -401,7 +402,7 @@ class Supervisor:
         self.enter("starting")
 
     def start(self, task: Task, clock: TrialClock, **more: Any) -> child.Child:
-        """A child that does a trial, with more in its request; `Ended` where it is gone before it began."""
+        """Return a child that does a trial, with more in its request; `Ended` where it is gone before it began."""
         request = {
             "cell": task.cell.model_dump(mode="json"),
             "measure": self.spec.measure.model_dump(),
@@ -415,7 +416,7 @@ class Supervisor:
         return child.Child(*child.start(self.context, work_of(task.cell, self.work), request))
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
-        """The row of a child, or of its end, with all that the child does not know; what it took is counted."""
+        """Return the row of a child, or of its end, with all that the child does not know; what it took is counted."""
         row = settings_of(task.cell) | clock.known | row
         compiled, measured = row.pop("seconds_compiled", clock.compiling), row.pop("seconds_measured", None)
         lasted = clock.seconds - compiled
@@ -431,7 +432,7 @@ class Supervisor:
         return store.new_row(**row)
 
     def row_of_child(self, task: Task, clock: TrialClock) -> dict:
-        """The row a child sends, or one that says why none came: time, memory, a stop, a crash. It tells its stages."""
+        """Return the record that a child sends, or one with the reason why none came: time, memory, stop or crash."""
         try:
             with self.start(task, clock) as trial:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
@@ -442,7 +443,7 @@ class Supervisor:
             return ended.row
 
     def is_told(self, answer: dict, clock: TrialClock) -> bool:
-        """Whether an answer only tells how far a trial is; what it tells is noted."""
+        """Return whether an answer only tells how far a trial is; what it tells is noted."""
         if "known" in answer:
             clock.known = answer["known"]
         elif "stage" in answer:
@@ -453,7 +454,7 @@ class Supervisor:
         return True
 
     def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
-        """The status and reason to end a child for, or nothing."""
+        """Return the status and reason to end a child for, or nothing."""
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
         return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)

@@ -1,12 +1,12 @@
 """The schedule of a sweep: comparisons in rounds, until each is decided or has all its rounds.
 
-A comparison is the cells that are alike but for the contender; in a round they are measured one right after the other,
-in an order that turns, so that a slow spell of the machine hits all of them. Every comparison has its round, in an
-order drawn anew, then the next round begins: rounds of one comparison are far apart in time.
+A comparison is the configurations that are alike but for the candidate; in a round they are measured one right after
+the other, in an order that turns, so that a slow spell of the machine hits all of them. Every comparison has its
+round, in an order drawn anew, then the next round begins: rounds of one comparison are far apart in time.
 
-In a race contenders that are surely slower than the fastest have no more rounds, but for the best of each side. Rounds
-go on until the expected loss of taking the best one is below 1 %. Updates that train another model than an exact one
-beside them are measured once, and set no pace: they are told of, not chosen.
+In a race candidates that are significantly slower than the fastest have no more rounds, but for the best of each side.
+Rounds go on until the expected loss of taking the best one is below 1 %. Updates that train another model than an
+exact one beside them are measured once, and set no pace: they are reported, not chosen.
 
 A round that was not ended when a sweep stopped is not continued by a resume, since its other half would not be measured
 next to the first; its rows stay, and a whole round with the next number takes its place.
@@ -27,7 +27,7 @@ from workbench.sweeps import grid
 from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.spec import Cell, Spec
 
-# Cells that a sweep adds by itself: at densities around each break-even, until it is known as well as asked.
+# Configurations that a sweep adds by itself: at densities around each break-even, until it is known as well as asked.
 
 
 MOST_ADDED = 12
@@ -35,10 +35,7 @@ MOST_ADDED = 12
 
 
 def refinement_configurations(cells: Mapping[str, Cell], rows: Iterable[Mapping[str, Any]], until: float) -> list[Cell]:
-    """Cells that would narrow the break-evens which the rows of these cells, by key, leave wider than asked.
-
-    Cells that an earlier start of the sweep added are among them: they have rows, and are known by their density.
-    """
+    """Return configurations that would narrow the break-evens which the records leave wider than requested."""
     rows = list(rows)
     frame = store.frame(row for row in rows if row["key"] in cells)
     asked = [(cells[key], opening.density) for opening in densities_to_add(frame, until) for key in opening.keys]
@@ -54,13 +51,16 @@ def refinement_configurations(cells: Mapping[str, Cell], rows: Iterable[Mapping[
 
 
 def _matching_configuration(row: Mapping[str, Any], cells: Mapping[str, Cell]) -> Iterator[Cell]:
-    """The first cell that differs from a row in nothing but the density, if there is one."""
+    """Yield the first configuration that differs from a row in nothing but the density, if there is one."""
     names = [name for name in Cell.model_fields if name in row and name != "density"]
     yield from islice((cell for cell in cells.values() if all(_setting_matches(cell, row, name) for name in names)), 1)
 
 
 def _setting_matches(cell: Cell, row: Mapping[str, Any], name: str) -> bool:
-    """Whether a setting of a cell is that of a row; a row has the values of settings that the cell leaves open."""
+    """Return whether a setting of a configuration is that of a row.
+
+    A row has the values of settings that the configuration leaves open.
+    """
     value = getattr(cell, name)
     return value is None or value == row[name]
 
@@ -93,10 +93,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Cells alike but for the contender, by the key of their rows.
+    """Configurations that differ only in the candidate, by the key of their records.
 
-    `baselines` are the keys of those to be beaten, `unfaithful` of those that train another model than dense: lazy ones
-    beside an exact one.
+    `baselines` are the keys of the dense candidates to beat; `unfaithful` those of lazy updates that train another
+    model than dense, if an exact update is among the candidates.
     """
 
     cells: Mapping[str, Cell]
@@ -105,12 +105,12 @@ class Comparison:
 
 
 def place_of(cell: Cell) -> tuple:
-    """The settings in which the cells of its comparison agree."""
+    """Return the settings that all configurations of a comparison share."""
     return tuple(getattr(cell, name) for name in ALIKE)
 
 
 def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list[Comparison]:
-    """The comparisons of cells, in the order met; dense is the baseline. `contents` of files, by default read now."""
+    """Group configurations into comparisons, in the order met; dense candidates are the baselines."""
     contents = contents or Contents()
     alike: dict[tuple, dict[str, Cell]] = {}
     for cell in cells:
@@ -124,14 +124,18 @@ def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list
 
 
 def _inexact_lazy_keys(cells: Mapping[str, Cell]) -> frozenset[str]:
-    """Keys of lazy cells beside which there is an exact one: only where lazy is not exact is there any."""
+    """Return the keys of lazy configurations beside which there is an exact one.
+
+    Only where lazy is not exact is there any.
+    """
     rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
     exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
     return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)
 
 
 class ComparisonState:
-    """A comparison on its way: the numbers of its rounds, who is out, and how many rounds are due."""
+    """State of a comparison: the statistics of its rounds, which candidates are eliminated, and how many rounds are
+    due."""
 
     def __init__(self, comparison: Comparison, most: int = MOST, is_race: bool = False) -> None:
         self.comparison, self.most, self.is_race = comparison, most, is_race
@@ -145,7 +149,7 @@ class ComparisonState:
         self._decision: Decision | None = None
 
     def resume(self, rows: Iterable[Record]) -> int:
-        """Take stored rows, in the order written; gives how many of them answer."""
+        """Load stored records, in the order written; return how many belong to this comparison."""
         rows = [row for row in rows if row["key"] in self.comparison.cells]
         newest = {row["key"]: row["status"] for row in rows if row["status"] != "stopped"}
         self.out = {key for key, status in newest.items() if status in HOPELESS}
@@ -164,7 +168,7 @@ class ComparisonState:
         return answered if self.measured else len(self.out)
 
     def _is_whole(self, keys: set[str]) -> bool:
-        """Whether a round has all that are still in."""
+        """Return whether a round has all that are still in."""
         needed = set(self.running()) - self.again
         return bool(needed) and needed <= keys
 
@@ -191,7 +195,7 @@ class ComparisonState:
             self._posterior = self._decision = None
 
     def round(self) -> list[Task]:
-        """The trials of the next round, in its order; the round counts as measured from now on."""
+        """Return the trials of the next round, in its order; the round counts as measured from now on."""
         self.disturbed, self.is_disturbed = self.disturbed + 1 if self.is_disturbed else 0, False
         number, keys = self.next_round, self.running()
         self.next_round, self.measured = number + 1, self.measured + 1
@@ -199,7 +203,7 @@ class ComparisonState:
         return [Task(self.comparison.cells[key], key, number) for key in keys]
 
     def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
-        """The two in front in turns, then those never timed, then the rest: what time cuts off decides least."""
+        """Return the two in front in turns, then those never timed, then the rest: what time cuts off decides least."""
         losses = self.posterior.losses(keys)
         timed = sorted(losses, key=lambda key: losses[key])
         return [*counterbalanced_order(timed[:2], number), *(key for key in keys if key not in losses), *timed[2:]]
@@ -217,7 +221,7 @@ class ComparisonState:
         return self.usual.shrunk(*residuals(self.trials))
 
     def running(self) -> list[str]:
-        """Keys of the cells that take part in the next round."""
+        """Return the keys of the configurations that take part in the next round."""
         able = [key for key in self.comparison.cells if key not in self.out]
         if not self.is_race or not self.measured:
             return able
@@ -227,7 +231,7 @@ class ComparisonState:
         return [key for key in able if key in kept]
 
     def _ahead(self) -> set[str]:
-        """Keys of those that may be chosen, and are not surely slower than another one of them."""
+        """Return the keys of candidates that may be chosen and are not significantly slower than another one."""
         out = self.out | self.comparison.unfaithful
         pacing = [key for key in self.comparison.cells if key not in out]
         best = self.posterior.best(pacing)
@@ -237,21 +241,21 @@ class ComparisonState:
         return set(pacing) - {key for key in timed if self.posterior.ratio(key, best).low > 1}
 
     def decision(self) -> Decision:
-        """The best sparse contender against the best baseline, as far as it is known."""
+        """Return the best sparse candidate against the best baseline, as far as it is known."""
         if self._decision is None:
             able = [trial for trial in self.trials if trial.candidate not in self.comparison.unfaithful]
             self._decision = decide_comparison(able, self.comparison.baselines, scatter=self.scatter)
         return self._decision
 
     def due(self) -> int:
-        """Rounds to add, at least; 0 if the comparison is over, or the last rounds were all disturbed."""
+        """Return the rounds to add, at least; 0 if the comparison is over, or the last rounds were all disturbed."""
         if len(self.out) == len(self.comparison.cells) or self.disturbed + self.is_disturbed >= PATIENCE:
             return 0
         due = rounds_due(self.decision(), self.measured, self.most, self.is_race)
         return max(due, bool(self.again))
 
     def trials_of(self, rounds: int) -> int:
-        """Number of trials of so many rounds."""
+        """Return the number of trials of so many rounds."""
         return rounds * len(self.running())
 
 
@@ -268,14 +272,17 @@ class Schedule:
 
     @classmethod
     def of(cls, spec: Spec, stored: Iterable[Record], contents: Contents | None = None) -> "Schedule":
-        """The schedule of a spec where these rows are stored; `contents` of its files, by default looked at now."""
+        """Return the schedule of a spec where these rows are stored.
+
+        `contents` of its files, by default looked at now.
+        """
         cells = grid.expand_grid(spec)
         schedule = cls(seed=spec.seed, dropped=cells.dropped, contents=contents or Contents())
         schedule.extend(cells.cells, spec, stored)
         return schedule
 
     def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Record]) -> None:
-        """Add the comparisons of cells, as far as they are not in these rows."""
+        """Add the comparisons of configurations, as far as they are not in these rows."""
         courses = [
             ComparisonState(comparison, spec.measure.rounds, spec.measure.race)
             for comparison in comparisons(cells, self.contents)
@@ -291,12 +298,12 @@ class Schedule:
 
     @property
     def cells(self) -> dict[str, Cell]:
-        """All cells by key."""
+        """All configurations by key."""
         return {key: cell for course in self.courses for key, cell in course.comparison.cells.items()}
 
     @property
     def keys(self) -> list[str]:
-        """Keys of all cells."""
+        """Keys of all configurations."""
         return list(self.cells)
 
     def rounds(self, stays: Callable[[], bool] = lambda: False) -> Iterator[list[Task]]:
@@ -333,9 +340,9 @@ class Schedule:
         return (self.working.measured, self.working.most) if self.working is not None else (0, 0)
 
     def trials_due(self) -> int:
-        """Trials of the next rounds of every comparison; more if they do not settle it."""
+        """Return the trials of the next rounds of every comparison; more if they do not settle it."""
         return sum(course.trials_of(course.due()) for course in self.courses)
 
     def trials_most(self) -> int:
-        """Trials that are due if nothing is settled before the last round."""
+        """Return the trials that are due if nothing is settled before the last round."""
         return sum(course.trials_of(course.most - course.measured) for course in self.courses if course.due())

@@ -52,7 +52,7 @@ FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
 
 
 def _one_of(known) -> Any:
-    """A string that must be one of `known()`, which is asked late so that entries can be added."""
+    """Return a string that must be one of `known()`, which is asked late so that entries can be added."""
 
     def check(value: str) -> str:
         if value not in known():
@@ -80,7 +80,7 @@ MEANINGS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def allowed_values(setting: Setting) -> tuple[str, ...]:
-    """The values that a setting may have, asked late so that entries can be added; empty where it is no choice."""
+    """Return the values that a setting may have; empty if any value of its type is allowed."""
     return tuple(REGISTRIES[setting.allowed]()) if isinstance(setting.allowed, str) else setting.allowed
 
 
@@ -100,7 +100,7 @@ def _typed(type_of_value: type, value: Any) -> Any:
 
 
 def _field(setting: Setting) -> tuple[Any, Any]:
-    """Type and default of the field of a cell."""
+    """Type and default of the field of a configuration."""
     kind: Any = setting.type
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
@@ -121,8 +121,8 @@ _Cell: Any = pydantic.create_model(
 class Cell(_Cell):
     """One point of a sweep: a value for each setting of the table, and nothing else.
 
-    What is None is as the data, the optimizer or the machine suggests. On a machine without a CUDA device, cells of
-    `device` cuda give rows that say so; so do those of `launch` graph on cpu.
+    What is None is as the data, the optimizer or the machine suggests. On a machine without a CUDA device,
+    configurations of `device` cuda give rows that say so; so do those of `launch` graph on cpu.
     """
 
 
@@ -132,11 +132,11 @@ class Measure(pydantic.BaseModel):
     Rounds are added up to `rounds` if the ratio of both sides is not known well enough before. Each comparison may
     measure one round again that other programs disturbed, if they have left the cores alone since; a sweep waits
     `seconds_quiet` in all for that. A trial is disturbed if other programs take more than the share `busy_most` of all
-    cores, by default so much that its threads had to share a core. In a `race`, which never waits, contenders that are
-    surely slower than the fastest leave, and rounds go on until more of them would gain less than 1 %. With `until`, a
-    share such as 0.1, densities are added around each break-even until its interval is narrower. With `roofs` the sweep
-    measures what this machine's memory and cores allow, about two seconds, and rows have the bounds of their kernels;
-    not with fewer than four rounds.
+    cores, by default so much that its threads had to share a core. In a `race`, which never waits, candidates that are
+    significantly slower than the fastest leave, and rounds go on until more of them would gain less than 1 %. With
+    `until`, a share such as 0.1, densities are added around each break-even until its interval is narrower. With
+    `roofs` the sweep measures what this machine's memory and cores allow, about two seconds, and rows have the bounds
+    of their kernels; not with fewer than four rounds.
     """
 
     model_config = TYPED
@@ -154,7 +154,7 @@ class Measure(pydantic.BaseModel):
     roofs: bool = True
 
     def policy(self) -> Policy:
-        """The policy that the clock takes."""
+        """Return the policy that the clock takes."""
         return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "busy_most", "race", "until", "roofs"}))
 
 
@@ -195,7 +195,7 @@ class Spec(pydantic.BaseModel):
     """A sweep: its name, the values of each axis (one value or a list), how to measure, limits.
 
     `contenders` are settings that go together, such as a format with its engine, gradient and update; each is run at
-    every combination of the axes. Without contenders the axes alone make the cells.
+    every combination of the axes. Without candidates the axes alone make the configurations.
     """
 
     model_config = STRICT
@@ -220,7 +220,7 @@ class Spec(pydantic.BaseModel):
     @classmethod
     def _together(cls, contenders: Any) -> Any:
         if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
-            raise ValueError("contenders must be tables of setting = value: write [[candidates]]")
+            raise ValueError("candidates must be tables of setting = value: write [[candidates]]")
         for candidate in contenders:
             _require_known(candidate)
         return tuple({name: _check_value(name, value) for name, value in entry.items()} for entry in contenders)
@@ -229,7 +229,7 @@ class Spec(pydantic.BaseModel):
     def _apart(self) -> "Spec":
         for candidate in self.candidates:
             if both := sorted(set(candidate) & set(self.axes)):
-                raise ValueError(f"{both} is an axis and a setting of a contender; keep one of the two")
+                raise ValueError(f"{both} is an axis and a setting of a candidate; keep one of the two")
         return self
 
 
@@ -240,17 +240,17 @@ def _require_known(axes: dict) -> None:
 
 
 def unknown_name_message(what: str, came: str, known: list[str]) -> str:
-    """The text of an error about an unknown name: what came, the nearest known one, all known ones."""
+    """Return the message for an unknown name: the value, the nearest known name, and all known names."""
     return f"unknown {what} {came!r}.{_nearest_name_question(came, known)} Known: {', '.join(known)}"
 
 
 def _nearest_name_question(misspelt: str, known: Iterable[str]) -> str:
-    """Question whether a near name was meant by a misspelt one; nothing where no name is near."""
+    """Question whether a near name was meant by a misspelt one; nothing if no name is near."""
     return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(misspelt, list(known), 1))
 
 
 def _check_values(axis: str, values: Any) -> tuple:
-    """The values of an axis as a tuple, checked."""
+    """Return the values of an axis as a tuple, checked."""
     values = tuple(values) if isinstance(values, list | tuple) else (values,)
     if not values:
         raise ValueError(f"axis {axis} has no values; give one or leave the axis out")
@@ -261,7 +261,7 @@ def _check_values(axis: str, values: Any) -> tuple:
 
 
 def _check_value(axis: str, value: Any) -> Any:
-    """One value of an axis, checked by the cell's own field; "natural" stands for None."""
+    """Return one value of an axis, checked by the configuration's own field; "natural" stands for None."""
     try:
         return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
     except pydantic.ValidationError as error:
@@ -293,7 +293,7 @@ def validate_spec(given: dict, is_stored: bool = False) -> Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """The spec of a TOML text (`SpecError`)."""
+    """Return the spec of a TOML text; raises SpecError."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -302,7 +302,7 @@ def parse_spec(text: str) -> Spec:
 
 
 def parse_spec_json(text: str) -> Spec:
-    """The spec of what `dump_spec` gave (`SpecError`)."""
+    """Return the spec of what `dump_spec` gave (`SpecError`)."""
     try:
         table = parsed(text)
     except ValueError as error:
@@ -311,10 +311,7 @@ def parse_spec_json(text: str) -> Spec:
 
 
 def load_spec(path: str | Path) -> Spec:
-    """The spec in a TOML file, or in the `spec.json` of a run; paths of data files in it are taken from its folder.
-
-    `SpecError` names the file.
-    """
+    """Return the spec in a TOML file or in a run's `spec.json`; relative paths of data files start at its folder."""
     path = Path(path)
     read = parse_spec_json if path.suffix == ".json" else parse_spec
     try:
@@ -339,5 +336,5 @@ def _resolve_paths(spec_file: Path, axis: str, value: Any) -> Any:
 
 
 def dump_spec(spec: Spec) -> str:
-    """The spec as JSON: what a run folder keeps."""
+    """Return the spec as JSON: what a run folder keeps."""
     return spec.model_dump_json(indent=1)

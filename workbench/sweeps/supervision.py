@@ -51,7 +51,7 @@ def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Mak
 
 
 def _message(error: Exception, folder: Path) -> str:
-    """Message on why a sweep failed, for those who watch it."""
+    """Return the message on why a sweep failed, for those who watch it."""
     if isinstance(error, DataChangedError):
         command = shlex.join(["workbench", "sweep", str(folder / run_folder.SPEC), "--run", str(folder)])
         return f"{error} To measure the new content, type: {command}"

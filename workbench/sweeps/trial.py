@@ -38,7 +38,7 @@ from workbench.training.data_storage import NARROW
 
 
 def warm_kernels(cell: Cell) -> dict[str, float]:
-    """Load or compile every kernel the cell uses, on one and on all threads.
+    """Load or compile every kernel the configuration uses, on one and on all threads.
 
     What that takes in time and memory is the library's, not the training's; both are read apart. Gives the column
     seconds_compile.
@@ -51,7 +51,7 @@ def warm_kernels(cell: Cell) -> dict[str, float]:
 
 
 def run_tiny(cell: Cell) -> None:
-    """An epoch of a tiny problem of the cell's kind, too small to pay for a second thread."""
+    """Train one epoch of a small problem of the configuration's kind, to load its code on one thread."""
     model = models.get(cell.model)
     width = next(width for width in (3, 1) if model.allows(width))
     tiny_set = synthetic_parameters_for(model, width, rows=40, features=24, density=0.2, seed=0)
@@ -65,7 +65,7 @@ def run_tiny(cell: Cell) -> None:
     collections.deque(run.events(1), maxlen=0)
 
 
-# Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is told.
+# Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is reported.
 
 
 CURVE_POINTS = 100
@@ -75,7 +75,8 @@ QUALITY_POINTS = 12
 
 
 def epochs_judged(epochs: int) -> set[int]:
-    """After which of so many epochs the quality is told, beside the clock: at most `QUALITY_POINTS`, the last always.
+    """Return after which of `epochs` epochs quality is measured, outside the clock: at most `QUALITY_POINTS`, always
+    the last.
 
     >>> sorted(epochs_judged(3)), len(epochs_judged(100)), max(epochs_judged(100))
     ([1, 2, 3], 12, 100)
@@ -100,7 +101,7 @@ class Curve:
         return float(np.mean(seconds)) if seconds else 0.0
 
     def columns(self) -> dict[str, Any]:
-        """Columns of the row."""
+        """Return the columns of the row."""
         counts = [event.steps for event in self.events]
         seconds = np.repeat([event.seconds_step / event.steps for event in self.events], counts)
         losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
@@ -108,7 +109,8 @@ class Curve:
 
 
 def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[str, Any]:
-    """Columns of a row from seconds and losses of its steps, the first of number `first`; both float64 [steps].
+    """Return the columns of a row from seconds and losses of its steps, the first of number `first`; both float64
+    [steps].
 
     At most `CURVE_POINTS` points, the first and the last always among them.
     """
@@ -120,7 +122,7 @@ def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[s
 
 
 def round_digits(values: Iterable[float], digits: int) -> list[float]:
-    """The values to so many digits.
+    """Return the values to so many digits.
 
     >>> round_digits([0.0004240863, 1234.5678], 5)
     [0.00042409, 1234.6]
@@ -172,7 +174,10 @@ class Timing:
         self.meters.pause()
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the samples since the last `begin`; those of losses and the first step in the first round."""
+        """Return the columns of the samples since the last `begin`.
+
+        Those of losses and the first step in the first round.
+        """
         if self.has_turns:
             self.others.resume()
             self.meters.resume()
@@ -226,13 +231,13 @@ ENDS_AT = 0.9
 
 
 def answers(request: dict) -> Generator[dict, dict, None]:
-    """Answers of the process of a trial: {"stage": ...} as each stage begins, and at last the row.
+    """Yield the answers of a trial's process: {"stage": ...} as each stage begins, and finally the record.
 
-    `request` has cell, measure and bytes_limit. It may have seconds_limit, so long after `started` (`time.monotonic`)
-    it ends with what it has reached; for device cuda gpu, what was found there before; and in_turns, for `take_turns`,
-    with bytes_beside, what the others take: where there is no room for all the only answer is {"no_room": True}.
-    Errors become rows with a reason. Between these, compiling is told as a stage whenever it happens, and what is known
-    of the data as {"known": columns} before anything takes long: the row of a trial that is ended has these.
+    `request` has the keys "cell", "measure" and "bytes_limit", and optionally "seconds_limit", counted from "started"
+    (`time.monotonic`), after which it ends with partial results; "gpu", the probed device; "in_turns" with
+    "bytes_beside", the memory of the other candidates: if not all fit, the only answer is {"no_room": True}. Errors
+    become records with a reason. Between these, compiling is reported as a stage whenever it happens, and what is
+    known of the data as {"known": columns} before anything takes long: the row of a trial that is ended has these.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -270,7 +275,7 @@ def answers(request: dict) -> Generator[dict, dict, None]:
 
 
 def settings_of(cell: Cell) -> dict:
-    """The columns of a row that a cell settles before anything ran."""
+    """Return the columns of a row that a configuration settles before anything ran."""
     row = {setting.column or setting.name: getattr(cell, setting.name) for setting in settings.SETTINGS}
     options = optimizers.get(cell.optimizer).options
     row |= {"intercept": setup_of(cell).has_intercept}
@@ -281,7 +286,10 @@ def settings_of(cell: Cell) -> dict:
 
 
 def is_in_memory(part: Any) -> bool:
-    """Whether X or targets of rows held out are arrays in memory: there are some, and they are not read from disk."""
+    """Return whether X or targets of rows held out are arrays in memory.
+
+    There are some, and they are not read from disk.
+    """
     return part is not None and not isinstance(part, data.StoredRows)
 
 
@@ -362,7 +370,7 @@ class _Trial:
                 answer = {"row": self.recorded(timing)}
 
     def recorded(self, timing: Timing) -> dict:
-        """The row of a round that was timed in turns; what comes is another round."""
+        """Return the row of a round that was timed in turns; what comes is another round."""
         try:
             self.note(timing)
         finally:
@@ -391,7 +399,7 @@ class _Trial:
         self.row |= {"status": "ok", "reason": ""}
 
     def prepared(self) -> tuple[Training, tuple[Any, Any]]:
-        """The training that is measured, and X and targets of the rows held out, None each if there are none.
+        """Return the training that is measured, and X and targets of the rows held out, None each if there are none.
 
         All else that the data was made from is released: the CSR array that dense data came from, values of another
         type, rows of both parts together. None of it is needed for training, so no peak has it.
@@ -403,10 +411,7 @@ class _Trial:
         )
 
     def rehearse(self) -> None:
-        """A step in arrays that are let go again: data are cached then, and the code for their sizes is loaded.
-
-        What both take in memory is not the training's, and is there before the baseline is read.
-        """
+        """Run one step on temporary arrays, so that data is cached and code is loaded before memory is measured."""
         problem = make_problem(self.cell)
         self.row |= columns_of_data(problem, self.cell, self.setup)
         self.row["seconds_predicted"] = seconds_of(self.cell, self.row)
@@ -459,7 +464,7 @@ class _Trial:
             self.row["bytes_device_peak"] = run.watch()
 
     def timing(self) -> Timing:
-        """The timing of the steps, warmed up."""
+        """Return the timing of the steps, warmed up."""
         left = self.seconds_left() / (2 if self.cell.epochs else 1)
         return Timing(self.run, replace(self.policy, seconds_most=left), self.row["steps_epoch"], self.sentinel)
 
@@ -472,12 +477,12 @@ class _Trial:
             raise self.out_of_time(f"Samples: {len(samples.seconds)}, steps: {samples.steps}")
 
     def out_of_time(self, reached: str) -> TrialEnded:
-        """The end of a trial whose time is out."""
+        """Return the end of a trial whose time is out."""
         limit = f"seconds_cell = {self.seconds_limit:g} s"
         return TrialEnded("timeout", f"{reached} in {limit}; what it reached is kept.")
 
     def seconds_left(self) -> float:
-        """Seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
+        """Return seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
         return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
 
     def train(self, run: Training, held_out: tuple[Any, Any]) -> None:

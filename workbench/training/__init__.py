@@ -33,7 +33,7 @@ __all__ = [
 
 
 def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] | None = None) -> Training:
-    """The training of a setup on its device, launched as it says; only one on cuda loads what that needs.
+    """Return the training of a setup on its device, launched as it says; only one on cuda loads what that needs.
 
     `facts` are those of the data that the model needs, as `sweeps.problem.Problem` has them.
     """

@@ -26,10 +26,11 @@ USUAL = {name: table.BY_NAME[name].default for name in (*COMPLETED, *DECIDING)}
 
 
 def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The settings with engine, gradient and update where they have none, and a note where those are not the usual.
+    """Return the settings with engine, gradient and update where they have none, and a note where those are not the
+    usual.
 
     The usual ones are the defaults of `Setup`; where they mean nothing with what is given, or with `fastest`, the first
-    that do are taken: the format's own engine, then a gradient of the touched rows, then a lazy update. Where nothing
+    that do are taken: the format's own engine, then a gradient of the active rows, then a lazy update. Where nothing
     suits, the engine alone is added: whoever checks the settings says why.
     """
     deciding = tuple(settings.get(name, USUAL[name]) for name in DECIDING)
@@ -47,7 +48,8 @@ def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tup
 
 
 def with_epoch_calls(setup: Setup) -> Setup:
-    """The setup with epochs in one call where that is possible and batches are new each epoch, else the setup itself.
+    """Return the setup with epochs in one call where that is possible and batches are new each epoch, else the setup
+    itself.
 
     >>> with_epoch_calls(Setup(update="lazy")).launch, with_epoch_calls(Setup(format="coo")).launch
     ('epoch', 'kernels')
@@ -58,7 +60,7 @@ def with_epoch_calls(setup: Setup) -> Setup:
 
 @functools.lru_cache
 def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
-    """Engine, gradient and update: those given, the first that suit for the rest; None where nothing does."""
+    """Engine, gradient and update: those given, the first that suit for the rest; None if nothing does."""
     setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
     if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
@@ -77,7 +79,7 @@ def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | No
 
 
 def _gradients(given: tuple, fastest: bool) -> tuple[str, ...]:
-    """Gradients in the order to try: to an update of all rows a dense one costs least."""
+    """Return the gradients in the order to try: to an update of all rows a dense one costs least."""
     update = given[COMPLETED.index("update")]
     if update == "standard":
         return ("dense", *table.BY_NAME["gradient"].allowed)

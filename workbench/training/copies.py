@@ -11,7 +11,7 @@ from kernels.sessions import Beside, Session
 
 
 def arrays_of(x: Any) -> tuple[np.ndarray, ...]:
-    """Arrays of X that are copied: the array itself, or indptr from 0 on, indices and data."""
+    """Return the arrays of X that are copied: the array itself, or indptr from 0 on, indices and data."""
     return (x,) if isinstance(x, np.ndarray) else (x.indptr - x.indptr[0], x.indices, x.data)
 
 
@@ -67,7 +67,7 @@ class DevicePhaseTimer:
         self.marks.append((phase, self.session.mark()))
 
     def seconds(self) -> dict[str, float]:
-        """Seconds by phase, by the clock of the device; all work before the last mark must be done."""
+        """Return the seconds by phase, by the clock of the device; all work before the last mark must be done."""
         totals: dict[str, float] = {}
         for (_, start), (phase, end) in zip(self.marks, self.marks[1:], strict=False):
             totals[phase] = totals.get(phase, 0.0) + self.session.seconds(start, end)

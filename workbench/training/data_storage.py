@@ -18,7 +18,7 @@ NARROW = ("uint8", "float16")
 
 
 def convert_storage(hold: str, x: Any) -> Any:
-    """The rows X as `hold` says, X itself for format; `FormatError` for a value that the smaller type has not.
+    """Return the rows X as `hold` says, X itself for format; `FormatError` for a value that the smaller type has not.
 
     Stored rows are read as they are trained on and are never held: they stay what they are, and come in no smaller
     type (`DataError`).

@@ -36,7 +36,7 @@ class DeviceRun(Training):
     """A training on a device of a model X @ W, whose weights [D, N] start at zero.
 
     X is on the host. `session` is the device, by default the CUDA device through CuPy (`ImportError` without it).
-    `MemoryError` where the device has too little.
+    `MemoryError` if the device has too little.
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, session: Session | None = None) -> None:
@@ -56,7 +56,7 @@ class DeviceRun(Training):
         self.rows = 0
 
     def _new_launching(self) -> DeviceExecution:
-        """The launching that the setup says, with room for the largest batch."""
+        """Return the execution that the setup requests, sized for the largest batch."""
         is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
         arguments = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
@@ -91,13 +91,13 @@ class DeviceRun(Training):
     # Steps
 
     def forward(self, batch: Batch) -> float:
-        """The mean loss of a batch; its slope is what `slope` gives."""
+        """Return the mean loss of a batch; its slope is what `slope` gives."""
         self._arrive(batch)
         self.last, self.rows = batch, batch.rows
         return self.launching.forward(batch)
 
     def backward(self) -> dict[str, Any]:
-        """Gradient of w: dense, `RowSparse`, or None, left unsummed."""
+        """Return the gradient of w: dense, `RowSparse`, or None, left as its factors."""
         return {"w": self.launching.backward(self.last)}
 
     def update(self, gradients: dict[str, Any]) -> None:
@@ -105,19 +105,19 @@ class DeviceRun(Training):
         self.launching.update(self.last, gradients["w"], self._numbers())
 
     def _numbers(self) -> list[float]:
-        """The numbers of the next step."""
+        """Return the numbers of the next step."""
         self.step += 1
         return numbers_of(self.optimizer.rule, self.options, self.step)
 
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
-        """Phases of the host; copies, and a plan on the device, are known when the step is done."""
+        """Return the phases of the host; copies, and a plan on the device, are known when the step is done."""
         of = ready.value.seconds
         host = ready.seconds_prepare - of["inside"]
         here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
         return {"wait": ready.seconds_wait} if self.setup.ahead else here, host
 
     def do_step(self, batch: Batch, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """One step on a batch that may still be under way."""
+        """Return one step on a batch that may still be under way."""
         laps, work = DevicePhaseTimer(self.session), batch.work
         self._arrive(batch)
         laps.split("transfer")
@@ -130,7 +130,7 @@ class DeviceRun(Training):
         return StepEvent(self.step, epoch, batch.rows, loss, seconds, seconds_prepare)
 
     def _with_copies(self, work: Beside, seconds: dict[str, float], host: float) -> tuple[dict[str, float], float]:
-        """Phases with copies and plan where they were in the step, and what making the batch took in all."""
+        """Return the phases with copies and plan where they were in the step, and what making the batch took in all."""
         of = work.marks
         copies, plan = (self.session.seconds(of[a], of[b]) for a, b in (("start", "copied"), ("copied", "end")))
         if not self.setup.ahead:
@@ -151,7 +151,7 @@ class DeviceRun(Training):
     # What is asked of a training
 
     def densified(self) -> list[dict]:
-        """Arrays that these settings make dense on the way, of which shape and bytes: none for most."""
+        """Return the arrays that these settings make dense on the way, of which shape and bytes: none for most."""
         conversions, value = [], self.dtype.itemsize
         if self.setup.update == "standard" and self.setup.gradient == "row_sparse":
             conversions.append(("gradient for the standard update", (self.features, self.width)))
@@ -171,7 +171,8 @@ class DeviceRun(Training):
         return sum(each.nbytes for each in own) + sum(batch.nbytes for batch in self.kept.values())
 
     def watch(self) -> int:
-        """The most bytes in use on the device at once, from untimed steps: of a whole epoch where batches are kept.
+        """Return the most bytes in use on the device at once, from untimed steps: of a whole epoch where batches are
+        kept.
 
         The run is as new afterwards, but for the batches it keeps.
         """
@@ -202,7 +203,7 @@ class DeviceRun(Training):
         return self.device.read(out)  # synchronize!
 
     def slope(self) -> np.ndarray:
-        """The slope of the loss of the last `forward`, on the host [R, N]."""
+        """Return the slope of the loss of the last `forward`, on the host [R, N]."""
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
@@ -213,7 +214,7 @@ class DeviceRun(Training):
         return self._rows_of(gradient.values, places)
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
-        """Scores [R, N] of a batch, on the host."""
+        """Return scores [R, N] of a batch, on the host."""
         x = self._in_format(batch.x)
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))

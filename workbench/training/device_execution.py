@@ -30,21 +30,21 @@ class DeviceExecution(ABC):
 
     @abstractmethod
     def step(self, batch: Batch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """A whole step by a batch that has arrived, with the numbers of the rule; the mean loss before it."""
+        """Return a whole step by a batch that has arrived, with the numbers of the rule; the mean loss before it."""
 
     # The same in parts, by which a step is checked before it is timed
 
     @abstractmethod
     def forward(self, batch: Batch) -> float:
-        """The mean loss of a batch that has arrived; its slope is what `slope` gives."""
+        """Return the mean loss of a batch that has arrived; its slope is what `slope` gives."""
 
     @abstractmethod
     def slope(self, rows: int) -> Any:
-        """The slope of the loss of the last `forward`, on the device [rows, N]."""
+        """Return the slope of the loss of the last `forward`, on the device [rows, N]."""
 
     @abstractmethod
     def backward(self, batch: Batch) -> Any:
-        """Gradient of the weights after `forward`: dense, `RowSparse`, or None, left unsummed."""
+        """Return the gradient of the weights after `forward`: dense, `RowSparse`, or None, left as its factors."""
 
     @abstractmethod
     def update(self, batch: Batch, gradient: Any, numbers: Sequence[float]) -> None:

@@ -31,8 +31,10 @@ MOST_KEPT = 256
 
 
 def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches) -> int:
-    """Stored entries that a batch can have, of rows with `lengths` entries: of those that batches have where the order
-    is fixed, else of the longest rows together."""
+    """Return the largest number of stored entries of a batch.
+
+    Exact for a fixed order, else of the longest rows together.
+    """
     if not batches.shuffle and batches.last in ("keep", "discard"):
         return int(np.add.reduceat(lengths, np.arange(0, lengths.size, batches.rows)).max())
     times = 1 if batches.last in ("keep", "discard") else 2 + batches.rows // batches.total  # that a row is in a batch
@@ -41,7 +43,7 @@ def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches
 
 
 def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
-    """Room for every batch of CSR data, or of stored rows, each of up to `rows` rows."""
+    """Return the sizes that fit every batch of CSR data, or of stored rows, of up to `rows` rows."""
     x = batches.x if isinstance(batches.x, data.StoredRows) else formats.to_format(batches.x, "csr")
     lengths = data.row_lengths(x)
     entries, longest = most_entries(lengths, batches), int(lengths.max(initial=0))
@@ -51,7 +53,7 @@ def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
 
 @final
 class InGraph(DeviceExecution):
-    """Slots and all that is between them and the weights have room for every batch of `batches`, from the start."""
+    """A step as one CUDA graph, with slots and buffers allocated for the largest of `batches`."""
 
     def __init__(
         self,
@@ -101,11 +103,11 @@ class InGraph(DeviceExecution):
         return self.made.loss()
 
     def slope(self, rows: int) -> Any:
-        """The part of the slopes that a batch fills."""
+        """Return the part of the slopes that a batch fills."""
         return self.made.grad_scores[:rows]
 
     def backward(self, batch: SlotBatch) -> Any:
-        """The gradient [D, N] of a dense batch; of a CSR batch it is never held."""
+        """Return the gradient [D, N] of a dense batch; of a CSR batch it is never held."""
         return self.made.backward(batch.slot) if isinstance(self.made, DenseStep) else None
 
     def update(self, batch: SlotBatch, gradient: Any, numbers: Sequence[float]) -> None:

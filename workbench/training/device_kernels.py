@@ -22,7 +22,7 @@ from workbench.training.setup import Setup
 
 @final
 class ByKernel(DeviceExecution):
-    """Scores and slopes have room for `rows`; the batch plan is built on the device, on the second stream.
+    """A step as single kernel launches; buffers hold `rows` rows, the batch plan is built on the second stream.
 
     Of batches that are kept it also has rows and columns in the order of their entries, where that may pay.
     """
@@ -57,7 +57,7 @@ class ByKernel(DeviceExecution):
         return DeviceBatch(x.shape[0], arrays, y, plan, values, work)
 
     def step(self, batch: DeviceBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
-        """Forward, loss, gradient and update; the loss is read before the gradient."""
+        """Return forward, loss, gradient and update; the loss is read before the gradient."""
         loss = self._forward(batch, laps)
         self.update(batch, self._backward(batch, laps), numbers)
         laps.split("update")
@@ -76,11 +76,11 @@ class ByKernel(DeviceExecution):
         return float(loss)
 
     def slope(self, rows: int) -> Any:
-        """The part of the slopes that a batch fills."""
+        """Return the part of the slopes that a batch fills."""
         return self.slopes[:rows]
 
     def backward(self, batch: DeviceBatch) -> Any:
-        """The gradient in the form that the setup says."""
+        """Return the gradient in the form that the setup says."""
         return self._backward(batch, None)
 
     def _backward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> Any:

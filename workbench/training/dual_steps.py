@@ -80,7 +80,7 @@ class DualSteps:
     # What a saved training has of it
 
     def state(self) -> dict[str, np.ndarray]:
-        """The dual variables of the rows that are trained on."""
+        """Return the dual variables of the rows that are trained on."""
         self.hold(self.run.batches.x)
         return {"dual": self.dual.copy()}
 

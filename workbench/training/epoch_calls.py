@@ -1,9 +1,9 @@
-"""Epochs in few calls, on the host: all batches of a stretch of an epoch in one compiled call (`kernels.epochs`).
+"""Epochs in few calls, on the host: many batches of an epoch in one compiled call (`kernels.epochs`).
 
 What a call does is the rule's steps (`RuleSteps`), or dual ascent (`dual_steps.DualSteps`).
 
-Rows are read where they stand, in the order of the epoch's batches. A call ends after about 50 ms, so that whoever asks
-for events is asked in turn: progress, loss curves, Ctrl-C and changes of options work as with steps one by one.
+Rows are read where they stand, in the order of the epoch's batches. A call ends after about 50 ms, so that progress,
+loss curves, Ctrl-C and changed options work as with single steps.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ class RuleSteps:
 
 
 def _held(x: Any) -> tuple:
-    """Name of how rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
+    """Return the name of how rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
     if not isinstance(x, np.ndarray):
         return "csr", x.indptr, x.indices, x.data
     if x.dtype == np.float16:
@@ -97,7 +97,7 @@ class EpochCalls:
         """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """The events of an epoch, one for each call."""
+        """Yield the events of an epoch, one for each call."""
         laps, batches = PhaseTimer(), self.run.batches
         if not isinstance(batches, data.Batches):
             raise data.DataError(
@@ -118,7 +118,7 @@ class EpochCalls:
             laps = PhaseTimer()
 
     def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
-        """Rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
+        """Return the rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
         batch_rows, seconds_row = self.run.setup.batch_rows, SECONDS_ROW
         if self.run.setup.format == "dense":
             seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
@@ -129,14 +129,16 @@ class EpochCalls:
         return max(rows // batch_rows, 1) * batch_rows
 
     def _untouched(self, x: Any) -> int:
-        """Elements of the weights that a batch steps beside its own, about: all in standard updates; where missed steps
-        are repeated, those that any row touches, for each misses as many steps as it catches up on."""
+        """Return about how many weights a batch updates besides its active ones: all in dense updates.
+
+        With replayed catch-up the weights of any active row.
+        """
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
         return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
 
     def _rows_of(self, batches: int, rows: int) -> np.ndarray:
-        """Rows of each batch, of which the last may have fewer."""
+        """Return the rows of each batch, of which the last may have fewer."""
         counts = np.full(batches, self.run.setup.batch_rows)
         counts[-1] = rows - counts[:-1].sum()
         return counts
@@ -161,6 +163,6 @@ class EpochCalls:
 
 
 def calls_for(run: "Run") -> EpochCalls | None:
-    """The calls of a training whose setup does epochs in calls; None for those of steps one by one."""
+    """Return the calls of a training whose setup does epochs in calls; None for those of steps one by one."""
     kinds = {"epoch": RuleSteps, "dual": DualSteps}
     return EpochCalls(run, kinds[run.setup.launch](run)) if run.setup.launch in kinds else None

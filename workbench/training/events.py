@@ -46,14 +46,14 @@ class StepEvent:
 
 
 class PhaseTimer:
-    """Seconds since the last lap, filed under a phase; `known` are phases that were timed elsewhere."""
+    """Times the phases of a step; `known` holds phases timed elsewhere."""
 
     def __init__(self, known: Mapping[str, float] | None = None) -> None:
         self.seconds = {**_NOTHING, **known} if known else {**_NOTHING}
         self.last = perf_counter()
 
     def split(self, phase: str) -> None:
-        """File the time since the last lap under `phase`."""
+        """Add the time since the last split to `phase`."""
         now = perf_counter()
         self.seconds[phase] += now - self.last
         self.last = now
@@ -64,7 +64,7 @@ PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward"
 
 
 def phase_callback(laps: PhaseTimer | None) -> Callable[[Any], None] | None:
-    """Function that the executor calls after each of its steps."""
+    """Return the function that the executor calls after each step to time its phase."""
     if laps is None:
         return None
     seconds = laps.seconds

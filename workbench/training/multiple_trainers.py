@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def multiple_trainers_reason(setup: "Setup", trainers: int) -> str:
-    """Reason why so many trainers cannot share a training of the setup, as a sentence, or ""."""
+    """Return the reason why so many trainers cannot share a training of the setup, as a sentence, or ""."""
     model = models.get(setup.model)
     if trainers < 1:
         return f"There are {trainers} trainers; there is 1 or more."

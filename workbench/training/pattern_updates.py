@@ -30,7 +30,7 @@ class PatternUpdater:
         self.dense: DenseGradients | None = None
 
     def takes(self, step: int) -> bool:
-        """Whether the step is a move and no update."""
+        """Return whether the step is a move and no update."""
         return self.moves.by_gradient and self.moves.is_due(step)
 
     @property
@@ -55,7 +55,7 @@ class PatternUpdater:
             held.move(*pattern.moved(dropped, grown), run.updater.states.get(name, []))
 
     def _rows(self, run: "Run", batch: "Prepared", gradients: Mapping[str, Any]) -> dict[str, Rows]:
-        """Rows of the dense gradients: those there are, else of factors of a second pass."""
+        """Return the rows of the dense gradients: those there are, else of factors of a second pass."""
         if all(one.format == "dense" for one in run.patterned.values()):
             return {name: lambda low, high, of=gradients[name]: of[low:high] for name in run.patterned}
         if self.dense is None:
@@ -64,7 +64,8 @@ class PatternUpdater:
 
 
 def factors(loss: Graph, names: list[str]) -> tuple[Group, list[Mapping[str, Any]]]:
-    """(the factors of the gradient of a loss towards each csr matrix, two for each, the parameters of each product)."""
+    """Return (the factors of the gradient of a loss towards each csr matrix, two for each, the parameters of each
+    product)."""
     found = [gradient for gradient in autodiff.gradients(loss, names).values() if _is_product(gradient)]
     if len(found) < len(names):
         raise ops.OpError(
@@ -86,7 +87,7 @@ class DenseGradients:
         self.names, self.executor = names, bind(group)
 
     def rows(self, batch: Mapping[str, Any]) -> dict[str, Rows]:
-        """One pass forward and back, but for the products towards the matrices."""
+        """Return one pass forward and back, but for the products towards the matrices."""
         values = self.executor.forward(**batch)
         pairs = zip(values[::2], values[1::2], self.params, strict=True)
         return {name: _product(*pair) for name, pair in zip(self.names, pairs, strict=True)}

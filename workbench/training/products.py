@@ -20,7 +20,7 @@ CUSPARSE = {"scipy.csr_dense": "cusparse.csr_dense", "scipy.csr_t_dense_full": "
 
 
 def choose_products(setup: Setup, session: Session) -> tuple[Product, Product]:
-    """The products forward and backward; the second is of a dense gradient."""
+    """Return the forward product and the one of a dense gradient for a setup."""
     if setup.format == "dense":
         return _by_blas(session, False), _by_blas(session, True)
     forward, backward = _kernel_by_name(setup.forward_rule.kernel), _kernel_by_name(setup.gradient_rule.kernel)
@@ -44,5 +44,5 @@ def _kernel_by_name(kernel: str) -> Callable[..., None]:
 
 
 def coordinates(indptr: Any, columns: Any, values: Any) -> tuple[Any, Any, Any]:
-    """The arrays (row, col, data) of a CSR batch in COO form; columns and values stay where they are."""
+    """Return the arrays (row, col, data) of a CSR batch in COO form; columns and values stay where they are."""
     return indices.rows_of(indptr, columns.size, np.dtype(columns.dtype)), columns, values

@@ -23,7 +23,7 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 
 def by_popularity(x: Any, fields: Sequence[int]) -> Scorer:
-    """The best order that ignores the user: by how many rows of X have the item."""
+    """Return the best order that ignores the user: by how many rows of X have the item."""
     counts = np.bincount(pairs_of(x, fields)[1], minlength=fields[1]).astype(np.float32)
     return lambda users: np.tile(counts, (len(users), 1))
 
@@ -31,7 +31,8 @@ def by_popularity(x: Any, fields: Sequence[int]) -> Scorer:
 def ranking_measures(
     scores_of: Scorer, measures: Mapping[str, Callable], fields: Sequence[int], trained: Any, held_out: Any
 ) -> dict[str, float]:
-    """The means of the measures over users with items held out; `trained` and `held_out` have a row for each pair.
+    """Return the means of the measures over users with items held out; `trained` and `held_out` have a row for each
+    pair.
 
     Items that a user has in the rows trained on come last and count as not relevant. O(users * items). Of measures that
     say how many items they look at, `functools.partial` with `k`, the others are left out as soon as they are known.
@@ -47,12 +48,13 @@ def ranking_measures(
 
 
 def _first_of(measure: Callable) -> float:
-    """Number of items that the measure looks at; infinite where it does not say."""
+    """Return the number of items that the measure looks at; infinite where it does not say."""
     return getattr(measure, "keywords", {}).get("k", math.inf)
 
 
 def top_items(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and targets [n, fewer] with which measures of the `first` items of each row are what they are of all.
+    """Return scores and targets [n, fewer] with which measures of the `first` items of each row are what they are of
+    all.
 
     Kept are the relevant items, and those whose score is not below that of the item in the place `first` among the
     largest of every `BLOCK`, as that of the item in the place `first` of all is not. Rows with fewer are filled up with

@@ -38,7 +38,7 @@ class RepeatedSteps:
         self.is_possible = True
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """The events of an epoch."""
+        """Yield the events of an epoch."""
         laps, run, count = PhaseTimer(), self.run, self.rows.size
         order = run.batches.order(epoch)
         for first in range(0, order.size, count):
@@ -69,13 +69,13 @@ class RepeatedSteps:
         return StepEvent(run.step, epoch, self.rows.size, loss, laps.seconds, slice_seconds)
 
     def _fits(self) -> bool:
-        """Whether the next step is the same calls as the last one."""
+        """Return whether the next step is the same calls as the last one."""
         if self.passes is None or self.updates is None:
             return False
         return self.passes.fits() and self.updates.fits(self.run.updater)
 
     def _repeat(self) -> None:
-        """Let the next steps repeat the one that was made, unless that was found to be impossible."""
+        """Make the next steps repeat the recorded one, unless that was found impossible."""
         run = self.run
         if self.is_possible:
             self.passes = passes.repeated(run.executor)

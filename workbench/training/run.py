@@ -29,7 +29,7 @@ from workbench.training.training import Training
 class Run(Training):
     """A training on the cpu; `arrays` are the parameters by name, `weights` those of a model X @ W [D, N].
 
-    `patterned` holds those that are values at a pattern. What moves a pattern is part of the phase `update`.
+    `patterned` holds the parameters with a fixed sparsity pattern. Pattern changes are part of the phase `update`.
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
@@ -56,7 +56,8 @@ class Run(Training):
         self.last: Prepared | None = None
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """The calls of an epoch, if the setup launches whole epochs, or its steps if these repeat the same calls."""
+        """Return the calls of an epoch, if the setup launches whole epochs, or its steps if these repeat the same
+        calls."""
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
@@ -68,7 +69,10 @@ class Run(Training):
         )
 
     def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
-        """The graph bound to the parameters, for batches of the setup's size; `y` tells the targets' shape and type."""
+        """Return the graph bound to the parameters, for batches of the setup's size.
+
+        `y` tells the targets' shape and type.
+        """
         rows = min(self.setup.batch_rows, self.batches.total)
         arguments, inputs = symbol.arguments(), self.model.inputs(self.given, rows)
         shapes = {"x": (self.model.reads(self.given, rows), self.features), "y": (rows, *y.shape[1:])}
@@ -92,7 +96,7 @@ class Run(Training):
         return "dense" if self.setup.format == "dense" else one.format
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
-        """Arrays of the batch beside X, as the graph takes them."""
+        """Return the arrays of the batch beside X, as the graph takes them."""
         others, converted = {}, {}
         for one in self.model.inputs(self.given, len(batch.rows_index)):
             array = batch.others[one.name]
@@ -107,7 +111,7 @@ class Run(Training):
         return self.model.graph(self.given, self.setup.engine, self.setup.has_intercept)
 
     def bind_like(self, symbol: graph.Graph) -> Executor:
-        """Another graph of the same variables, bound to the parameters."""
+        """Return another graph of the same variables, bound to the parameters."""
         return self._bind(symbol, {}, self.y_like)
 
     @cached_property
@@ -134,7 +138,7 @@ class Run(Training):
 
     @property
     def intercept(self) -> np.ndarray | None:
-        """The parameter b, None where the setup asks for no intercept."""
+        """The parameter b, None if the setup asks for no intercept."""
         return self.arrays.get("b")
 
     @property
@@ -154,7 +158,7 @@ class Run(Training):
         self.step = 0
 
     def pattern(self, name: str) -> Pattern:
-        """The pattern of the parameter of that name, as it is held now."""
+        """Return the pattern of the parameter of that name, as it is held now."""
         return self.patterned[name].pattern
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
@@ -169,7 +173,7 @@ class Run(Training):
             self.arrays[name][rows] = values
 
     def state_dict(self) -> dict[str, Any]:
-        """All that further training depends on but setup and rows, copied (`train.saved`)."""
+        """Return all that further training depends on but setup and rows, copied (`train.saved`)."""
         return saved.state_dict(self)
 
     def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
@@ -195,7 +199,7 @@ class Run(Training):
     # Steps
 
     def prepare(self, batch: data.Batch) -> Prepared:
-        """The batch in the setup's format, with its plan and its values in the plan's order."""
+        """Return the batch in the setup's format, with its plan and its values in the plan's order."""
         start, given = perf_counter(), batch.x
         is_own = batch.is_copy and formats.format_of(given) == self.setup.format
         x = given if is_own else formats.to_format(given, self.setup.format)
@@ -212,13 +216,14 @@ class Run(Training):
         return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
 
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
-        """A batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and plan."""
+        """Return a batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and
+        plan."""
         here = ready.value.seconds
         cut = {"slice": ready.seconds_prepare - sum(here.values())}
         return {"wait": ready.seconds_wait} if self.setup.ahead else cut | here, ready.seconds_prepare
 
     def do_step(self, batch: Prepared, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """Forward, loss, gradient and update, each a phase."""
+        """Return forward, loss, gradient and update, each a phase."""
         laps = PhaseTimer(phases)
         self.step += 1
         loss = self.forward(batch, laps)
@@ -244,7 +249,7 @@ class Run(Training):
         return loss
 
     def slope(self) -> np.ndarray:
-        """The slope, in the executor's memory, which the next step overwrites."""
+        """Return the slope, in the executor's memory, which the next step overwrites."""
         return self.executor.slopes["loss"]
 
     def backward(self, laps: PhaseTimer | None = None) -> dict[str, Any]:
@@ -254,7 +259,7 @@ class Run(Training):
         return self.executor.backward(lap=phase_callback(laps))
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
+        """Return the requested rows of a row_sparse gradient; `rows` are among its indices."""
         if name in self.patterned:
             return self.patterned[name].at_places(gradient)[rows]
         if gradient is None or isinstance(gradient, Unsummed):
@@ -279,12 +284,13 @@ class Run(Training):
         return {name: self.arrays[name] for name in self.touched}
 
     def _product(self, x: Any) -> np.ndarray | None:
-        """Scores [rows, outputs] by one product with the weights, where they are X @ W + b and X is in memory."""
+        """Return scores [rows, outputs] by one product with the weights, where they are X @ W + b and X is in
+        memory."""
         if (
             not self.model.is_product
             or self.patterned
             or not (isinstance(x, np.ndarray) or scipy.sparse.issparse(x))
-            or getattr(x, "dtype", None) != self.dtype  # malformed csr has none: the batches say what is wrong
+            or getattr(x, "dtype", None) != self.dtype  # invalid csr has none: the batches say what is wrong
         ):
             return None
         if x.shape[1] != self.features:  # the batches say what is wrong
@@ -296,14 +302,14 @@ class Run(Training):
         return scores if self.intercept is None else scores + self.intercept
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
-        """Scores, computed without the loss in a buffer."""
+        """Return scores, computed without the loss in a buffer."""
         x = formats.to_format(batch.x, self.setup.format)
         scores = self.scorer.forward(x=x, **self._others(batch))[0]
         self.scorer.release("x")
         return scores
 
     def densified(self) -> list[dict]:
-        """Arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
+        """Return arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
         conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
         for parameter in (parameter for parameter in self.parameters if parameter.touched):
             array = self.arrays[parameter.name]

@@ -1,8 +1,8 @@
-"""The state of a training on the host as arrays by name, and back; `formats.save` writes them to a file.
+"""The state of a host training as named arrays, and back; `formats.save` writes them to a file.
 
-`parameter:NAME` is each parameter. One that is values at a pattern is the csr matrix, however it is held: values alone
-say nothing without their places. `optimizer:KEY` is what the updater's state has, `dual` are the dual variables
-of dual ascent, a row for each that is trained on, and `step` is the number of steps.
+`parameter:NAME` is each parameter. A parameter with a sparsity pattern is saved as a csr matrix, however it is stored.
+`optimizer:KEY` is what the updater's state has, `dual` are the dual variables of dual ascent, one row per training
+row, and `step` is the number of steps.
 
 >>> import numpy as np
 >>> from workbench import data, training
@@ -65,7 +65,7 @@ def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
 
 
 def _of_dual(run: "Run") -> dict[str, np.ndarray]:
-    """State of dual ascent; nothing for other trainings."""
+    """Return the state of dual ascent; nothing for other trainings."""
     steps = run.calls.steps if run.calls else None
     return steps.state() if isinstance(steps, DualSteps) else {}
 
@@ -77,7 +77,7 @@ def _step(array: Any) -> int:
 
 
 def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | None, np.ndarray]:
-    """(its pattern where it has one, its values), or `SetupError` with what came and what should."""
+    """Return (its pattern where it has one, its values), or `SetupError` with what came and what should."""
     kind = "csr" if parameter.matrix else "dense"
     format, array = formats.validate(array)
     came = f"{format.name} {array.dtype} {tuple(array.shape)}"

@@ -60,7 +60,7 @@ class Setup(_Setup):
     gradient is computed there as a `row_sparse` one is. With `launch` dual so are csr or dense rows one by one,
     each by a step of dual variables (`kernels.epochs.dual`): it trains to
     what `sgd` with this decay and an `exact` update, which is the standard one of dense rows, comes to, without a
-    learning rate; `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes on cpu, a
+    learning rate; `batch_rows` only says of how many rows a loss is reported. With `intercept`, None for yes on cpu, a
     number for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps
     all of it every time, without weight decay.
     """
@@ -88,7 +88,7 @@ class Setup(_Setup):
 
 
 def impossible_reason(setup: Setup) -> str:
-    """Reason why the format, engine, gradient and update do not go together, or "" when they do."""
+    """Return the reason why the format, engine, gradient and update do not go together, or "" when they do."""
     for name in ("device", "launch", "hold"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
         if value not in allowed:
@@ -132,7 +132,7 @@ def _why_not_these_options(setup: Setup) -> str:
 
 
 def _why_not_held(setup: Setup) -> str:
-    """Reason why data is not held so, or ""."""
+    """Return the reason why data is not held so, or ""."""
     if setup.hold == "format":
         return ""
     if setup.format != "dense":
@@ -170,7 +170,7 @@ def _why_not_on_cuda(setup: Setup) -> str:
 
 
 def not_on_cuda(model: Model) -> str:
-    """Reason why a model does not train on a CUDA device."""
+    """Return the reason why a model does not train on a CUDA device."""
     return f"The {model.name} model has no steps on cuda yet: models whose scores are X @ W train there."
 
 
@@ -235,7 +235,7 @@ def _goes_into_calls(model: Model) -> bool:
 
 
 def _words(choices: Mapping[str, Any]) -> str:
-    """Settings in words: a flag that is off as one that is not there."""
+    """Return settings as text; False flags are left out."""
     said = {
         name: {True: name, False: f"nothing {name}"}.get(value, f"{name} {value}") for name, value in choices.items()
     }

@@ -19,7 +19,7 @@ from workbench.training.setup import Setup
 
 
 def moved_values(values: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    """The values [z] by where they stood before, zeros for what is `NEW`."""
+    """Return the values [z] by where they stood before, zeros for what is `NEW`."""
     return np.where(origin == NEW, 0, values[origin]).astype(values.dtype, copy=False)
 
 
@@ -49,11 +49,11 @@ class SparseParameter(ABC):
 
     @abstractmethod
     def at_places(self, gradient: Any) -> np.ndarray:
-        """The executor's gradient at the places of the pattern, [z]."""
+        """Return the executor's gradient at the places of the pattern, [z]."""
 
     @abstractmethod
     def for_update(self, gradient: Any) -> np.ndarray:
-        """The executor's gradient as that of the trained array."""
+        """Return the executor's gradient as that of the trained array."""
 
     @abstractmethod
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
@@ -92,11 +92,11 @@ class Sparse(SparseParameter):
         self.array[places] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
-        """Values of the gradient: it has the places of the matrix."""
+        """Return the values of the gradient: it has the places of the matrix."""
         return gradient.data
 
     def for_update(self, gradient: Any) -> np.ndarray:
-        """The gradient's values [places], in the order of the pattern, not copied."""
+        """Return the gradient's values [places], in the order of the pattern, not copied."""
         return gradient.data
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
@@ -141,11 +141,11 @@ class Masked(SparseParameter):
         self.array.reshape(-1)[self.keys[places]] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
-        """Values of a dense gradient at the places of the pattern."""
+        """Return the values of a dense gradient at the places of the pattern."""
         return gradient.reshape(-1)[self.keys]
 
     def for_update(self, gradient: Any) -> np.ndarray:
-        """The gradient, made zero outside of the pattern in its own memory."""
+        """Return the gradient, made zero outside of the pattern in its own memory."""
         return np.multiply(gradient, self.mask, out=gradient)
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
@@ -159,7 +159,7 @@ class Masked(SparseParameter):
 
 
 def make_parameter(parameter: Parameter, setup: Setup, pattern: Pattern, values: np.ndarray) -> SparseParameter:
-    """The values [z] of a parameter at a pattern, as it and the setup say (`ModelError`)."""
+    """Return the values [z] of a parameter at a pattern, as it and the setup say (`ModelError`)."""
     if not parameter.is_masked(setup.format):
         return Sparse(pattern, values)
     if optimizers.get(setup.optimizer).states_by_row:

@@ -253,7 +253,7 @@ class TrainedModel:
         return self._narrowed(rows), reason
 
     def _like(self) -> data.Dataset:
-        """A data set without rows that stands for the file trained on."""
+        """Return a data set without rows that stands for the file trained on."""
         facts = {"reread": self.facts["reread"]} if "reread" in self.facts else {}
         features = self.facts.get("features_before", self.features)
         x = scipy.sparse.csr_array((0, features), dtype=np.float32)
@@ -262,7 +262,7 @@ class TrainedModel:
         return data.Dataset(self.reader or "model", x, y, self.labels, "the file trained on", "", facts=facts)
 
     def _narrowed(self, rows: data.Dataset) -> data.Dataset:
-        """The rows with the columns that were kept in training."""
+        """Return the rows with the columns that were kept in training."""
         columns = self.facts.get("columns_kept")
         return rows if columns is None else dataclasses.replace(rows, x=rows.x[:, np.array(columns)], facts={})
 
@@ -329,14 +329,14 @@ class TrainedModel:
 
 
 def why_not_kept(model: Model) -> str:
-    """Reason why a model cannot be kept, or "": its predictions need the rows that were trained on."""
+    """Return the reason why a model cannot be kept, or "": its predictions need the rows that were trained on."""
     if model.rows_apart and "graph" not in model.needs:
         return ""
     return f"The {model.name} model predicts from the graph that it was trained on; it cannot be saved for other files."
 
 
 def refuse_taken(folder: Path, force: bool) -> None:
-    """Raise `ModelFolderError` for a folder that may not be written: one that is there, without `force`."""
+    """Raise ModelFolderError if the folder exists, unless `force`."""
     if not folder.exists():
         return
     is_model = folder.is_dir() and (folder / ABOUT).is_file()
@@ -430,7 +430,7 @@ def _count(value: Any) -> int:
 
 
 def _parts(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Arrays for the file: a csr one as its three arrays and its shape."""
+    """Return the arrays for the file: a csr one as its three arrays and its shape."""
     parts: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if isinstance(array, np.ndarray):
@@ -456,7 +456,7 @@ def _arrays(content: bytes) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value for JSON: NumPy's numbers and arrays, tuples and paths."""
+    """Return a value for JSON: NumPy's numbers and arrays, tuples and paths."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -23,7 +23,8 @@ from workbench.training.setup import Setup, SetupError, require_possible
 def batches_of(
     setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False, as_held: bool = False
 ) -> data.Batches | data.StoredBatches:
-    """The rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is drawn.
+    """Return the rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is
+    drawn.
 
     Batches that are kept have memory of their own, and are made dense when they are prepared; with `as_held` no batch
     is made dense here.
@@ -35,27 +36,33 @@ def batches_of(
 
 
 def dense_type(setup: Setup) -> str | None:
-    """Type of values in which batches are made dense as they are cut; None if they are cut as the data is held."""
+    """Return the type of values in which batches are made dense as they are cut.
+
+    None if they are cut as the data is held.
+    """
     model = models.get(setup.model)
     is_cut = setup.device == "cpu" and model.rows_apart and model.sampler is None
     return setup.dtype if setup.format == "dense" and is_cut else None
 
 
 def keeps_batches(setup: Setup, x: Any, shuffle: bool) -> bool:
-    """Whether the batches of an epoch on X are kept for those after it: not if they are new each time, stored, or made
-    of what is held otherwise than it is trained on."""
+    """Return whether the batches of an epoch on X are kept for those after it: not if they are new each time, stored,
+    or made of what is held otherwise than it is trained on."""
     return not shuffle and setup.hold == "format" and not isinstance(x, data.StoredRows)
 
 
 def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
-    """The batches as the model takes them: completed where it samples."""
+    """Return the batches as the model takes them: completed where it samples."""
     if model.sampler is None:
         return batches
     return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
 
 
 def prediction_batch(feed: data.Feed, batch: data.Batch, first: int) -> data.Batch:
-    """A batch to predict, with all that its scores depend on; `first` is the number of the first row of its data."""
+    """Return a batch to predict, with all that its scores depend on.
+
+    `first` is the number of the first row of its data.
+    """
     if not isinstance(feed, data.Completed):
         return batch
     return feed.complete(dataclasses.replace(batch, rows_index=batch.rows_index + first), None)
@@ -113,7 +120,7 @@ class Training(ABC):
 
     @final
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
-        """The steps of `epochs` epochs, or without end."""
+        """Yield the steps of `epochs` epochs, or without end."""
         epoch = 0
         while epochs is None or epoch < epochs:
             yield from self.epoch(epoch)
@@ -121,7 +128,7 @@ class Training(ABC):
 
     @final
     def epoch(self, epoch: int) -> Iterator[StepEvent]:
-        """The steps of one epoch."""
+        """Yield the steps of one epoch."""
         if (calls := self.calls_of(epoch)) is not None:
             yield from calls
             return
@@ -146,7 +153,10 @@ class Training(ABC):
         self.kept = kept
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """The events of an epoch that has its own way to do steps; None if they are done on the batches of the feed."""
+        """Return the events of an epoch that has its own way to do steps.
+
+        None if they are done on the batches of the feed.
+        """
         return None
 
     @property
@@ -156,15 +166,16 @@ class Training(ABC):
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:
-        """The batch as a step takes it: in the setup's format, with its plan where the gradient reads one."""
+        """Return the batch as a step takes it: in the setup's format, with its plan where the gradient reads one."""
 
     @abstractmethod
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
-        """(seconds of each phase before the step, seconds that the batch took to prepare) of what the loader gives."""
+        """Return (seconds of each phase before the step, seconds that the batch took to prepare) of what the loader
+        gives."""
 
     @abstractmethod
     def do_step(self, batch: Any, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """One step on a prepared batch; `phases` are the seconds of those before it."""
+        """Return one step on a prepared batch; `phases` are the seconds of those before it."""
 
     def settle(self) -> None:  # noqa: B027 - most trainings have nothing to wait for
         """Wait for what goes on beside the steps, after the last of an epoch or when they are left."""
@@ -173,19 +184,25 @@ class Training(ABC):
 
     @abstractmethod
     def forward(self, batch: Any) -> float:
-        """The mean loss of a prepared batch."""
+        """Return the mean loss of a prepared batch."""
 
     @abstractmethod
     def slope(self) -> np.ndarray:
-        """The slope of the loss of the last `forward`, right after it [R, outputs]."""
+        """Return the slope of the loss of the last `forward`, right after it [R, outputs]."""
 
     @abstractmethod
     def backward(self) -> dict[str, Any]:
-        """Gradients by parameter for the batch of the last `forward`: dense, row_sparse, or left unsummed."""
+        """Return the gradients by parameter for the batch of the last `forward`.
+
+        Dense, row_sparse, or left as its factors.
+        """
 
     @abstractmethod
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
-        """Rows `rows` of one gradient of `backward`, that of the parameter `name`; None where it is left unsummed."""
+        """Return rows `rows` of one gradient of `backward`, that of the parameter `name`.
+
+        None if it is left as its factors.
+        """
 
     @abstractmethod
     def update(self, gradients: dict[str, Any]) -> None:
@@ -214,24 +231,24 @@ class Training(ABC):
 
     @final
     def first_pattern(self, parameter: Parameter) -> Pattern:
-        """The pattern that a parameter with a matrix starts with, the same for the same seed."""
+        """Return the pattern that a parameter with a matrix starts with, the same for the same seed."""
         number = [parameter.name for parameter in self.parameters].index(parameter.name)
         return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
 
     def pattern(self, name: str) -> Pattern:
-        """The pattern of a parameter with a matrix as it is now."""
+        """Return the pattern of a parameter with a matrix as it is now."""
         raise SetupError(f"The parameter {name} has no pattern here.")
 
     @final
     def rows_of(self, parameter: Parameter, features: np.ndarray) -> np.ndarray:
-        """The rows of a parameter that belong to these features; all where they belong to none."""
+        """Return the rows of a parameter that belong to these features; all where they belong to none."""
         if not parameter.touched:
             return np.arange(parameter.shape[0])
         return self.pattern(parameter.name).on_rows(features)[1] if parameter.matrix else features
 
     @abstractmethod
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Rows `rows` of a parameter, a copy on the host."""
+        """Return rows `rows` of a parameter, a copy on the host."""
 
     @abstractmethod
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
@@ -245,14 +262,14 @@ class Training(ABC):
 
     @abstractmethod
     def scores_of(self, batch: data.Batch) -> np.ndarray:
-        """Scores [R, outputs] of a batch, on the host; the next call may overwrite them."""
+        """Return scores [R, outputs] of a batch, on the host; the next call may overwrite them."""
 
     @final
     def predict(self, x: Any, first: int = 0) -> np.ndarray:
-        """Scores [rows, outputs] of X, in chunks of the batch size, in the setup's format.
+        """Return scores [rows, outputs] of X, in chunks of the batch size, in the setup's format.
 
         `first` is the number of the first row of X in the data, of which models of a graph take the rows around it: 0
-        for those trained on, their count for those held out. Of these models the numbers of the rows alone count.
+        for those trained on, their count for those held out. Of these models the indices of the rows alone count.
         """
         self.catch_up()
         if (scores := self._product(x)) is not None:
@@ -263,7 +280,7 @@ class Training(ABC):
         return np.concatenate([self.scores_of(batch).copy() for batch in batches])
 
     def _product(self, x: Any) -> np.ndarray | None:
-        """Scores [rows, outputs] by one product over all rows; None if the model or the array needs batches.
+        """Return scores [rows, outputs] by one product over all rows; None if the model or the array needs batches.
 
         O(nnz * outputs) without the cost of batches: 15 to 30 times less on rows of 20 to 40 entries and one output.
         """
@@ -274,12 +291,12 @@ class Training(ABC):
 
     @final
     def quality(self, x: Any, y: np.ndarray) -> float:
-        """The model's measure of quality on held-out X and y."""
+        """Return the model's measure of quality on held-out X and y."""
         return self.qualities(x, y)[self.model.quality_name]
 
     @final
     def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
-        """The model's measure of quality and those shown beside it, by name, on held-out X and y.
+        """Return the model's measure of quality and those shown beside it, by name, on held-out X and y.
 
         For a model of a graph the rows held out are the nodes behind those trained on.
         """
@@ -308,7 +325,7 @@ class Training(ABC):
 
     @abstractmethod
     def densified(self) -> list[dict]:
-        """Arrays that these settings make dense on the way, of which shape and bytes: none for most."""
+        """Return the arrays that these settings make dense on the way, of which shape and bytes: none for most."""
 
     @property
     @abstractmethod

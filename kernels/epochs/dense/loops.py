@@ -43,7 +43,7 @@ class Trained(NamedTuple):
 
 class Scratch(NamedTuple):
     """Memory of a block: scores and targets of some rows of each part, slopes of all, losses of parts, places of wrong
-    targets, row numbers of the intercept and the sums of slopes."""
+    targets, row indices of the intercept and the sums of slopes."""
 
     scores: np.ndarray
     targets: np.ndarray

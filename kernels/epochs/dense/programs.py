@@ -29,7 +29,7 @@ def _power(number: int) -> int:
 
 
 def _rows_at(index, first, count: int) -> list:
-    """Row numbers that `index` has from `first` on."""
+    """Row indices that `index` has from `first` on."""
     return [index[first + number] for number in range(count)]
 
 

@@ -30,14 +30,14 @@ from workbench.sweeps.spec import Cell, Spec, SpecError, allowed_values, validat
 
 # Races played back from recorded times: what a way to race would choose in a budget, over many draws; nothing runs.
 #
-# The seconds of each contender are those that a full sweep has recorded. A trial in a replay gives them times
+# The seconds of each candidate are those that a full sweep has recorded. A trial in a replay gives them times
 # lognormal noise, and takes what a trial of that sweep took; rounds, who leaves, when time is out and what is chosen
 # come from the code that advice runs on. So ways to race are compared over many more draws than could be measured.
 
 
 @dataclass(frozen=True)
 class BudgetStrategy:
-    """A way to spend the budget: with as many contenders as it affords or all of them, in a race or not, how often."""
+    """A way to spend the budget: with as many candidates as it affords or all of them, in a race or not, how often."""
 
     is_race: bool = True
     is_cut: bool = True
@@ -54,7 +54,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """A case as a full sweep has it: its contenders, likeliest first, their seconds of a step, what a trial takes."""
+    """A case as a full sweep has it: its candidates, likeliest first, their seconds of a step, what a trial takes."""
 
     case: str
     cells: tuple[Mapping[str, Any], ...]
@@ -73,7 +73,7 @@ class RaceResult:
 
 
 def read_recorded_cases(rows: Iterable[Mapping[str, Any]]) -> list[RecordedCase]:
-    """The cases of good rows of the suite of advice (`store.ADVICE`), the newest row of each."""
+    """Return the cases of good rows of the suite of advice (`store.ADVICE`), the newest row of each."""
     return list({row["case"]: _case(row) for row in rows if row["status"] == "ok"}.values())
 
 
@@ -90,7 +90,10 @@ def _case(row: Mapping[str, Any]) -> RecordedCase:
 def play_race(
     case: RecordedCase, way: BudgetStrategy, seconds: float, rng: np.random.Generator, noise: float = DEVIATION
 ) -> RaceResult:
-    """One race in a budget of seconds; `noise` is the standard deviation of the log ratio of two trials."""
+    """Simulate one race within a budget of seconds.
+
+    `noise` is the standard deviation of the log ratio of two trials.
+    """
     named = {str(place): cell for place, cell in enumerate(case.cells[: _initial_candidates(case, way, seconds)])}
     dense = frozenset(key for key, cell in named.items() if cell["format"] == "dense")
     course = ComparisonState(Comparison({key: Cell() for key in named}, dense), way.rounds, way.is_race)
@@ -110,7 +113,7 @@ def play_race(
 
 
 def _initial_candidates(case: RecordedCase, way: BudgetStrategy, seconds: float) -> int:
-    """Number of cells that a race begins with: two of them are dense, on all threads and on one."""
+    """Return the number of configurations that a race begins with: two of them are dense, on all threads and on one."""
     return affordable_candidates(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
 
 
@@ -149,7 +152,7 @@ HOLDS = ("format", "csr")
 
 @dataclass(frozen=True)
 class Case:
-    """A data set, a model and how it is trained: settings of a cell."""
+    """A data set, a model and how it is trained: settings of a configuration."""
 
     name: str
     settings: Mapping[str, Any]
@@ -206,7 +209,10 @@ QUICK = (
 
 
 def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
-    """The cases of these names, or all, or the quick ones; an unknown name is an error that lists the known ones."""
+    """Return the cases of these names, or all, or the quick ones.
+
+    An unknown name is an error that lists the known ones.
+    """
     by_name = {case.name: case for case in CASES}
     wanted = list(names) or (QUICK if is_quick else by_name)
     if unknown := [name for name in wanted if name not in by_name]:
@@ -215,7 +221,7 @@ def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case
 
 
 def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All settings that go together on the CPU; an exact update only if a lazy one trains another model."""
+    """Return all settings that go together on the CPU; an exact update only if a lazy one trains another model."""
     values = {**{name: allowed_values(BY_NAME[name]) for name in VARIED}, "hold": HOLDS}
     named = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
     is_same = is_lazy_exact(Cell(**settings))
@@ -224,7 +230,7 @@ def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
-    """Reason why a cell means nothing; dense data is that of BLAS and a dense gradient alone."""
+    """Return the reason why a configuration means nothing; dense data is that of BLAS and a dense gradient alone."""
     is_baseline = settings["engine"] == "dense" and settings["gradient"] == "dense"
     return grid.why_dropped(Cell(**settings)) or (settings["format"] == "dense" and not is_baseline)
 
@@ -241,7 +247,7 @@ MOST_DISTURBED = 0.25
 
 
 def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_silently) -> bool:
-    """Measure the cases that have no good row in `results` yet; False where somebody stopped it.
+    """Measure the cases that have no good row in `results` yet; False if somebody stopped it.
 
     Trials are in run folders below `runs`. A case whose sweep or advice fails has a row that says why, and is tried
     again by the next start.
@@ -260,25 +266,29 @@ def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_
 
 
 def place_of(case: Case, runs: Path) -> Path:
-    """The folder of the run folders of a case: its sweep, its advice."""
+    """Return the folder of the run folders of a case: its sweep, its advice."""
     return runs / case.name.replace(" ", "-")
 
 
 def remaining_cases(cases: Iterable[Case], results: Path) -> list[Case]:
-    """The cases that have no good row in `results` yet."""
+    """Return the cases that have no good row in `results` yet."""
     file = results / store.ADVICE.file
     done = store.ADVICE.done_keys(file, again=("failed",)) if file.exists() else set()
     return [case for case in cases if _keys(case)[1] not in done]
 
 
 def seconds_of(case: Case) -> float:
-    """About how long a case takes: all cells in as many rounds as decide, a trial what it takes where no row tells."""
+    """About how long a case takes: all configurations in as many rounds as decide, a trial what it takes where no row
+    tells."""
     spec = full_sweep(case)
     return (1 + SHARE) * len(grid.expand_grid(spec).cells) * spec.measure.rounds * estimate.seconds_a_trial(spec)
 
 
 def _keys(case: Case) -> tuple[dict[str, Cell], str]:
-    """The cells of the full sweep by key, and the key of the case: of its cells, and of the code that advises."""
+    """Return the configurations of the full sweep by key, and the key of the case.
+
+    Of its configurations, and of the code that advises.
+    """
     by_key = {grid.configuration_key(cell): cell for cell in grid.expand_grid(full_sweep(case)).cells}
     code = closure.installed_code().digest(ADVISING)
     return by_key, hashlib.sha256(" ".join([code, *by_key]).encode()).hexdigest()[:20]
@@ -287,7 +297,7 @@ def _keys(case: Case) -> tuple[dict[str, Cell], str]:
 def _measure_case(
     case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow
 ) -> dict[str, Any] | None:
-    """The row of a case that is swept and advised on; None where somebody stopped it."""
+    """Return the row of a case that is swept and advised on; None if somebody stopped it."""
     seconds = _sweep_case(case, full_sweep(case), place / SWEEP, follow)
     answer = _advise_case(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
@@ -296,7 +306,7 @@ def _measure_case(
 
 
 def full_sweep(case: Case) -> Spec:
-    """Every configuration of a case, in as many rounds as a decision takes."""
+    """Return every configuration of a case, in as many rounds as a decision takes."""
     return validate_spec(
         {
             "name": case.name.replace(" ", "-"),
@@ -309,7 +319,7 @@ def full_sweep(case: Case) -> Spec:
 
 
 def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
-    """Seconds of the trials of the full sweep, also of a start before this one; 0 where it was stopped."""
+    """Return the seconds of the trials of the full sweep, also of a start before this one; 0 if it was stopped."""
     run_folder.start_run(spec, folder)
     follow(f"{case.name}: all cells", folder, 0.0, 0.0)
     state = run_folder.read_progress(folder)
@@ -322,13 +332,13 @@ def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
 
 
 def _seconds_of_trials(folder: Path) -> float:
-    """Seconds of the rows of a sweep that had ended before: overhead and samples."""
+    """Return the seconds of the rows of a sweep that had ended before: overhead and samples."""
     rows = run_folder.read_current_records(folder)
     return sum((row["seconds_overhead"] or 0.0) + sum(row["samples"] or ()) for row in rows)
 
 
 def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
-    """Advice that begins anew, since it is judged by its time, too."""
+    """Return the advice that begins anew, since it is judged by its time, too."""
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
     told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
@@ -343,7 +353,7 @@ def row_of(
     answer: Answer,
     seconds_sweep: float,
 ) -> dict[str, Any]:
-    """The row of a case."""
+    """Return the row of a case."""
     pooled = configurations.records(configurations.pool_rounds(store.frame(rows)))
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
@@ -371,7 +381,7 @@ def row_of(
 
 
 def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
-    """Reason why these cells of a full sweep tell too little of which is the fastest; empty where they tell it."""
+    """Return why a full sweep cannot tell which configuration is fastest; "" if it can."""
     able = [cell for cell in judged if cell["is_faithful"]]
     busy = sum(cell["status"] == "disturbed" for cell in able)
     if busy > MOST_DISTURBED * len(able):
@@ -381,7 +391,7 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _case_columns(case: Case, key: str) -> dict[str, Any]:
-    """Facts of a case in a row, whatever came of it."""
+    """Return the facts of a case in a row, whatever came of it."""
     return {
         "key": key,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -397,13 +407,13 @@ def _case_columns(case: Case, key: str) -> dict[str, Any]:
 
 
 def _data_of(case: Case) -> str:
-    """Identity of the data of a case, whatever is trained on it."""
+    """Return the identity of the data of a case, whatever is trained on it."""
     named = ("dataset", "rows", "features", "density")
     return " ".join(f"{name}={case.settings[name]}" for name in named if name in case.settings)
 
 
 def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    """Facts of a cell of the sweep that judging needs."""
+    """Return the facts of a configuration of the sweep that judging needs."""
     known = {name: row[name] for name in (*LINE, "status")}
     numbers = {"seconds": row["seconds_step"], "bytes": row["bytes_peak"], "rounds": row["rounds"]}
     return known | numbers | {"is_faithful": is_faithful(cell), "key": row["key"]}

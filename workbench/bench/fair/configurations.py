@@ -42,7 +42,7 @@ class Configuration:
 
     @property
     def rows(self) -> int:
-        """Rows of the data: whole batches, as many as `bytes_dense` has room for, at least `BATCHES_LEAST`."""
+        """Number of rows: whole batches, as many as fit in `bytes_dense`, at least `BATCHES_LEAST`."""
         batch = 4 * self.features * self.batch_rows
         return self.batch_rows * max(BATCHES_LEAST, self.bytes_dense // batch)
 
@@ -58,7 +58,7 @@ class Configuration:
         return dense + int(3 * dense * self.density) + 2**28
 
     def columns(self) -> dict[str, Any]:
-        """Columns of a record that the configuration settles."""
+        """Return the columns of a record that the configuration settles."""
         return {
             "configuration": self.name,
             "model": self.model,
@@ -72,13 +72,13 @@ class Configuration:
 
 
 def all_configurations() -> list[Configuration]:
-    """The usual size, then the covering array, small batches first."""
+    """Return the usual size, then the covering array, small batches first."""
     usual = [Configuration(**USUAL, width=width, density=density) for width, density in USUAL_POINTS]
     return usual + [Configuration(**values) for values in covering_array(AXES, TIMES)]
 
 
 def quick_configurations() -> list[Configuration]:
-    """The usual size at two densities, and eight of the covering array at equal distances."""
+    """Return the usual size at two densities, and eight of the covering array at equal distances."""
     configurations = all_configurations()
     usual, rest = configurations[: len(USUAL_POINTS)], configurations[len(USUAL_POINTS) :]
     return usual[::2] + rest[:: len(rest) // 8][:8]
@@ -87,7 +87,10 @@ def quick_configurations() -> list[Configuration]:
 def choose_configurations(
     names: Iterable[str] = (), is_quick: bool = False, only: Mapping[str, Any] | None = None
 ) -> list[Configuration]:
-    """The configurations of these names, or all or the quick ones, with these values; `BenchError` lists the known."""
+    """Return the configurations of these names, or all or the quick ones, with these values.
+
+    `BenchError` lists the known.
+    """
     known = {one.name: one for one in all_configurations()}
     for name in names:
         if name not in known:

@@ -29,10 +29,10 @@ class Trainer(ABC):
 
     @abstractmethod
     def state(self) -> State:
-        """Weights, intercept, and the losses of the last run."""
+        """Return weights, intercept, and the losses of the last run."""
 
     def first_order(self) -> np.ndarray:
-        """Rows of the first epoch in the order that the first run takes them."""
+        """Return the rows of the first epoch in the order that the first run takes them."""
         return self.problem.order(0)
 
     @property
@@ -90,7 +90,7 @@ class Competitor:
                 raise BenchError(f"Unknown {name} {came!r} of {self.name}. Expected one of: {', '.join(allowed)}.")
 
     def unavailable(self, problem: Problem) -> str:
-        """Reason why it does not take part, or ""; nothing is imported."""
+        """Return the reason why it does not take part, or ""; nothing is imported."""
         if self.needs and not importlib.util.find_spec(self.needs):
             return f"{self.needs} is not installed: {self.install}."
         return self.why_not(problem)
@@ -101,17 +101,17 @@ register, names, get = _competitors.register, _competitors.names, _competitors.g
 
 
 def competitors() -> list[Competitor]:
-    """All candidates, the project's first; those that are compared with another one come after it."""
+    """Return all candidates, the project's first; candidates that are compared with another one come after it."""
     return sorted(map(get, names()), key=lambda one: (one.side != "project", one.like != "", one.kind, one.name))
 
 
 def origin(name: str) -> str:
-    """The module that registered the candidate."""
+    """Return the module that registered the candidate."""
     return _competitors.origin(name)
 
 
 def settings_of(value: Any) -> str:
-    """Settings in words, by name.
+    """Return the settings in words, by name.
 
     >>> settings_of({"launch": "epoch", "update": "lazy"})
     'launch epoch, update lazy'

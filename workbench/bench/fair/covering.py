@@ -9,7 +9,7 @@ Pair = tuple[tuple[str, Any], tuple[str, Any]]
 
 
 def pairs_of(combination: Mapping[str, Any]) -> list[Pair]:
-    """Pairs of (axis, value) that a combination has.
+    """Return the pairs of (axis, value) that a combination has.
 
     >>> pairs_of({"a": 1, "b": 2})
     [(('a', 1), ('b', 2))]

@@ -4,8 +4,8 @@
 batch, then the update of the weights, a range of columns for each thread. `buffered` takes few rows at a time through
 scores, slopes and gradient, with a gradient for each thread, so that a batch that no cache holds is read once.
 
-Weights are [D, N] for `copied`. For the other two they are transposed [padded, D], padded to whole groups of `GROUP`
-outputs unless there is one, so that the inner loops run along the columns of X.
+Weights are [D, N] for `copied`. For `in_place` and `buffered` they are transposed [padded, D], padded to whole groups
+of `GROUP` outputs unless there is one, so that the inner loops run along the columns of X.
 
 Arguments  x float32 [R, D]; labels int64 [R]; order int64 [M]; b [padded]; losses float64 [batches], written;
            xs float32 [batch_rows, D], room for a batch that is copied
@@ -25,7 +25,7 @@ BLOCK = 16
 
 
 def padded(outputs: int) -> int:
-    """Outputs with padding to whole groups; one output has none.
+    """Return the outputs with padding to whole groups; one output has none.
 
     >>> padded(1), padded(3), padded(16)
     (1, 4, 16)

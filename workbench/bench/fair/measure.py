@@ -56,7 +56,7 @@ class ReadyCandidate:
 
 
 def batches_checked(problem: Problem) -> int:
-    """Batches that a candidate's first run trains, after which its weights are compared."""
+    """Return the batches that a candidate's first run trains, after which its weights are compared."""
     work = max(problem.csr.nnz / max(problem.batches, 1) * problem.outputs * 2, 1.0)
     return min(problem.batches, BATCHES_CHECKED, max(2, int(WORK_CHECKED / work)))
 
@@ -69,7 +69,7 @@ def measure(
 ) -> Iterator[Record]:
     """Answer `{"at": name}` before a candidate is made ready, and with the name and record of each.
 
-    The record of one that does not take part comes at once, those of the others after the last round.
+    A candidate that does not take part is answered at once, the others after the last round.
     """
     able: dict[str, ReadyCandidate] = {}
     records: dict[str, Record] = {}
@@ -134,7 +134,7 @@ def prepare_candidate(
 
 
 def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) -> tuple[int, float]:
-    """(batches of a call, seconds a batch): the count is raised until a call takes about as long as it is to."""
+    """Return (batches of a call, seconds a batch): the count is raised until a call takes about as long as it is to."""
     batches = batches_checked(problem)
     for _ in range(4):
         seconds, done = time_run(trainer, batches, clock)
@@ -148,7 +148,7 @@ def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) 
 
 
 def time_run(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
-    """(seconds, batches trained) of a run."""
+    """Return (seconds, batches trained) of a run."""
     start = clock()
     done = trainer.run(batches)
     return clock() - start, done
@@ -172,7 +172,7 @@ def time_rounds(able: Mapping[str, ReadyCandidate], problem: Problem, policy: Po
 
 
 def times_of(entered: ReadyCandidate) -> Record:
-    """Columns of a candidate's times, seconds a batch; `samples` are those of rounds 0, 1, and so on."""
+    """Return the columns of a candidate's times, seconds a batch; `samples` are those of rounds 0, 1, and so on."""
     samples = list(entered.seconds.values())
     median, low, high = median_interval(samples)
     return {

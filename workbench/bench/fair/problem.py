@@ -31,7 +31,7 @@ class State:
 class Problem:
     """X [R, D] float32 dense and as CSR (`csr`, indices int32), `labels` int64 [R]; rows have length 1, about.
 
-    `threads` are those that every candidate may use, `rate` the length of the steps.
+    `threads` is the thread count of every candidate, `rate` the learning rate.
     """
 
     configuration: Configuration
@@ -68,11 +68,11 @@ class Problem:
         return self.labels.astype(np.float32)[:, None] if self.outputs == 1 else self.labels
 
     def order(self, epoch: int) -> np.ndarray:
-        """Rows of an epoch in a random order, int64 [R]."""
+        """Return the rows of an epoch in a random order, int64 [R]."""
         return np.random.default_rng((self.configuration.seed, epoch)).permutation(len(self.labels))
 
     def expected(self, order: np.ndarray, rate_intercept: float | None = None) -> State:
-        """Weights, intercept and losses after training on these rows by plain loops in float64."""
+        """Return weights, intercept and losses after training on these rows by plain loops in float64."""
         rate_b = self.rate if rate_intercept is None else rate_intercept
         key = order.tobytes(), rate_b
         if key not in self.states:
@@ -83,12 +83,13 @@ class Problem:
         return self.states[key]
 
     def new_losses(self, order: np.ndarray) -> np.ndarray:
-        """Room for the loss of each batch of these rows, float64."""
+        """Return a float64 array for the loss of each batch of these rows."""
         return np.zeros(order.size // self.batch_rows)
 
 
 def error_of(state: State, expected: State) -> float:
-    """Largest error of weights, intercept and losses, each relative to the largest expected value of its kind."""
+    """Return largest error of weights, intercept and losses, each relative to the largest expected value of its
+    kind."""
     pairs = [(state.w, expected.w), (state.b, expected.b)]
     if state.losses is not None:
         pairs.append((state.losses, expected.losses))

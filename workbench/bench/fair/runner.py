@@ -72,7 +72,7 @@ class Runner:
         return True
 
     def measured(self, configuration: Configuration) -> dict[str, Record]:
-        """The record of each candidate by name.
+        """Return the record of each candidate by name.
 
         A candidate that ends its process has a record that says how; the others are measured again without it.
         """
@@ -93,7 +93,7 @@ class Runner:
     def _answers(
         self, configuration: Configuration, left_out: list[str]
     ) -> tuple[dict[str, Record], str, Record | None]:
-        """(records by name, what the process was at last, how it ended if not well)."""
+        """Return (records by name, what the process was at last, how it ended if not well)."""
         request = {
             "configuration": asdict(configuration),
             "policy": asdict(self.policy),
@@ -126,20 +126,20 @@ class Runner:
         store.FAIR.append(self.file, store.FAIR.new_row(**known))
 
     def key(self, configuration: Configuration) -> str:
-        """Hash of all that the records of a configuration depend on."""
+        """Return the hash of all that the records of a configuration depend on."""
         settings = [asdict(configuration), asdict(self.policy), self.threads, names(), source_hash()]
         parts = json.dumps([*settings, describe_stack(*LIBRARIES)], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:20]
 
 
 def done_keys(records: Sequence[Record]) -> set[str]:
-    """Keys of which no newest record of a candidate is one that a later start tries again."""
+    """Return the keys that need no new measurement: no newest record of their candidates has a status to retry."""
     newest = {(record["key"], record["candidate"]): record["status"] for record in records}
     return {key for key, _ in newest} - {key for (key, _), status in newest.items() if status in AGAIN}
 
 
 def source_hash() -> str:
-    """Hash of the code that draws the rows, trains, and times, that of all candidates."""
+    """Return the hash of the code that draws the rows, trains, and times, that of all candidates."""
     roots = {"workbench.bench.fair.child", "workbench.measure.child"} | {
         origin(competitor.name) for competitor in competitors()
     }

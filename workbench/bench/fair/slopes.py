@@ -32,7 +32,10 @@ def exponential(x):
 
 @loop
 def binary(scores, labels, rows, first, stop, share):
-    """Slopes of logistic regression of the batch's rows `first` to `stop`, times `share`: the sum of their losses."""
+    """Return the slopes of logistic regression of the batch's rows `first` to `stop`, times `share`.
+
+    The sum of their losses.
+    """
     total = 0.0
     for i in range(first, stop):
         score, label = scores[i, 0], np.float32(labels[rows[i]])
@@ -44,7 +47,10 @@ def binary(scores, labels, rows, first, stop, share):
 
 @loop
 def softmax(scores, labels, rows, first, stop, outputs, share):
-    """Slopes of softmax regression of the batch's rows `first` to `stop`, times `share`: the sum of their losses."""
+    """Return the slopes of softmax regression of the batch's rows `first` to `stop`, times `share`.
+
+    The sum of their losses.
+    """
     total = 0.0
     for i in range(first, stop):
         row, label = scores[i], labels[rows[i]]

@@ -1,4 +1,7 @@
-"""A case: a data set and a model, named as a sweep's cell names them, and the rows held out. How to add one: a line."""
+"""A case: a data set and a model, named as a sweep's configuration names them, and the rows held out.
+
+How to add one: a line.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,7 @@ from workbench.sweeps.spec import Cell
 
 @dataclass(frozen=True)
 class Case:
-    """Case to train, by the `settings` of a cell; `held_out` is a share of the rows, or the path of a file."""
+    """Case to train, by the `settings` of a configuration; `held_out` is a share of the rows, or the path of a file."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -24,7 +27,7 @@ class Case:
 
     @property
     def cell(self) -> Cell:
-        """The cell of these settings; its epochs are 0, since what is held out is said by `held_out`."""
+        """The configuration of these settings; its epochs are 0, since what is held out is said by `held_out`."""
         return Cell(**self.settings)
 
     @property
@@ -34,11 +37,14 @@ class Case:
 
 
 def judge_of(case: Case, threads: int) -> Judge:
-    """The rows trained on and those held out; `DataError` and `ModelError` where the data does not suit the model."""
+    """Return the rows trained on and those held out.
+
+    `DataError` and `ModelError` if the data does not suit the model.
+    """
     cell, model = case.cell, models.get(case.model)
     problem = make_problem(cell)
     if isinstance(problem.x, data.StoredRows):
-        raise BenchError("Contenders take rows in memory; stored rows are read from disk: give the file they are from.")
+        raise BenchError("Candidates take rows in memory; stored rows are read from disk: give the file they are from.")
     trained, rest, facts = _parts(case, problem.dataset)
     rows = Rows(
         model=case.model,
@@ -59,7 +65,8 @@ def judge_of(case: Case, threads: int) -> Judge:
 
 
 def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset, dict[str, Any]]:
-    """Parts of the rows to train on and held out, a share or another file read as the first was, and the facts.
+    """Return the parts of the rows to train on and held out, a share or another file read as the first was, and the
+    facts.
 
     Nodes that are held out keep their place in the graph, which no other file has (`BenchError`).
     """
@@ -74,7 +81,7 @@ def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset,
 
 
 def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
-    """The case of a user's data; `held_out` is a share, or the path of a file (`BenchError` for neither)."""
+    """Return the case of a user's data; `held_out` is a share, or the path of a file (`BenchError` for neither)."""
     path = settings.get("path")
     what = os.path.basename(str(path)) if path else str(settings.get("dataset"))
     name = f"{what}, {settings['model']}"
@@ -127,7 +134,7 @@ QUICK = ("power law, logistic", "low rank, matrix factorization")
 
 
 def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
-    """The cases of these names, all or the quick ones without any; `BenchError` lists the known."""
+    """Return the cases of these names, all or the quick ones without any; `BenchError` lists the known."""
     known = [case.name for case in CASES]
     for name in names:
         if name not in known:
@@ -136,12 +143,12 @@ def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]
     return [case for case in CASES if case.name in wanted]
 
 
-# Requests to the processes of a case: settings of a contender.
+# Requests to the processes of a case: settings of a candidate.
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """Request to a process: a contender of a case, settings by number, and where there is one the target.
+    """Request to a process: a candidate of a case, settings by number, and where there is one the target.
 
     `before` are the points that are known of a setting, by number, where a training is begun anew for each.
     """

@@ -1,4 +1,4 @@
-"""Process of a contender: make the data, warm up on a slice of it, train with each setting asked for.
+"""Process of a candidate: make the data, warm up on a slice of it, train with each setting asked for.
 
 Answers are `{"facts": ...}` once, then of each setting `{"setting": number}`, `{"point": [...]}` as they are reached,
 and `{"done": {...}}`.
@@ -61,7 +61,7 @@ class Point(NamedTuple):
 
 @dataclass
 class StopCondition:
-    """Conditions to leave a training: after `seconds`, at a target, where nothing is gained any more."""
+    """Conditions to stop a training: after `seconds`, at a target, or when nothing improves any more."""
 
     seconds: float
     target: float | None = None
@@ -82,7 +82,7 @@ class StopCondition:
         return APART if self.seen >= EVERY else 1.0
 
     def at(self, point: Point) -> bool:
-        """Whether this point, the next one, is the last."""
+        """Return whether this point, the next one, is the last."""
         self.seen += 1
         if self.best is None or self._is_better(point, self.best):
             self.best, self.of_best = point, self.seen
@@ -106,7 +106,7 @@ class StopCondition:
 def points_of_steps(
     points: Iterator[Scorer], measured: Measured, leave: StopCondition, clock: Clock = perf_counter
 ) -> Iterator[Point]:
-    """The points of a training that goes on from one to the next; judging is beside the clock."""
+    """Yield the points of a training that goes on from one to the next; judging is beside the clock."""
     seconds, judged = 0.0, 0.0
     for number in range(1, 1 << 62):
         start = clock()
@@ -129,10 +129,10 @@ def points_of_refits(
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """The points of a training that is begun anew for each: its seconds are those of that one fit alone.
+    """Yield the points of a training that starts anew for each point; seconds are those of that fit alone.
 
-    Those that are known from `before` come first, and are not trained again. It is left, too, where all fits together
-    took `SPENT` times the seconds.
+    Points from `before` come first and are not trained again. Stops when all fits together took `SPENT` times the
+    seconds.
     """
     for point in before:
         yield point
@@ -159,7 +159,7 @@ def training_points(
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """The points of a contender with one setting; `before` are those known of a training begun anew for each.
+    """Return the points of a candidate with one setting; `before` are those known of a training begun anew for each.
 
     What it prepares is made here, before any clock starts.
     """
@@ -180,7 +180,7 @@ Answer = dict[str, Any]
 
 
 def answers(request: Answer) -> Iterator[Answer]:
-    """All that is asked of one contender: `values` by number, each until `target` or for `seconds`.
+    """Yield all that is asked of one candidate: `values` by number, each until `target` or for `seconds`.
 
     A value comes with the points that are known of it, where a training is begun anew for each.
     """
@@ -203,7 +203,7 @@ def answers(request: Answer) -> Iterator[Answer]:
 def train_setting(
     contender: Candidate, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
 ) -> Iterator[Answer]:
-    """The points of one setting, then what else is known of it."""
+    """Yield the points of one setting, then what else is known of it."""
     last: list[Scorer] = []
 
     def measured(scorer: Scorer) -> float:
@@ -219,7 +219,7 @@ def train_setting(
 
 
 def facts_of(judge: Judge) -> Answer:
-    """The columns that the data settles."""
+    """Return the columns that the data settles."""
     rows = judge.rows
     return {
         "rows": rows.x.shape[0],
@@ -234,7 +234,7 @@ def facts_of(judge: Judge) -> Answer:
 
 
 def refusal_columns(contender: Candidate, rows: Rows, bytes_limit: int) -> Answer:
-    """The columns of a contender that cannot train these rows, or nothing."""
+    """Return the columns of a candidate that cannot train these rows, or nothing."""
     if reason := contender.why_not(rows):
         return {"status": "unsupported", "reason": reason}
     if (needed := contender.bytes_needed(rows)) > bytes_limit:
@@ -244,7 +244,7 @@ def refusal_columns(contender: Candidate, rows: Rows, bytes_limit: int) -> Answe
 
 
 def slice_of(rows: Rows) -> Rows:
-    """Some rows, of each class at least one where there are classes."""
+    """Return some rows, of each class at least one where there are classes."""
     count = rows.x.shape[0]
     picked = np.random.default_rng(rows.seed).choice(count, min(ROWS_WARM, count), replace=False)
     if rows.y.ndim == 1 or rows.y.shape[1] == 1:
@@ -253,7 +253,7 @@ def slice_of(rows: Rows) -> Rows:
 
 
 def kinds_of(values: Iterable[Value]) -> list[Value]:
-    """One setting of each kind: those that differ in more than fractions, for which other code may be compiled."""
+    """Return one setting per kind: settings of a kind differ only in fractions, so that they share compiled code."""
 
     def kind(value: Value) -> tuple:
         return tuple((name, None if isinstance(number, float) else number) for name, number in value.items())

@@ -1,4 +1,4 @@
-"""The Contender record: what it can train, the settings it is tried with, and how it goes on from point to point."""
+"""The Candidate record: what it can train, the settings it is tried with, and how it goes on from point to point."""
 
 import importlib.util
 import itertools
@@ -34,7 +34,7 @@ Tried = Callable[[str], list[dict[str, Any]]]
 
 
 def settings_by_rate(model: str) -> list[dict[str, Any]]:
-    """Settings that trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
+    """Return the settings that trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
 
     Of a graph all rows are a batch, and Adam is tried, too, as is usual there (Kipf and Welling 2017). The numbers of
     rows a batch are the same for ours and for others, and so are the rates.
@@ -52,7 +52,8 @@ def settings_by_rate(model: str) -> list[dict[str, Any]]:
 
 
 def settings_by_decay(model: str) -> list[dict[str, Any]]:
-    """Settings of `settings_by_rate` for a library that takes weight decay: half of those of gradient descent have one.
+    """Return the settings of `settings_by_rate` for a library that takes weight decay: half of those of gradient
+    descent have one.
 
     PyTorch and TensorFlow refuse it, or step all weights by it, where gradients are sparse.
     """
@@ -66,7 +67,7 @@ def settings_by_decay(model: str) -> list[dict[str, Any]]:
 
 
 def grid(**axes: tuple) -> list[dict[str, Any]]:
-    """Every combination of the values of these axes.
+    """Return every combination of the values of these axes.
 
     >>> grid(optimizer=("sgd",), rate=(0.1, 1.0))
     [{'optimizer': 'sgd', 'rate': 0.1}, {'optimizer': 'sgd', 'rate': 1.0}]
@@ -85,7 +86,7 @@ class Rows:
 
     X is a dense array in what a competitor is given of dense rows (`dense_rows`).
 
-    `settings` are those of the case as a cell of a sweep has them; libraries may use `threads` threads.
+    `settings` are those of the case as a configuration of a sweep has them; libraries may use `threads` threads.
     """
 
     model: str
@@ -144,10 +145,10 @@ class Candidate:
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.refit is None):
-            raise BenchError(f"The contender {self.name} has either steps or refit.")
+            raise BenchError(f"The candidate {self.name} has either steps or refit.")
         for model in self.models:
             if (tried := len(self.values(model))) != TRIED:
-                raise BenchError(f"The contender {self.name} tries {tried} settings; all try {TRIED}.")
+                raise BenchError(f"The candidate {self.name} tries {tried} settings; all try {TRIED}.")
 
     @property
     def unavailable(self) -> str:
@@ -157,9 +158,10 @@ class Candidate:
         return f"{self.needs} is not installed: {self.install}."
 
     def is_at_end(self, model: str, value: Value) -> bool:
-        """Whether a number of the setting is the least or the largest that was tried: a better one may lie beyond.
+        """Return whether a value of the setting is the smallest or largest one tried, so that a better one may lie
+        beyond.
 
-        Told is of numbers that were tried at three values or more, all else being equal.
+        Only values tried at three points or more, all else being equal, count.
         """
         return any(_is_end(name, value, self.values(model)) for name in value)
 
@@ -170,7 +172,7 @@ def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
 
 
 def one_number(rows: Rows) -> str:
-    """Reason why a contender of one number a row cannot train these rows, or ""."""
+    """Return the reason why a candidate of one number a row cannot train these rows, or ""."""
     return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
@@ -179,15 +181,18 @@ register, names, get = _contenders.register, _contenders.names, _contenders.get
 
 
 def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
-    """Contenders that train the model, ours first; with `only` those of these names (`BenchError` lists the known)."""
+    """Return the candidates that train the model, ours first.
+
+    With `only` those of these names (`BenchError` lists the known).
+    """
     able = sorted((one for one in map(get, names()) if model in one.models), key=_sort_key)
     if not able:
         known = ", ".join(sorted({model for name in names() for model in get(name).models}))
-        raise BenchError(f"No contender trains the model {model} here; models are: {known}.")
+        raise BenchError(f"No candidate trains the model {model} here; models are: {known}.")
     for name in only:
         if name not in [one.name for one in able]:
             known = "; ".join(one.name for one in able)
-            raise BenchError(f"No contender {name!r} trains the model {model}; there is: {known}.")
+            raise BenchError(f"No candidate {name!r} trains the model {model}; there is: {known}.")
     return [one for one in able if not only or one.name in only]
 
 
@@ -196,5 +201,5 @@ def _sort_key(contender: Candidate) -> tuple[bool, bool, str]:
 
 
 def origin(contender: Candidate) -> str:
-    """The module that registered it."""
+    """Return the module that registered it."""
     return _contenders.origin(contender.name)

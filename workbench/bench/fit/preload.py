@@ -1,6 +1,6 @@
-"""Modules that the fork server loads before the first training, beside those of trials: contenders and libraries.
+"""Modules that the fork server loads before the first training, beside those of trials: candidates and libraries.
 
-PyTorch alone takes seconds to load, in every process of its contenders, and as many again the first time that an
+PyTorch alone takes seconds to load, in every process of its candidates, and as many again the first time that an
 optimizer is made, by which it loads its compiler. No function of either runs here: a process that
 has started OpenMP's threads must not fork.
 """

@@ -29,11 +29,11 @@ from workbench.sweeps.spec import Cell
 
 # Time for settings: all are tried for a short time, those that may still matter for longer, by one rule for all.
 #
-# Successive halving (Jamieson and Talwalkar 2016): of every contender, ours or not, all settings train for the
+# Successive halving (Jamieson and Talwalkar 2016): of every candidate, ours or not, all settings train for the
 # seconds of the first rung; then the best few for those of the next; then the best. None goes on that has ended by
 # itself, nor one that at its pace, the gain of its last doubling of time, is out of reach at the end: neither at one
 # more of the targets by then, nor better than the best of its side by the tightest tolerance. Who goes on is settled
-# when all contenders have had the rung before, so that it does not matter who is first. In the end none was left
+# when all candidates have had the rung before, so that it does not matter who is first. In the end none was left
 # before it had `LEAST` times the seconds of the soonest of its side: who is fastest is not decided by being left.
 
 
@@ -52,14 +52,14 @@ LIMIT = "limit"
 
 @dataclass(frozen=True)
 class Rung:
-    """Seconds of training, and how many settings of a contender have them, None for all."""
+    """Seconds of training, and how many settings of a candidate have them, None for all."""
 
     seconds: float
     settings: int | None = None
 
 
 def rungs(seconds: float, first: float | None = None) -> list[Rung]:
-    """The rungs up to that time, from those of the first on.
+    """Return the rungs up to that time, from those of the first on.
 
     >>> [rung.seconds for rung in rungs(3.0, first=0.1)], [rung.seconds for rung in rungs(3.0, first=2.5)]
     ([0.1, 2.0, 3.0], [2.5, 3.0])
@@ -70,7 +70,10 @@ def rungs(seconds: float, first: float | None = None) -> list[Rung]:
 
 
 def settings_to_continue(tried: Tried, rung: Rung, seconds: float) -> dict[str, list[int]]:
-    """The numbers of the settings of each contender that train in a rung; `seconds` are those of the last one."""
+    """Return the numbers of the settings of each candidate that train in a rung.
+
+    `seconds` are those of the last one.
+    """
     every = [row for rows in tried.values() for row in rows.values() if row["value_best"] is not None]
     return {name: _of_contender(rows, every, rung, seconds) for name, rows in tried.items()}
 
@@ -83,7 +86,7 @@ def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, sec
 
 
 def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
-    """Whether a training that goes on for so many seconds may reach, or move, one of the targets."""
+    """Return whether a training that goes on for so many seconds may reach, or move, one of the targets."""
     if row["left"] != LIMIT:
         return False
     larger = bool(row["larger_is_better"])
@@ -99,11 +102,8 @@ def may_reach_target(row: Row, every: Sequence[Row], seconds: float) -> bool:
 
 
 def settings_left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
-    """Settings trained on in the end, by contender: the number of its best one, and for how long, up to `seconds`.
-
-    It is of those that did not reach a target and were left before `LEAST` times the seconds of the soonest of their
-    side at that target.
-    """
+    """Return, by candidate, the index of its best setting and the seconds it was trained, if it was stopped before the
+    target."""
     every = [row for rows in tried.values() for row in rows.values()]
     targets, larger = targets_of_records(every)
     found = {}
@@ -127,9 +127,10 @@ def _better_by_tolerance(value: float, larger: bool) -> float:
 
 
 def extrapolate_value(curve: Sequence[Sequence[float]], seconds: float, larger: bool) -> float | None:
-    """The best value that is to be expected after so many seconds, with the gain of the last doubling of time in each.
+    """Return the best value that is to be expected after so many seconds, with the gain of the last doubling of time
+    in each.
 
-    None where there are not two points to tell a pace by.
+    None if there are not two points to tell a pace by.
 
     >>> extrapolate_value([[1.0, 0.7, 1], [2.0, 0.6, 2]], 8.0, False)
     0.4
@@ -181,7 +182,7 @@ class Policy:
 
 
 class Records:
-    """Records in a folder of results: those that are known by their key, and new ones."""
+    """Records in a folder of results: stored ones, found by key, and new ones."""
 
     def __init__(self, folder: Path, policy: Policy) -> None:
         self.folder, self.policy = folder, policy
@@ -230,7 +231,8 @@ class Records:
         return row
 
     def key(self, case: Case, contender: Candidate, *more: Any) -> str:
-        """Hash of case, contender, policy, code and libraries, and of what else tells a training from others."""
+        """Return the hash of case, candidate, policy, code and libraries, and of what else tells a training from
+        others."""
         policy = {"seconds": self.policy.seconds, "threads": self.policy.count}
         parts = [asdict(case), contender.name, policy, source_hash(case, contender), describe_stack(*LIBRARIES), *more]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
@@ -246,5 +248,5 @@ def _source(contender: str, dataset: str, model: str) -> str:
 
 
 def source_hash(case: Case, contender: Candidate) -> str:
-    """Hash of the code that makes the data and trains."""
+    """Return the hash of the code that makes the data and trains."""
     return _source(contender.name, case.cell.dataset, case.model)

@@ -1,4 +1,4 @@
-"""Runs cases: every contender with its settings, rung by rung, then the best of each in rounds; a row for each.
+"""Runs cases: every candidate with its settings, rung by rung, then the best of each in rounds; a row for each.
 
 Rows are on the disk before the next training starts; what is stopped is resumed by starting it again.
 """
@@ -38,10 +38,10 @@ Trainings = Callable[[TrainingRequest], Iterator[tuple[Training, Row]]]
 
 
 class Rounds:
-    """Rounds of a case, from the rows of the settings that were `tried`, by contender.
+    """Rounds of a case, from the rows of the settings that were `tried`, by candidate.
 
-    A target has the rounds of those that reached it with a setting, each with the setting that was soonest there. A
-    setting that is the best of a contender for several targets goes to the tightest of them, once.
+    The rounds of a target include each candidate that reached it, with its fastest setting. A setting that is best for
+    several targets is trained once, to the tightest of them.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Rounds:
         return self.records.key(self.case, self.candidates[job.name], "round", *parts)
 
     def _known(self, job: Job, number: int) -> dict[float, Row]:
-        """The rows of a training by tolerance, if all are stored."""
+        """Return the rows of a training by tolerance, if all are stored."""
         keys = {tolerance: self._key(job, tolerance, number) for tolerance in job.numbers}
         known = self.records.known
         return {tolerance: known[key] for tolerance, key in keys.items()} if known.keys() >= set(keys.values()) else {}
 
     def _trained(self, job: Job, number: int) -> dict[float, Row]:
-        """One training to the tightest of its targets; a row for each, of the last of its processes."""
+        """Return one training to the tightest of its targets; a row for each, of the last of its processes."""
         candidate, tightest = self.candidates[job.name], self.targets[min(job.numbers)]
         ladder = sorted({int(iterations) for iterations in job.numbers.values()}) if candidate.refit else []
         seconds = self.records.policy.seconds
@@ -120,7 +120,7 @@ class Rounds:
         return rows
 
     def _columns(self, training: Training, facts: Row, tolerance: float) -> Row:
-        """The columns of a training as far as the target of a tolerance."""
+        """Return the columns of a training as far as the target of a tolerance."""
         target = self.targets[tolerance]
         reached = reached_at(training.points, target, facts.get("larger_is_better", False))
         points = training.points[: training.points.index(list(reached)) + 1] if reached else training.points
@@ -150,7 +150,7 @@ class Runner:
         self.over, self.total = 0, 1
 
     def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> bool:
-        """Measure what the folder has no rows of yet; False where Ctrl-C stopped it, which loses nothing finished."""
+        """Measure what the folder has no rows of yet; False if Ctrl-C stopped it, which loses nothing finished."""
         each = [(case, list_candidates(case.model, only)) for case in cases]
         self.records.open()
         steps = len(rungs(self.policy.seconds, self.policy.first)) + self.policy.rounds
@@ -170,7 +170,7 @@ class Runner:
         return True
 
     def climb(self, case: Case, contenders: Sequence[Candidate]) -> dict[str, list[Row]]:
-        """The newest row of each setting of each contender, after all rungs."""
+        """Return the newest row of each setting of each candidate, after all rungs."""
         tried: dict[str, dict[int, Row]] = {contender.name: {} for contender in contenders}
         numbers = {contender.name: list(range(len(contender.values(case.model)))) for contender in contenders}
         for number, rung in enumerate(rungs(self.policy.seconds, self.policy.first)):
@@ -186,7 +186,7 @@ class Runner:
     def try_settings(
         self, case: Case, contender: Candidate, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
     ) -> None:
-        """Train settings of a contender, by number, for the seconds of a rung, and put the row of each into `rows`.
+        """Train settings of a candidate, by number, for the seconds of a rung, and put the row of each into `rows`.
 
         What has a row of that rung, or of a later one, has it already.
         """
@@ -217,7 +217,8 @@ class Runner:
                     return
 
     def _trainings(self, asked: TrainingRequest) -> Iterator[tuple[Training, Row]]:
-        """Each training that came to an end, the last by whatever ended the process, and the facts of the data."""
+        """Yield each training that came to an end, the last by whatever ended the process, and the facts of the
+        data."""
         facts: Row = {}
         training = Training(asked.values[0][0])
         is_open = True
@@ -237,7 +238,7 @@ class Runner:
                 yield training, facts
 
     def _answers(self, asked: TrainingRequest) -> Iterator[Row]:
-        """Each answer of a process; `Ended` where it ends badly, or is silent for too long."""
+        """Yield each answer of a process; `Ended` where it ends badly, or is silent for too long."""
         request = {
             "case": asdict(asked.case),
             "contender": asked.contender.name,

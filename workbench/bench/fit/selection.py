@@ -14,7 +14,7 @@ from workbench.measure.rounds import MOST, ratio_of
 from workbench.models.two_fields import pairs_of
 from workbench.training import ranking
 
-# The one measure that all contenders of a case are held to, from their scores on rows held out.
+# The one measure that all candidates of a case are held to, from their scores on rows held out.
 
 
 TOLERANCES = (0.003, 0.01, 0.03)
@@ -36,7 +36,7 @@ LOSSES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float]]] = {
 
 
 def target_of(best: float, larger_is_better: bool, tolerance: float) -> float:
-    """The value to reach if `best` is the best that was reached.
+    """Return the value to reach if `best` is the best that was reached.
 
     >>> target_of(0.5, False, 0.01), target_of(0.5, True, 0.01)
     (0.505, 0.495)
@@ -45,7 +45,7 @@ def target_of(best: float, larger_is_better: bool, tolerance: float) -> float:
 
 
 def is_reached(value: float, target: float, larger_is_better: bool) -> bool:
-    """Whether a value is as good as the target; never where it is not a number."""
+    """Return whether a value is as good as the target; never where it is not a number."""
     return value >= target if larger_is_better else value <= target
 
 
@@ -73,14 +73,14 @@ class Judge:
         return self.model.rank is not None
 
     def value(self, scorer: Scorer) -> float:
-        """The measure of a scorer on the held-out rows; infinite or NaN where its scores are. O(scores)."""
+        """Return the measure of a scorer on the held-out rows; infinite or NaN if its scores are. O(scores)."""
         if self.larger_is_better:
             return self._of_order(scorer)[self.name]
         with np.errstate(over="ignore", invalid="ignore"):
             return LOSSES[self.model.loss][1](self._scores(scorer), self.y)
 
     def measures(self, scorer: Scorer) -> dict[str, float]:
-        """All measures of quality of the model by name."""
+        """Return all measures of quality of the model by name."""
         if self.larger_is_better:
             return self._of_order(scorer)
         scores = self._scores(scorer)
@@ -96,7 +96,10 @@ class Judge:
 
 
 def some_users(x: Any, fields: Any, seed: int) -> Any:
-    """The rows of X csr that are of users drawn by the seed, as many as have `SCORES`; all where there are no more."""
+    """Return the rows of X csr that are of users drawn by the seed, as many as have `SCORES`.
+
+    All where there are no more.
+    """
     user, most = pairs_of(x, fields)[0], max(1, SCORES // fields[1])
     users = np.unique(user)
     if users.size <= most:
@@ -120,7 +123,7 @@ Best = tuple[float, Row, float]
 
 @dataclass
 class Training:
-    """One training as its process told of it."""
+    """Result of one training, as its process reported it."""
 
     number: int
     points: list[list[float]] = field(default_factory=list)
@@ -128,7 +131,7 @@ class Training:
 
 
 def curve_columns(training: Training, facts: Row) -> Row:
-    """The columns of a training that follow from its points; what was cut off for time has those before."""
+    """Return the columns of a training that follow from its points; what was cut off for time has those before."""
     curve = [[seconds, value if is_finite(value) else None, number] for seconds, value, number in training.points]
     best = max if facts.get("larger_is_better") else min
     value_best = best((point[1] for point in curve if point[1] is not None), default=None)
@@ -136,17 +139,20 @@ def curve_columns(training: Training, facts: Row) -> Row:
 
 
 def is_finite(value: float | None) -> bool:
-    """Whether it is a number."""
+    """Return whether it is a number."""
     return value is not None and math.isfinite(value)
 
 
 def is_end(row: Row) -> bool:
-    """Whether no setting of the contender is tried after this row: it cannot take part, or not one point came."""
+    """Return whether no setting of the candidate is tried after this row.
+
+    It cannot take part, or not one point came.
+    """
     return row["status"] in ("memory", "unsupported") or (row["status"] in ("timeout", "failed") and not row["curve"])
 
 
 def targets_of_records(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
-    """The values to reach by tolerance, and whether larger is better: within each of the best of all rows.
+    """Return the values to reach by tolerance, and whether larger is better: within each of the best of all rows.
 
     If ours or the competitors do not come within the tightest of that, all are within theirs of the best that both
     come to: so each is reached by both, and a wider tolerance is never the harder one. NaN without any row.
@@ -164,21 +170,21 @@ def targets_of_records(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
 
 
 def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
-    """The first point that is as good as the target: seconds, value, number; None where none is."""
+    """Return the first point that is as good as the target: seconds, value, number; None if none is."""
     return next(
         (point for point in points if point[1] is not None and is_reached(point[1], target, larger_is_better)), None
     )
 
 
 def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Contenders that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
+    """Return the candidates that run rounds: all of ours, and of competitors the `RIVALS` that were soonest."""
     competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in competitors[:RIVALS]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Training of each round: a contender with one setting, to the targets of the tolerances it is the best for.
+    """Training of each round: a candidate with one setting, to the targets of the tolerances it is the best for.
 
     `numbers` are those of the points at which the targets were reached when settings were tried, by tolerance.
     """
@@ -188,12 +194,13 @@ class Job:
     numbers: Mapping[float, float]
 
     def only(self, tolerances: Collection[float]) -> "Job":
-        """The job to the targets of these tolerances alone."""
+        """Return the job to the targets of these tolerances alone."""
         return Job(self.name, self.value, {each: number for each, number in self.numbers.items() if each in tolerances})
 
 
 def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool]) -> list[Job]:
-    """The trainings of a round: of each tolerance those in rounds, one for all that a contender reaches by one setting.
+    """Return the trainings of a round: of each tolerance those in rounds, one for all that a candidate reaches by one
+    setting.
 
     >>> slow, fast = {"rate": 1.0}, {"rate": 3.0}
     >>> best = {0.01: {"a": (2.0, slow, 8)}, 0.03: {"a": (1.0, slow, 4), "b": (1.0, fast, 2)}}
@@ -214,8 +221,8 @@ def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool
 
 
 def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:
-    """Contenders that run further rounds, from their seconds by round: who may be the soonest of either side, while the
-    interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
+    """Return the candidates that run further rounds, from their seconds by round: who may be the soonest of either
+    side, while the interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
 
     >>> is_ours = {"ours": True, "slow": False, "fast": False}
     >>> known = {"ours": {0: 1.0, 1: 1.1}, "slow": {0: 9.0, 1: 9.0}, "fast": {0: 3.0, 1: 2.0}}
@@ -238,7 +245,7 @@ def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ou
 
 
 def fastest_to_target(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
-    """(seconds, setting, number of the point) that reached the target in the least time; None where none did."""
+    """Return (seconds, setting, number of the point) that reached the target in the least time; None if none did."""
     found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
     reached = [(point[0], setting, point[2]) for point, setting in found if point]
     return min(reached, key=lambda each: each[0]) if reached else None

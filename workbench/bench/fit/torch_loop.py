@@ -1,4 +1,4 @@
-"""The training loop of PyTorch that its contenders share: shuffled once an epoch, cut into batches."""
+"""The training loop of PyTorch that its candidates share: shuffled once an epoch, cut into batches."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ DENSE_MOST = 16
 
 
 def bytes_csr(rows: Rows) -> int:
-    """Bytes of X csr."""
+    """Return the bytes of X csr."""
     return rows.x.data.nbytes + rows.x.indices.nbytes + rows.x.indptr.nbytes
 
 
 def why_too_sparse(rows: Rows) -> str:
-    """Reason why no competitor tries these rows dense, or ""."""
+    """Return the reason why no competitor tries these rows dense, or ""."""
     times = rows.bytes_dense / max(bytes_csr(rows), 1)
     if times <= DENSE_MOST:
         return ""
@@ -36,7 +36,7 @@ def why_too_sparse(rows: Rows) -> str:
 
 
 def densified(rows: Rows, dtype: str) -> Rows:
-    """The rows with X as a dense array [R, D] of a type, C order."""
+    """Return the rows with X as a dense array [R, D] of a type, C order."""
     return replace(rows, x=rows.x.toarray().astype(dtype, copy=False))
 
 
@@ -47,7 +47,7 @@ def register_both(contender: Candidate, dtype: str = "float32") -> None:
 
 
 def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
-    """The candidate that trains as this one does, on dense rows of a type."""
+    """Return the candidate that trains as this one does, on dense rows of a type."""
     steps, refit = contender.steps, contender.refit
 
     def dense_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
@@ -90,13 +90,16 @@ class Batch:
         return len(self.offsets) - 1
 
     def row_of(self) -> Any:
-        """The row of each entry, int64 [z]."""
+        """Return the row of each entry, int64 [z]."""
         torch = pytorch()
         return torch.repeat_interleave(torch.arange(self.rows), self.offsets.diff())
 
 
 def batch_of(x: Any, start: int, stop: int) -> Any:
-    """Rows `start` to `stop` of X csr as a `Batch`, over its memory but for the offsets; of X dense as a tensor."""
+    """Return rows `start` to `stop` of X csr as a `Batch`, over its memory but for the offsets.
+
+    Of X dense as a tensor.
+    """
     torch = pytorch()
     if isinstance(x, np.ndarray):
         return torch.from_numpy(x[start:stop])
@@ -106,7 +109,7 @@ def batch_of(x: Any, start: int, stop: int) -> Any:
 
 
 def bag(rows: Rows, width: int, sparse: bool, deviation: float = 0.0) -> Any:
-    """A table [D, width] whose weighted sums of a row's entries are looked up; normal with that deviation."""
+    """Return a table [D, width] whose weighted sums of a row's entries are looked up; normal with that deviation."""
     torch = pytorch()
     table = torch.nn.EmbeddingBag(rows.x.shape[1], width, mode="sum", include_last_offset=True, sparse=sparse)
     torch.nn.init.normal_(table.weight, std=deviation) if deviation else torch.nn.init.zeros_(table.weight)
@@ -124,7 +127,10 @@ tensor if the rows are dense."""
 
 
 def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
-    """The optimizers of a module: one, but Adam, lazy where gradients of tables are sparse, takes these alone."""
+    """Return the optimizers of a module.
+
+    One, but Adam, lazy where gradients of tables are sparse, takes these alone.
+    """
     torch = pytorch()
     if value["optimizer"] != "adam" or not sparse:
         made, decay = getattr(torch.optim, OPTIMIZERS[value["optimizer"]]), value.get("decay", 0.0)
@@ -137,7 +143,7 @@ def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
 
 
 def parameters_of(module: Any, decay: float) -> Any:
-    """The parameters of a module; with decay in two groups, of which intercepts, named b, have none."""
+    """Return the parameters of a module; with decay in two groups, of which intercepts, named b, have none."""
     if not decay:
         return module.parameters()
     named = list(module.named_parameters())
@@ -147,7 +153,7 @@ def parameters_of(module: Any, decay: float) -> Any:
 
 
 def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterator[Scorer]:
-    """Epochs of a net; whatever prepares rows for it is done here, and timed."""
+    """Yield the epochs of a net; whatever prepares rows for it is done here, and timed."""
     torch = pytorch()
     torch.manual_seed(rows.seed)
     module, forward = net(rows, sparse)
@@ -171,7 +177,7 @@ def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterat
 
 
 def scores(forward: Callable[[Any], Any], is_dense: bool, x: Any) -> np.ndarray:
-    """The scores of X csr, 4,096 rows at once, each made dense if the training has dense rows."""
+    """Return the scores of X csr, 4,096 rows at once, each made dense if the training has dense rows."""
     torch, every = pytorch(), []
     with torch.no_grad():
         for start in range(0, x.shape[0], 4096):

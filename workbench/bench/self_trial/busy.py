@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 
 
 def cells() -> dict[str, Cell]:
-    """Configurations to measure, by name: an epoch on either side, and steps one by one on either side."""
+    """Return the configurations to measure, by name: an epoch on either side, and steps one by one on either side."""
     csr, dense = CONTENDERS["csr"], CONTENDERS["dense"]
     return {
         "csr epoch, logistic": Cell(**LOGISTIC, **BATCHES, **csr, launch="epoch"),
@@ -57,7 +57,8 @@ def busy(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """The ratio all threads / one thread of each configuration, and in how many it is surely more than `MOST`."""
+    """Return the ratio all threads / one thread of each configuration, and the count with significantly more than
+    `MOST`."""
     names, slow, known = {grid.configuration_key(cell): name for name, cell in cells().items()}, 0, 0
     for key in dict.fromkeys(split_key(row["key"])[0] for row in rows):
         ratio = ratio_of(*(_seconds(rows, key, name) for name in NAMES))

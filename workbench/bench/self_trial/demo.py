@@ -48,12 +48,12 @@ def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) ->
 
 
 def read_decisions(path: Path) -> list[dict[str, Any]]:
-    """The decisions of earlier runs; none where the file is not there yet."""
+    """Return the decisions of earlier runs; none if the file is not there yet."""
     return store.SELF.read(path) if path.exists() else []
 
 
 def run(settings: Spec, load: str) -> Schedule:
-    """The schedule of one run of the sweep, as far as its budget went."""
+    """Return the schedule of one run of the sweep, as far as its budget went."""
     patience = settings.measure.seconds_quiet if load == loads.QUIET else 0.0
     budget, name = trials.Budget(settings.limits.seconds_sweep or float("inf")), trials.experiment("demo", load)
     schedule = Schedule.of(settings, [])
@@ -71,7 +71,7 @@ def run(settings: Spec, load: str) -> Schedule:
 
 
 def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, Any]]:
-    """A row for each density of a run: the ratio of the best, with its interval, or that there is none."""
+    """Yield a row for each density of a run: the ratio of the best, with its interval, or that there is none."""
     for course in schedule.courses:
         (density,) = {cell.density for cell in course.comparison.cells.values()}
         what = "natural density" if density is None else f"density {density:g}"
@@ -88,12 +88,12 @@ def _row(decision: Decision, what: str, condition: str) -> dict[str, Any]:
 
 
 def load_of(row: Mapping[str, Any]) -> str:
-    """The load that a run was measured beside."""
+    """Return the load that a run was measured beside."""
     return row["condition"].partition(",")[0]
 
 
 def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Whether runs contradict each other, how often they name a winner, and whether their intervals hold."""
+    """Yield whether runs contradict each other, how often they name a winner, and whether their intervals hold."""
     names = list(dict.fromkeys(row["what"] for row in rows))
     of_load: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -112,7 +112,7 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _winner(row: Mapping[str, Any]) -> str:
-    """sparse or dense; "" where neither was named."""
+    """sparse or dense; "" if neither was named."""
     if row["ratio"] is None:
         return ""
     verdict = Ratio(row["ratio"], row["low"], row["high"], row["rounds"], 1).verdict
@@ -120,7 +120,7 @@ def _winner(row: Mapping[str, Any]) -> str:
 
 
 def _intervals_hold(own: Sequence[Mapping[str, Any]], quiet: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
-    """Whether each interval holds the median of the ratios of the quiet runs at its density."""
+    """Yield whether each interval holds the median of the ratios of the quiet runs at its density."""
     for row in own:
         others = [other["ratio"] for other in quiet if other["what"] == row["what"] and other["ratio"]]
         if row["ratio"] and others:

@@ -1,6 +1,6 @@
 """Recorded noise: what the trials of candidates next to each other do while nothing but the machine changes.
 
-A recording is rows of trials in rounds: the contenders of a group there and back, so that each has two trials a round,
+A recording is rows of trials in rounds: the candidates of a group there and back, so that each has two trials a round,
 its halves, quiet or beside a load. The `key` of a row ends with the name of its half.
 """
 
@@ -30,10 +30,10 @@ LEAST = rounds.MOST
 
 @dataclass(frozen=True)
 class Group:
-    """Recorded rounds of a group beside one load, arrays [rounds, contenders, halves] in the order of the recording.
+    """Recorded rounds of a group beside one load, arrays [rounds, candidates, halves] in the order of the recording.
 
-    `logs` are log seconds less the mean of the contender's undisturbed trials without a load, so what a load does to
-    all trials of a contender is in them. `disturbed` tells beside which trials other programs ran.
+    `logs` are log seconds less the mean of the candidate's undisturbed trials without a load, so what a load does to
+    all trials of a candidate is in them. `disturbed` tells beside which trials other programs ran.
     """
 
     logs: np.ndarray
@@ -47,17 +47,18 @@ class Noise:
     groups: Mapping[str, tuple[Group, ...]]
 
     def pair_sd(self, first: int, second: int) -> float:
-        """Standard deviation of the log ratio of two contenders in one half of a round, quiet, over all groups."""
+        """Return standard deviation of the log ratio of two candidates in one half of a round, quiet, over all
+        groups."""
         logs = [(group.logs[:, first] - group.logs[:, second]).ravel() for group in self.groups[QUIET]]
         return math.sqrt(float(np.mean([log.var() for log in logs])))
 
     def scaled(self, factor: float) -> "Noise":
-        """The quiet noise, `factor` times as large."""
+        """Return the quiet noise, `factor` times as large."""
         return Noise({QUIET: tuple(Group(factor * one.logs, one.disturbed) for one in self.groups[QUIET])})
 
 
 def noise_of(rows: Iterable[Record]) -> Noise:
-    """The noise of recorded rows; `SelfTrialError` if no group has `LEAST` whole quiet rounds. O(rows)."""
+    """Return the noise of recorded rows; `SelfTrialError` if no group has `LEAST` whole quiet rounds. O(rows)."""
     found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool]]]] = {}
     for row in rows:
         if row["status"] in ("ok", "disturbed") and row["seconds_step"]:
@@ -82,12 +83,12 @@ def noise_of(rows: Iterable[Record]) -> Noise:
 
 
 def is_disturbed(row: Record) -> bool:
-    """Whether other programs ran beside a recorded trial."""
+    """Return whether other programs ran beside a recorded trial."""
     return (row["busy_others"] or 0.0) > machine.disturbance_limit(row["threads"] or 1)
 
 
 def _middle(group: Group) -> np.ndarray | None:
-    """Mean log seconds of each contender [contenders, 1] in undisturbed trials; None if one has none."""
+    """Mean log seconds of each candidate [candidates, 1] in undisturbed trials; None if one has none."""
     counts = (~group.disturbed).sum((0, 2), keepdims=True)[0]
     if not counts.all():
         return None
@@ -95,14 +96,14 @@ def _middle(group: Group) -> np.ndarray | None:
 
 
 def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool]]]) -> Group:
-    """The rounds that have all trials, in the order of the recording."""
+    """Return the rounds that have all trials, in the order of the recording."""
     places = [(name, half) for name in CONTENDERS for half in range(len(HALVES))]
     every = [[found[place] for place in places] for _, found in sorted(by_round.items()) if len(found) == len(places)]
     values = np.array(every, float).reshape(len(every), len(CONTENDERS), len(HALVES), 2)
     return Group(values[..., 0], values[..., 1].astype(bool))
 
 
-# The part that records noise: rounds of all groups, each contender there and back, as a sweep measures them.
+# The part that records noise: rounds of all groups, each candidate there and back, as a sweep measures them.
 #
 # Quiet, and beside each load in turn, so that each condition has its share of the budget.
 
@@ -131,7 +132,10 @@ def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
 
 
 def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
-    """The trials of a group in a round: all contenders in the order of the round, then all in the opposite order."""
+    """Return the trials of a group in a round.
+
+    All candidates in the order of the round, then all in the opposite order.
+    """
     order = counterbalanced_order(list(CONTENDERS), number)
     there = [trials.task_of(group[name], HALVES[0], number) for name in order]
     return there + [trials.task_of(group[name], HALVES[1], number) for name in reversed(order)]

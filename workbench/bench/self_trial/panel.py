@@ -2,7 +2,7 @@
 
 Each trial is measured twice a round, in turned order. Once as a sweep is seen: the trial tells its stages, and a panel
 in the kernel of a notebook reads the run folder, draws charts, tables and the verdict, and sends them. Once alone: no
-stage is told, and the kernel stands still. Both count whatever ran beside them; how many trials a sweep would have
+stage is reported, and the kernel stands still. Both count whatever ran beside them; how many trials a sweep would have
 tried again is counted, too. A browser that shows the panel is not part of this.
 """
 
@@ -51,12 +51,12 @@ Record = Mapping[str, Any]
 
 
 def untold(request: dict) -> Iterator[dict]:
-    """The answers of a trial's process without its stages."""
+    """Yield the answers of a trial's process without its stages."""
     yield from (answer for answer in trial.answers(request) if "stage" not in answer)
 
 
 def cells() -> dict[str, Cell]:
-    """Cells to measure, by name."""
+    """Return the cells to measure, by name."""
     return {
         f"{name}, {batch_rows} rows a batch": cell_of(name, batch_rows, DENSITY)
         for batch_rows in BATCH_ROWS
@@ -65,7 +65,7 @@ def cells() -> dict[str, Cell]:
 
 
 def spec() -> Spec:
-    """The sweep of these cells, which the panel shows."""
+    """Return the sweep of these cells, which the panel shows."""
     axes = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
     return Spec(name="self-panel", axes=axes, candidates=list(CONTENDERS.values()))
 
@@ -74,7 +74,7 @@ def spec() -> Spec:
 def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
     """A notebook's kernel with the panel of the run in `folder`; gives what sends it a signal.
 
-    `SelfTrialError` where Jupyter is missing, or where the panel cannot be shown.
+    `SelfTrialError` if Jupyter is missing, or where the panel cannot be shown.
     """
     try:
         from jupyter_client.manager import KernelManager
@@ -124,7 +124,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
 
 
 def begun(measured: trials.Trials) -> Path:
-    """The run folder of the measuring process, as a panel finds that of a sweep at work."""
+    """Return the run folder of the measuring process, as a panel finds that of a sweep at work."""
     supervisor = measured.supervisor
     run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump_spec(spec()))
     supervisor.state.state = "running"
@@ -133,7 +133,7 @@ def begun(measured: trials.Trials) -> Path:
 
 
 def outcomes(rows: list[Record]) -> Iterator[dict[str, Any]]:
-    """The ratio seen / alone of each cell and of all, and how many trials of each way a sweep would try again."""
+    """Yield the ratio seen / alone of each cell and of all, and how many trials of each way a sweep would try again."""
     by_cell: dict[str, list[Record]] = {}
     for row in rows:
         by_cell.setdefault(split_key(row["key"])[0], []).append(row)
@@ -150,7 +150,7 @@ def outcomes(rows: list[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
-    """A ratio, which is met where its interval holds 1."""
+    """Return a ratio, which is met where its interval holds 1."""
     is_met = ratio is not None and ratio.low <= 1.0 <= ratio.high
     return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
 

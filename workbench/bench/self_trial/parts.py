@@ -36,7 +36,7 @@ class Part:
 
 
 def recorded(folder: Path) -> noise.Noise:
-    """The noise that was recorded on this machine; `SelfTrialError` where it is not enough."""
+    """Return the noise that was recorded on this machine; `SelfTrialError` if it is not enough."""
     return noise.noise_of(trials.of_this_machine(trials.read(folder / noise.FILE)))
 
 
@@ -59,16 +59,19 @@ PARTS = {
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
     "busy": Part("lets training on all threads meet itself on one, quiet and beside a busy core", 0.05, busy.busy),
     "turns": Part(
-        "measures two contenders by fresh processes and in turns, quiet and beside a busy core", 0.07, turns.turns
+        "measures two candidates by fresh processes and in turns, quiet and beside a busy core", 0.07, turns.turns
     ),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
     "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
-    "same": Part("lets contenders meet themselves, quiet and beside loads", 0.6, same.same),
+    "same": Part("lets candidates meet themselves, quiet and beside loads", 0.6, same.same),
 }
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The parts of these names in their order, all where none is given; `SelfTrialError` lists the known ones."""
+    """Return the parts of these names in their order, all where none is given.
+
+    `SelfTrialError` lists the known ones.
+    """
     for name in names:
         if name not in PARTS:
             raise trials.SelfTrialError(f"There is no part {name!r} of the self-trial; there is: {', '.join(PARTS)}.")
@@ -80,7 +83,7 @@ def run(
 ) -> Iterator[tuple[str, Rows]]:
     """Run the parts, each with its share of the budget; gives name and outcomes of each, which are stored by then.
 
-    Rows of trials are stored as they are measured. `SelfTrialError` where a part lacks what another has to do first.
+    Rows of trials are stored as they are measured. `SelfTrialError` if a part lacks what another has to do first.
     """
     parts = {name: PARTS[name] for name in chosen(names)}
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The part in which a contender meets itself: a winner would be a false one.
+"""The part in which a candidate meets itself: a winner would be a false one.
 
-Both names of a cell are a comparison of a sweep's own schedule, with its rounds, tries and decisions; several
-comparisons have their rounds in turns, as in a sweep. In a recording of noise each contender meets itself, too, on the
+Both names of a configuration are a comparison of a sweep's own schedule, with its rounds, tries and decisions; several
+comparisons have their rounds in turns, as in a sweep. In a recording of noise each candidate meets itself, too, on the
 way there and back.
 """
 
@@ -57,25 +57,26 @@ def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) 
         schedule = Schedule([ComparisonState(comparison_of(cell)) for cell in chosen])
         for tasks in schedule.rounds():
             for task in tasks:
-                budget.tell(f"a contender against itself, {load}")
+                budget.tell(f"a candidate against itself, {load}")
                 schedule.add(measured.measure(task))
 
 
 def comparison_of(cell: Cell) -> Comparison:
-    """A cell against itself, as a sweep's comparison."""
+    """Return a configuration against itself, as a sweep's comparison."""
     first, second = (key_of(cell, name) for name in NAMES)
     return Comparison({first: cell, second: cell}, frozenset([second]))
 
 
 def judged(folder: Path) -> dict[str, list[Decision]]:
-    """Decisions of all comparisons of this machine that came to their end, by load, and of those in the recording."""
+    """Return the decisions of all comparisons of this machine that came to their end, by load, and of those in the
+    recording."""
     met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, noise.FILE))
     quiet = [row for row in recorded if trials.load_of(row["experiment"]) == loads.QUIET]
     return decisions(met) | {RECORDED: in_recording(quiet)}
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
-    """Decisions by load of the comparisons among the rows that came to their end. O(rows)."""
+    """Return the decisions by load of the comparisons among the rows that came to their end. O(rows)."""
     runs: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         of_run = runs.setdefault((row["experiment"], row["run"]), {})
@@ -91,7 +92,7 @@ def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
 
 
 def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
-    """The decision of one comparison in whose run rounds scatter as usual; None if it was cut off."""
+    """Return the decision of one comparison in whose run rounds scatter as usual; None if it was cut off."""
     decision, trials_done = _decided(rows, NAMES, usual), Counter(row["round"] for row in rows)
     measured = sum(count == len(NAMES) for count in trials_done.values())
     return None if rounds_due(decision, measured, ROUNDS) else decision
@@ -111,7 +112,8 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
 
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
-    """Decisions of each contender against itself in each twelve rounds of a recording, as a sweep decides them."""
+    """Return the decisions of each candidate against itself in each twelve rounds of a recording, as a sweep decides
+    them."""
     by_cell: dict[tuple, dict[int, list[Mapping[str, Any]]]] = {}
     for row in rows:
         by_cell.setdefault((row["run"], split_key(row["key"])[0]), {}).setdefault(row["round"], []).append(row)
@@ -123,7 +125,7 @@ def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
 
 
 def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
-    """The decision that comes of these rounds where they are added until none is due."""
+    """Return the decision that comes of these rounds where they are added until none is due."""
     measured, due, decision = 0, 1, Decision()
     while due:
         measured += due
@@ -133,13 +135,13 @@ def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
 
 
 def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
-    """Count those with a winner, in all, then beside each load, and those that were decided to be level."""
+    """Count comparisons of equals that named a winner, in total and per load, and those found equivalent."""
     every = [decision for decisions in found.values() for decision in decisions]
-    what = "a contender against itself gets a winner"
+    what = "a candidate against itself gets a winner"
     for condition, chosen in ({"all": every} | {load: own for load, own in found.items() if own}).items():
         wins = sum(decision.verdict in ("sparse", "dense") for decision in chosen)
         rounds = sum(decision.rounds for decision in chosen) / max(len(chosen), 1)
         limits = (None, MOST) if condition == "all" else (None, None)
         yield counted("same", what, condition, wins, len(chosen), limits, truth=1.0, rivals=1, rounds=rounds)
     level = sum(decision.verdict == "level" for decision in every)
-    yield counted("same", "a contender against itself is found level", "all", level, len(every), (None, None))
+    yield counted("same", "a candidate against itself is found level", "all", level, len(every), (None, None))

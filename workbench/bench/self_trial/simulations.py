@@ -81,7 +81,10 @@ class Answer:
 def answers(
     noise: Noise, load: str, rounds: int, truths: Sequence[Sequence[float]], random: np.random.Generator
 ) -> list[Answer]:
-    """An answer for each of `truths`, the logarithms of dense / sparse of each sparse candidate. O(rounds^3) each."""
+    """Return an answer for each of `truths`, the logarithms of dense / sparse of each sparse candidate.
+
+    O(rounds^3) each.
+    """
     groups = [group for group in noise.groups.get(load, ()) if len(group.logs) >= rounds]
     if not groups:
         return []
@@ -96,7 +99,8 @@ def _answer(group: Group, rounds: int, truth: Sequence[float], random: np.random
 
 
 def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Hashable, float]:
-    """Seconds of each candidate as a cost model predicts them, good in half of the comparisons and bad in the other.
+    """Return the seconds of each candidate as a cost model predicts them, good in half of the comparisons and bad in
+    the other.
 
     A tenth is off by more than either.
     """
@@ -108,7 +112,10 @@ def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Ha
 
 
 def _trials(group: Group, start: int, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
-    """Trials of dense, whose true time is 1, and of each sparse candidate; halves change places for all at once."""
+    """Return the trials of dense, whose true time is 1, and of each sparse candidate.
+
+    Halves change places for all at once.
+    """
     first, swapped = int(random.integers(len(SLOTS))), random.integers(2, size=rounds)
     found = []
     for number in range(rounds):
@@ -142,7 +149,10 @@ APART = 0.3
 
 
 def truths(count: int, candidates: int, random: np.random.Generator, ratio: float | None = None) -> np.ndarray:
-    """Logarithms of dense / sparse [count, candidates]; that of the first is of a mixed practice, or as given."""
+    """Return the logarithms of dense / sparse [count, candidates].
+
+    That of the first is of a mixed practice, or as given.
+    """
     usual, large = random.normal(0, 1.2, count), random.normal(3, 1, count)
     first = np.where(random.random(count) < 0.7, usual, large) if ratio is None else np.full(count, math.log(ratio))
     others = first[:, None] - np.abs(random.normal(0, APART, (count, candidates - 1)))
@@ -150,12 +160,12 @@ def truths(count: int, candidates: int, random: np.random.Generator, ratio: floa
 
 
 def conditions(noise: Noise) -> list[str]:
-    """The loads that were recorded, quiet first."""
+    """Return the loads that were recorded, quiet first."""
     return [load for load in (QUIET, *LOADS) if load in noise.groups]
 
 
 def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Outcomes: how often 95 % intervals hold the true ratio, over all true ratios, then at each alone."""
+    """Yield outcomes: how often 95 % intervals hold the true ratio, over all true ratios, then at each alone."""
     what, count = "the 95 % interval holds the true ratio", count or ANSWERS
     for load in conditions(noise):
         random, every = np.random.default_rng(1), list[Answer]()
@@ -180,7 +190,8 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Outcomes: the share of right statements in each bin of stated probability, beside the mean that was stated."""
+    """Yield outcomes: the share of right statements in each bin of stated probability, beside the mean that was
+    stated."""
     random, count = np.random.default_rng(2), count or ANSWERS
     by_load = {
         load: [
@@ -203,7 +214,7 @@ def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, An
 
 
 def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Outcomes: how often 1.2 x is said at 90 % with usual noise, and how often equals are called different."""
+    """Yield outcomes: how often 1.2 x is said at 90 % with usual noise, and how often equals are called different."""
     random, count = np.random.default_rng(3), count or ANSWERS
     usual = noise.scaled(ROUND_SD / noise.pair_sd(CSR, DENSE))
     found = answers(usual, QUIET, MOST, truths(count, 1, random, 1.2).tolist(), random)
@@ -228,5 +239,5 @@ def _share(
 
 
 def _of_one(ratio: float, rounds: float) -> dict[str, Any]:
-    """Columns that the chart needs of comparisons of one sparse candidate at one true ratio."""
+    """Return the columns that the chart needs of comparisons of one sparse candidate at one true ratio."""
     return {"truth": ratio, "rivals": 1, "rounds": float(rounds)}

@@ -1,8 +1,8 @@
-"""The part in which one kernel is made slower: the cells that use it must move, by as much, and no others.
+"""The part in which one kernel is made slower: the configurations that use it must move, by as much, and no others.
 
 Inside the child's process the kernel's call is followed by a wait some times as long as the call, so what it computes
-stays as it is. Slowed and plain trials of a cell are contenders of the same rounds; batches repeat, so that the kernel
-has a large part of the step.
+stays as it is. Slowed and plain trials of a configuration are candidates of the same rounds; batches repeat, so that
+the kernel has a large part of the step.
 """
 
 import time
@@ -35,7 +35,7 @@ NAMES = ("plain", "slowed")
 
 
 def slowed(request: dict) -> Iterator[dict]:
-    """The answers of a trial's process in which the kernel takes `TIMES` as long."""
+    """Yield the answers of a trial's process in which the kernel takes `TIMES` as long."""
     kernel = kernels.get(KERNEL)
     for twin in ("cpu", "trusted"):
         object.__setattr__(kernel, twin, longer(getattr(kernel, twin)))
@@ -43,7 +43,7 @@ def slowed(request: dict) -> Iterator[dict]:
 
 
 def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Callable:
-    """The call, which returns only after `TIMES` the time that it takes."""
+    """Return the call, which returns only after `TIMES` the time that it takes."""
 
     def waits(*args: Any, **options: Any) -> Any:
         start = clock()
@@ -57,7 +57,7 @@ def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Ca
 
 
 def cells() -> dict[str, Cell]:
-    """Cells to measure, by name."""
+    """Return the configurations to measure, by name."""
     found = {}
     for batch_rows in (64, 512):
         of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CONTENDERS}
@@ -86,7 +86,8 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The ratio slowed / plain of each cell beside what its phases let expect, and how many are right."""
+    """Yield the ratio slowed / plain of each configuration beside what its phases let expect, and how many are
+    right."""
     right = wrong = 0
     names = {grid.configuration_key(cell): name for name, cell in cells().items()}
     by_cell: dict[str, list[Mapping[str, Any]]] = {}
@@ -109,14 +110,18 @@ def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
 
 
 def _is_right(ratio: Ratio, expected: float) -> bool:
-    """Whether a cell stayed where it was, or moved by what the kernel's own part of the phase lets expect."""
+    """Return whether a configuration stayed where it was, or moved by what the kernel's own part of the phase lets
+    expect."""
     if expected == 1.0:
         return ratio.low <= 1.0 <= ratio.high
     return 1.0 < ratio.low <= expected and ratio.high >= 1 + OWN * (expected - 1)
 
 
 def _expected(rows: list[Mapping[str, Any]]) -> float:
-    """The ratio at most, by the phase's share of the step where a cell uses the kernel; 1 where it does not."""
+    """Return the ratio at most, by the phase's share of the step where a configuration uses the kernel.
+
+    1 where it does not.
+    """
     if contender_of(rows[0]) not in USERS:
         return 1.0
     plain = [row for row in rows if split_key(row["key"])[1] == NAMES[0] and row["status"] == "ok"]

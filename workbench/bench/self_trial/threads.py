@@ -17,7 +17,7 @@ GRADIENTS = {"fused": {}, "dense gradient": {"gradient": "dense", "update": "sta
 
 
 def cells() -> dict[str, Cell]:
-    """Cells to measure, by name."""
+    """Return the configurations to measure, by name."""
     return {
         f"csr, {name}, {rows} rows a batch, density {density:g}, width {width}": cell_of(
             "csr", rows, density, width=width, model="linear"
@@ -44,14 +44,14 @@ def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str
 
 
 def comparison_of(cell: Cell) -> Comparison:
-    """A cell on all threads, in the place of sparse, against the same cell on one."""
+    """Return a configuration on all threads, in the place of sparse, against the same configuration on one."""
     serial = cell.model_copy(update={"serial": True})
     keys = {key_of(cell, NAMES[0]): cell, key_of(serial, NAMES[1]): serial}
     return Comparison(keys, frozenset([key_of(serial, NAMES[1])]))
 
 
 def outcomes(found: Mapping[str, Decision]) -> Iterator[dict[str, Any]]:
-    """The ratio one thread / all threads of each cell, and in how many of them one thread wins."""
+    """Yield the ratio one thread / all threads of each configuration, and in how many of them one thread wins."""
     for name, decision in found.items():
         yield compared("threads", f"{name}: one thread / all", "quiet", decision.ratio)
     lost = sum(decision.verdict == "dense" for decision in found.values())  # the baseline is one thread

@@ -22,7 +22,7 @@ SLOWED = 1.1
 
 
 def cells() -> dict[str, Cell]:
-    """Cells to measure, by name."""
+    """Return the configurations to measure, by name."""
     return {
         f"{candidate}, {'one thread' if threads else 'all threads'}": cell_of(candidate, 512, 0.03, threads=threads)
         for candidate in ("csr", "dense")
@@ -46,7 +46,8 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
 
 
 def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Ratio loaded / quiet of each cell and load, and how many of its trials the check holds to be disturbed."""
+    """Yield ratio loaded / quiet of each configuration and load, and how many of its trials the check holds to be
+    disturbed."""
     by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         key, load = split_key(row["key"])

@@ -29,7 +29,7 @@ class SelfTrialError(ValueError):
 
 
 def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any]:
-    """A row of an outcome, other columns as given."""
+    """Return a row of an outcome, other columns as given."""
     own = {"key": f"{part}: {what}; {condition}", "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "status": "ok"}
     own |= {"part": part, "what": what, "condition": condition, "machine": machine.machine_id()}
     return store.SELF.new_row(**own | {"versions": machine.versions()} | known)
@@ -38,7 +38,10 @@ def outcome(part: str, what: str, condition: str, **known: Any) -> dict[str, Any
 def counted(
     part: str, what: str, condition: str, hits: int, count: int, wanted: tuple[float | None, float | None], **known: Any
 ) -> dict[str, Any]:
-    """The outcome of a share: `hits` of `count`, of which at least and at most `wanted` (shares, or None) should be."""
+    """Return the outcome of a share.
+
+    `hits` of `count`, of which at least and at most `wanted` (shares, or None) should be.
+    """
     low, high = wanted
     columns = {"hits": int(hits), "count": int(count), "wanted_low": low, "wanted_high": high}
     if not count:
@@ -51,7 +54,7 @@ def counted(
 
 
 def compared(part: str, what: str, condition: str, ratio: Ratio | None, **known: Any) -> dict[str, Any]:
-    """The outcome of a ratio with its interval; failed where there is none."""
+    """Return the outcome of a ratio with its interval; failed where there is none."""
     if ratio is None:
         reason = "No round has both sides."
         return outcome(part, what, condition, status="failed", reason=reason, **known)
@@ -65,9 +68,11 @@ def append(folder: Path, rows: list[dict[str, Any]]) -> None:
         store.SELF.append(folder / store.SELF.file, row)
 
 
-# Groups of cells that the self-trial measures, alike but for the contender, and how its rows name their contenders.
+# Groups of configurations that the self-trial measures, alike but for the candidate, and how its rows name their
+# candidates.
 #
-# A row's `key` is the key of its cell, then a blank and the name under which the cell took part: "there", "first", ...
+# A row's `key` is the key of its configuration, then a blank and the name under which the configuration took part:
+# "there", "first", ...
 
 
 CONTENDERS: dict[str, dict[str, str]] = {
@@ -82,12 +87,12 @@ DENSITIES = (0.003, 0.03, 0.1)
 
 
 def cell_of(contender: str, batch_rows: int, density: float, **more: Any) -> Cell:
-    """The cell of a contender at this point, other settings as given."""
+    """Return the configuration of a candidate at this point, other settings as given."""
     return Cell(**DATA | CONTENDERS[contender] | {"batch_rows": batch_rows, "density": density} | more)
 
 
 def groups() -> list[dict[str, Cell]]:
-    """All groups: cells by contender."""
+    """Return all groups: configurations by candidate."""
     return [
         {name: cell_of(name, batch_rows, density) for name in CONTENDERS}
         for batch_rows in BATCH_ROWS
@@ -96,12 +101,12 @@ def groups() -> list[dict[str, Cell]]:
 
 
 def key_of(cell: Cell, name: str) -> str:
-    """The key of a row of a cell that takes part under a name."""
+    """Return the key of a row of a configuration that takes part under a name."""
     return f"{grid.configuration_key(cell)} {name}"
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """The cell's key and the name of what `key_of` gave.
+    """Return the configuration's key and the name of what `key_of` gave.
 
     >>> split_key("1f00 second")
     ('1f00', 'second')
@@ -111,7 +116,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def contender_of(row: Mapping[str, Any]) -> str:
-    """The name of the contender whose settings a row has; "other" where it is none of them."""
+    """Return the name of the candidate whose settings a row has; "other" where it is none of them."""
     for name, line in CONTENDERS.items():
         if all(row[setting] == value for setting, value in line.items()):
             return name
@@ -119,7 +124,7 @@ def contender_of(row: Mapping[str, Any]) -> str:
 
 
 def group_of(row: Mapping[str, Any]) -> tuple:
-    """Settings that the rows of one group agree in, and no others."""
+    """Return the settings that the rows of one group agree in, and no others."""
     return tuple(row[column] for column in (*settings.columns("group"), *settings.columns("axis"), "machine"))
 
 
@@ -156,7 +161,7 @@ class Budget:
 
 
 def experiment(part: str, load: str = QUIET) -> str:
-    """The name of an experiment, as rows have it.
+    """Return the name of an experiment, as rows have it.
 
     >>> experiment("same", "busy core"), load_of("self-same-busy-core")
     ('self-same-busy-core', 'busy core')
@@ -165,7 +170,7 @@ def experiment(part: str, load: str = QUIET) -> str:
 
 
 def load_of(name: str) -> str:
-    """The load that rows of an experiment were measured beside."""
+    """Return the load that rows of an experiment were measured beside."""
     return name.split("-", 2)[2].replace("-", " ")
 
 
@@ -193,15 +198,18 @@ class Trials:
         self.home.cleanup()
 
     def measure(self, task: Task) -> dict[str, Any]:
-        """The row of a task with the tries that a sweep gives it, appended."""
+        """Return the row of a task with the tries that a sweep gives it, appended."""
         return self._keep(self.supervisor.do(task))
 
     def measure_once(self, task: Task) -> dict[str, Any]:
-        """The row of one try, whatever ran beside it, appended."""
+        """Return the row of one try, whatever ran beside it, appended."""
         return self._keep(self.supervisor.try_once(task))
 
     def measure_in_turns(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """The rows of a round in turns, whatever ran beside it, appended; processes live as long as in a sweep."""
+        """Return the rows of a round in turns, whatever ran beside it, appended.
+
+        Processes live as long as in a sweep.
+        """
         return [self._keep(row) for row in self.supervisor.in_turns.measure(tasks)]
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -210,16 +218,16 @@ class Trials:
 
 
 def task_of(cell: Cell, name: str, round: int) -> Task:
-    """A trial of a cell that takes part under a name."""
+    """Return a trial of a configuration that takes part under a name."""
     return Task(cell, key_of(cell, name), round)
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """The rows of a file; none where it is not there yet."""
+    """Return the rows of a file; none if it is not there yet."""
     return store.read(file) if file.exists() else []
 
 
 def of_this_machine(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that were measured on this machine."""
+    """Return the rows that were measured on this machine."""
     here = machine.machine_id()
     return [row for row in rows if row["machine"] == here]

@@ -1,7 +1,7 @@
-"""The part in which two contenders are measured by fresh processes and in turns, quiet and beside a busy core.
+"""The part in which two candidates are measured by fresh processes and in turns, quiet and beside a busy core.
 
 It finds how much a round's ratio varies in either arrangement, and by how much living in turns shifts the ratio against
-that of contenders that run alone, which is to stay within `SHIFT`. Trials count whatever ran beside them.
+that of candidates that run alone, which is to stay within `SHIFT`. Trials count whatever ran beside them.
 """
 
 import math
@@ -46,7 +46,7 @@ def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
 
 
 def tasks_of(name: str, number: int) -> list[Task]:
-    """The trials of both contenders in an arrangement of that name."""
+    """Return the trials of both candidates in an arrangement of that name."""
     return [
         trials.task_of(cell_of(side, 512, 0.03), f"{name} {side}", number)
         for side in counterbalanced_order(SIDES, number)
@@ -54,7 +54,7 @@ def tasks_of(name: str, number: int) -> list[Task]:
 
 
 def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """The ratio dense / csr in each arrangement with the deviation of a round's logarithm, and the shift."""
+    """Yield the ratio dense / csr in each arrangement with the deviation of a round's logarithm, and the shift."""
     seconds = {name: [_seconds(rows, f"{name} {side}") for side in SIDES] for name in NAMES}
     for name, (dense, csr) in seconds.items():
         logs = _logs(dense, csr)
@@ -64,7 +64,7 @@ def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _shift(load: str, fresh: np.ndarray, in_turns: np.ndarray) -> dict[str, Any]:
-    """Ratio of the geometric means of both arrangements' ratios; its interval has two standard errors."""
+    """Return the ratio of the geometric means of both arrangements' ratios; its interval has two standard errors."""
     wanted = dict(zip(("wanted_low", "wanted_high"), SHIFT, strict=True)) if load == loads.QUIET else {}
     what = "ratio in turns / ratio of fresh processes"
     if min(fresh.size, in_turns.size) < 2:
@@ -79,7 +79,7 @@ def _shift(load: str, fresh: np.ndarray, in_turns: np.ndarray) -> dict[str, Any]
 
 
 def _logs(first: Rounds, second: Rounds) -> np.ndarray:
-    """Logarithms of first / second in the rounds that both have."""
+    """Return the logarithms of first / second in the rounds that both have."""
     return np.array([math.log(first[place] / second[place]) for place in sorted(first.keys() & second.keys())])
 
 

@@ -1,4 +1,5 @@
-"""Keras 3 on TensorFlow: a layer for sparse batches, our lazy optimizers, and what makes a model dense told beforehand.
+"""Keras 3 on TensorFlow: a layer for sparse batches, our lazy optimizers, and what makes a model dense reported
+beforehand.
 
 >>> import keras
 >>> from workbench import data
@@ -29,7 +30,7 @@ __all__ = ["LazyOptimizer", "SparseDense", "check_model"]
 
 
 def __getattr__(name: str) -> Any:
-    """The optimizer class of that name, such as LazyAdam."""
+    """Return the optimizer class of that name, such as LazyAdam."""
     if name not in CLASSES:
         classes = f"; lazy optimizers are {', '.join(CLASSES)}" if name.startswith("Lazy") else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{classes}")

@@ -18,7 +18,7 @@ DENSIFYING = ("SparseToDense", "SparseTensorDenseAdd")
 
 
 def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Violation]:
-    """Check where a model, given a SparseTensor [R, features], makes it dense: a breach for each place.
+    """Check where a model, given a SparseTensor [R, features], makes it dense: a violation for each place.
 
     The model is traced once, not run: its graph names the layer, also within nested models. Keras says nothing of it: a
     dense Input, a Sequential without one, or a model nested as such make a copy of R x features numbers. `batch_rows`
@@ -37,7 +37,7 @@ def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Vio
 
 
 def _densifying(definition: Any) -> Iterator[str]:
-    """Names of the operations that make sparse rows dense, in a graph and in the functions that it calls."""
+    """Yield the names of the operations that make sparse rows dense, in a graph and in the functions that it calls."""
     inner = (node for function in definition.library.function for node in function.node_def)
     for node in (*definition.node, *inner):
         if node.op in DENSIFYING:
@@ -54,7 +54,7 @@ def _breach(operation: str, features: int, batch_rows: int) -> Violation:
 
 
 def _of_first_layers(model: Any) -> Iterator[Violation]:
-    """A kernel regularizer on a layer that takes the rows makes its gradient dense."""
+    """Yield a kernel regularizer on a layer that takes the rows makes its gradient dense."""
     for layer in model.layers if isinstance(model, keras.Model) else ():
         if getattr(layer, "kernel_regularizer", None) is not None and _is_sparse(layer):
             came = f"The layer {layer.name} has a regularizer of its kernel"
@@ -64,7 +64,7 @@ def _of_first_layers(model: Any) -> Iterator[Violation]:
 
 
 def _is_sparse(layer: Any) -> bool:
-    """Whether the layer of a functional model takes sparse rows."""
+    """Return whether the layer of a functional model takes sparse rows."""
     taken = keras.tree.flatten(layer.input) if layer._inbound_nodes else []
     return any(getattr(tensor, "sparse", False) for tensor in taken)
 
@@ -120,7 +120,7 @@ class SparseDense(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """The layer's output [R, units], dense."""
+        """Return the layer's output [R, units], dense."""
         if not isinstance(inputs, tf.SparseTensor):
             raise TypeError(
                 f"A dense batch came to SparseDense {self.name!r}: begin the model with Input((D,), sparse=True), and "
@@ -137,11 +137,11 @@ class SparseDense(keras.layers.Layer):
         return self.activation(scores)
 
     def compute_output_spec(self, inputs: Any) -> Any:
-        """Shape and type of the output, without computing it."""
+        """Return shape and type of the output, without computing it."""
         return keras.KerasTensor((inputs.shape[0], self.units), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Settings of the layer in a saved model."""
+        """Return the settings of the layer in a saved model."""
         own = {
             "units": self.units,
             "activation": keras.activations.serialize(self.activation),

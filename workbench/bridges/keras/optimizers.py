@@ -30,26 +30,26 @@ class Tensors(Backend):
         self.dtype = dtype
 
     def number(self, value: Any) -> Float:
-        """A tensor as a number of formulas."""
+        """Return a tensor as a number of formulas."""
         return Float(self, value)
 
     def _raw(self, number: Float | float) -> Any:
         return number.value if isinstance(number, Float) else tf.constant(number, self.dtype)
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """One operation, element by element."""
+        """Return one operation, element by element."""
         return self.number(OPERATIONS[sign](self._raw(one), self._raw(other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """One comparison, element by element."""
+        """Return one comparison, element by element."""
         return Truth(self, COMPARISONS[sign](self._raw(one), self._raw(other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """The one element or the other."""
+        """Return the one element or the other."""
         return self.number(tf.where(condition.value, self._raw(one), self._raw(other)))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
-        """A function, element by element."""
+        """Return a function, element by element."""
         return self.number(FUNCTIONS[function](*map(self._raw, arguments)))
 
 
@@ -69,7 +69,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def stepped(rule: Rule, held: Sequence[Any], gradient: Any, settings: Any) -> list[Any]:
-    """The new weights and states [U, ...], of the `held` ones and their gradient; `settings` is a vector of numbers.
+    """Return the new weights and states [U, ...], of the `held` ones and their gradient; `settings` is a vector of
+    numbers.
 
     States of a rule with an average over the row have length one in every axis but the first.
     """
@@ -147,7 +148,10 @@ class LazyOptimizer(keras.optimizers.Optimizer):
             array.scatter_update(tf.IndexedSlices(values, rows))
 
     def _settings(self, learning_rate: Any, dtype: Any) -> Any:
-        """Numbers that the formula takes after the gradient, a vector; bias corrections depend on the step's number."""
+        """Return the numbers that the formula takes after the gradient, a vector.
+
+        Bias corrections depend on the step's number.
+        """
         steps = self.iterations.value
         if tf.executing_eagerly():
             return tf.constant(self._numbers(learning_rate, steps), dtype)
@@ -158,7 +162,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         return np.array(rule.settings(*numbers_of(rule, options, int(steps) + 1)), np.float64)
 
     def get_config(self) -> dict[str, Any]:
-        """Settings of the optimizer in a saved model."""
+        """Return the settings of the optimizer in a saved model."""
         shared = super().get_config()
         kept = {name: shared[name] for name in ("learning_rate", "global_clipnorm", "name")}
         return kept | {SPELLED.get(name, name): value for name, value in self.options.items()}

@@ -69,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The optimizer class of that name, such as LazyAdam."""
+    """Return the optimizer class of that name, such as LazyAdam."""
     if not name.startswith("Lazy"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return optimizers.class_of(name)

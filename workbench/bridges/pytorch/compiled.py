@@ -28,7 +28,7 @@ def sparse_product(indptr: Tensor, indices: Tensor, data: Tensor | None, weight:
 def of_weight(
     indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int
 ) -> tuple[Tensor, Tensor]:
-    """The rows that X touches, int64 [U], and their gradient [U, N]."""
+    """Return the rows that X touches, int64 [U], and their gradient [U, N]."""
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, features))
     factors = factors_of(arrays, slope.contiguous().numpy(), (features, slope.shape[1]))
@@ -38,7 +38,7 @@ def of_weight(
 
 @torch.library.custom_op("workbench::sparse_product_values", mutates_args=())
 def of_data(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
-    """The gradient towards the values of X [z]."""
+    """Return the gradient towards the values of X [z]."""
     follow()
     arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
     return gradient_of_data(arrays, slope.contiguous().numpy(), weight)

@@ -21,7 +21,7 @@ class FeedDataset(torch.utils.data.IterableDataset):
 
     Of a `data.Dataset`, and of a path, batches are cut here: `rows` in each, and `shuffle`, `seed` and `last` as in
     `data.Batches`. A path names a file of data or a folder `X.sparse`, which is read as it is trained on and may be
-    larger than memory. Labels are a tensor, `SparseRows` where they are csr, None where there are none.
+    larger than memory. Labels are a tensor, `SparseRows` where they are csr, None if there are none.
 
     Workers share an epoch out: each has consecutive batches of it, so that none comes twice and none reads what others
     do. What comes, and in which order, follows from the feed, the epoch and the number of workers alone. Say which
@@ -89,7 +89,7 @@ class RowDataset(torch.utils.data.Dataset):
         return self.__getitems__([row])
 
     def __getitems__(self, rows: Sequence[int]) -> Item:
-        """The rows of these numbers, in this order (`IndexError` for one that is not there)."""
+        """Return the rows of these indices, in this order; raises IndexError for an index out of range."""
         numbers = np.asarray(rows, np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise IndexError(f"Rows {numbers.min()} to {numbers.max()} were asked for; there are 0 to {len(self) - 1}.")
@@ -101,7 +101,8 @@ class RowDataset(torch.utils.data.Dataset):
 
 
 def collate(items: Any) -> Item:
-    """The batch of a DataLoader over rows: what `RowDataset` gives; of a list of `(row, label)` one under another.
+    """Return the batch of a DataLoader over rows: what `RowDataset` gives; of a list of `(row, label)` one under
+    another.
 
     A row is anything that `rows_of` takes, of one row or more; labels are joined as PyTorch does. All rows need the
     same number of columns (`ValueError`).

@@ -61,7 +61,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """The gradients."""
+        """Return the gradients."""
         _, _, data, weight = ctx.saved_tensors  # all of them, so that autograd sees what was written to since
         arguments = slope, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
         both = _Gradients.apply(*arguments) if torch.is_grad_enabled() else gradients(*arguments)
@@ -73,7 +73,7 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor | None, ...]:
-        """The gradients."""
+        """Return the gradients."""
         return gradients(*arguments)
 
     @staticmethod
@@ -91,7 +91,8 @@ def gradients(
     steps: Steps | None,
     of_weight: bool,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """(towards data [z], where the weight is given; towards the weight of `shape`) from the slope [R, N]; or None.
+    """Return (towards data [z], where the weight is given; towards the weight of `shape`) from the slope [R, N]; or
+    None.
 
     `data` is here for autograd, which is to know that gradients depend on it.
     """

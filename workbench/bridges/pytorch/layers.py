@@ -16,7 +16,7 @@ from workbench.bridges.pytorch.steps import steps_of
 def to_bags(x: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """`(indices, offsets, per_sample_weights)` of a matrix x [R, D], a CSR tensor or `SparseRows`, over their memory.
 
-    `offsets` has R + 1 entries: the EmbeddingBag needs `include_last_offset=True`. The weights are None where every
+    `offsets` has R + 1 entries: the EmbeddingBag needs `include_last_offset=True`. The weights are None if every
     value is one, which is what a bag of ids is. indices int32 or int64 [z], as x has them; checked (`ContractError`).
     O(nnz).
 
@@ -31,7 +31,7 @@ def to_bags(x: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
 
 
 def _are_ones(values: np.ndarray) -> bool:
-    """Whether every value is one; most that are not show it at once."""
+    """Return whether every value is one; most that are not show it at once."""
     return not values.size or (values[0] == 1 and bool((values == 1).all()))
 
 
@@ -70,7 +70,7 @@ class SparseLinear(torch.nn.Module):
         return scores if self.bias is None else scores + self.bias
 
     def extra_repr(self) -> str:
-        """The sizes, for `repr`."""
+        """Return the sizes, for `repr`."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -147,7 +147,7 @@ class SparseEmbeddingBag(torch.nn.Module):
     def forward(
         self, input: Any, offsets: torch.Tensor | None = None, per_sample_weights: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """A row for each bag, [R, embedding_dim]; an empty bag has zeros."""
+        """Return a row for each bag, [R, embedding_dim]; an empty bag has zeros."""
         if isinstance(input, torch.Tensor) and input.layout is torch.strided:
             rows = self._bags(input, offsets, per_sample_weights)
         elif offsets is None and per_sample_weights is None:
@@ -181,13 +181,13 @@ class SparseEmbeddingBag(torch.nn.Module):
         return SparseRows(offsets.to(ids.dtype), ids, weights, self.num_embeddings)
 
     def extra_repr(self) -> str:
-        """The sizes, for `repr`."""
+        """Return the sizes, for `repr`."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
 
 
 def _within(padding_idx: int | None, count: int) -> int | None:
-    """The row that pads, counted from 0; `ValueError` for one that there is not."""
+    """Return the index of the padding row, counted from 0; raises ValueError if it is out of range."""
     if padding_idx is None:
         return None
     if not -count <= padding_idx < count:
@@ -196,7 +196,7 @@ def _within(padding_idx: int | None, count: int) -> int | None:
 
 
 def _without(rows: SparseRows, id_: int) -> SparseRows:
-    """The rows without the entries of one id. O(z)."""
+    """Return the rows without the entries of one id. O(z)."""
     kept = rows.indices != id_
     before = torch.cat((kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)))
     starts = before[rows.indptr.clamp(0, len(kept)).long()].to(rows.indptr.dtype)

@@ -24,14 +24,14 @@ BESIDE = ("params", "param_names", "name", "initial_lr")
 
 
 def spelled(options: Mapping[str, float]) -> dict[str, Any]:
-    """Options of ours as a parameter group has them."""
+    """Return the options of ours as a parameter group has them."""
     paired = PAIR if "beta2" in options else ()
     betas = {"betas": tuple(options[name] for name in paired)} if paired else {}
     return {SPELLED.get(name, name): value for name, value in options.items() if name not in paired} | betas
 
 
 def ours(group: Mapping[str, Any], rule: str) -> dict[str, Any]:
-    """The options of a rule that a parameter group has, by our names (`OptimizerError` where it lacks one)."""
+    """Return the options of a rule that a parameter group has, by our names (`OptimizerError` if it lacks one)."""
     known = optimizers.get(rule).options
     try:
         paired = dict(zip(PAIR, group["betas"], strict=True)) if "beta2" in known else {}
@@ -93,7 +93,7 @@ class LazyOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of every parameter that has a gradient; what `closure` gives, which is called first."""
+        """Return one step of every parameter that has a gradient; what `closure` gives, which is called first."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -123,9 +123,9 @@ class LazyOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
-        """Scale all gradients down to a norm of `max_norm` together, as torch.nn.utils does; the norm before.
+        """Scale all gradients to a joint norm of at most `max_norm`, as torch.nn.utils does; return the norm before.
 
-        Row-sparse ones, which torch.nn.utils refuses in PyTorch 2.13, and those that layers left are among them.
+        Includes row-sparse gradients, which torch.nn.utils refuses in PyTorch 2.13, and gradients kept by layers.
         """
         self.settle()
         values = []
@@ -197,7 +197,7 @@ _made: dict[str, type[LazyOptimizer]] = {}
 
 
 def class_of(name: str) -> type[LazyOptimizer]:
-    """The class of that name, one for each optimizer that is registered (`AttributeError` lists them)."""
+    """Return the class of that name, one for each optimizer that is registered (`AttributeError` lists them)."""
     if name not in _made:
         rule = rule_of(name)
         members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}

@@ -23,7 +23,7 @@ TWICE = (
 
 
 def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
-    """The product, into memory of PyTorch."""
+    """Return the product, into memory of PyTorch."""
     indptr, indices, data = arrays
     out = torch.empty((indptr.size - 1, weight.shape[1]), dtype=weight.dtype)
     operands = (indptr, indices) if data is None else (indptr, indices, data)
@@ -32,7 +32,7 @@ def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
 
 
 def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-    """The slope's rows by the weight's, at the places of the entries [z], whose range is checked once more."""
+    """Return the slope's rows by the weight's, at the places of the entries [z], whose range is checked once more."""
     indptr, indices, _ = arrays
     out = torch.empty(indices.size, dtype=weight.dtype)
     _kernel("sddmm", checked=True)(indptr, indices, slope, array_of(weight), out.numpy())
@@ -50,7 +50,7 @@ def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Uns
 
 
 def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
-    """The rows that the batch touches, [U, N]."""
+    """Return the rows that the batch touches, [U, N]."""
     plan: BatchPlan = factors.plan
     values = aligned.empty((plan.touched, factors.shape[1]), factors.slope.dtype)
     if are_ones:
@@ -62,7 +62,7 @@ def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
 
 
 def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
-    """The kernel for arrays whose indices were checked, or the one that checks them."""
+    """Return the kernel without index checks for checked arrays, else the one with checks."""
     twin = kernels.get(name).cpu if checked else kernels.get(name).trusted
     assert twin is not None
     return twin

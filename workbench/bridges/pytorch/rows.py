@@ -27,7 +27,7 @@ BOUNDARY = "state_dict -> module"
 def check_saved(
     module: torch.nn.Module, make: Callable[[], torch.nn.Module], *inputs: Any, tolerance: float = 1e-6
 ) -> list[Violation]:
-    """Whether a module that `make` gives computes the same of `inputs` once it has loaded what this one saves.
+    """Return whether a module that `make` gives computes the same of `inputs` once it has loaded what this one saves.
 
     A layer whose weight is sparse has values and where they stand. If only the values are parameters or buffers, a
     layer of the same sizes and another pattern loads them without a word and computes something else. `make` must draw
@@ -70,7 +70,7 @@ def _result(module: torch.nn.Module, inputs: tuple) -> torch.Tensor:
 
 
 def _beside(module: torch.nn.Module) -> Iterator[str]:
-    """Arrays that the module and its parts hold and do not save, with types and shapes."""
+    """Yield the arrays that the module and its parts hold and do not save, with types and shapes."""
     saved = module.state_dict()
     for place, part in module.named_modules():
         for name, held in {**vars(part), **part._buffers}.items():
@@ -125,7 +125,7 @@ INDEX_DTYPES = (torch.int32, torch.int64)
 class SparseRows(NamedTuple):
     """R rows of a sparse matrix of `features` columns in CSR form, as tensors: what our modules take.
 
-    `indptr` [R + 1] and `indices` [z] int32 or int64, the same for both; `data` [z] float32 or float64, or None where
+    `indptr` [R + 1] and `indices` [z] int32 or int64, the same for both; `data` [z] float32 or float64, or None if
     every value is one.
     """
 
@@ -136,7 +136,7 @@ class SparseRows(NamedTuple):
 
 
 def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch.Tensor:
-    """A sparse tensor of a matrix x [R, D] in any format, over its memory where PyTorch can have it so.
+    """Return a sparse tensor of a matrix x [R, D] in any format, over its memory where PyTorch can have it so.
 
     csr shares indices and values and keeps int32 or int64. coo has int64 coordinates [2, z] of its own and shares the
     values; it is not marked as coalesced, for nothing here sums duplicates. Arrays that are read-only are copied, since
@@ -161,9 +161,9 @@ def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch
 
 
 def from_tensor(tensor: torch.Tensor) -> Any:
-    """The csr_array or coo_array of a sparse tensor in CSR or COO layout, over its memory.
+    """Return the csr_array or coo_array of a sparse tensor in CSR or COO layout, over its memory.
 
-    A coo tensor that holds duplicates keeps them. What is malformed is refused (`ContractError`): PyTorch itself lets
+    A coo tensor that holds duplicates keeps them. What is invalid is refused (`ContractError`): PyTorch itself lets
     columns out of range pass. O(nnz).
     """
     tensor = _on_cpu(tensor)
@@ -187,7 +187,7 @@ def from_tensor(tensor: torch.Tensor) -> Any:
 
 
 def rows_of(x: Any) -> SparseRows:
-    """The rows of a matrix in any format, of a sparse tensor in CSR or COO layout, or `SparseRows` themselves.
+    """Return the rows of a matrix in any format, of a sparse tensor in CSR or COO layout, or `SparseRows` themselves.
 
     Over the same memory for csr matrices and tensors. Tensors are not checked, O(1); matrices are, O(nnz).
     """
@@ -218,13 +218,19 @@ def checked(x: Any, boundary: str, width: int | None = None) -> Any:
 
 
 def _is_sound(x: Any, width: int | None) -> bool:
-    """Whether a csr_array needs no closer look: one compiled pass and one for NaN, where `require` takes many."""
+    """Return whether a csr_array needs no closer look.
+
+    One compiled pass and one for NaN, where `require` takes many.
+    """
     sound = type(x) is scipy.sparse.csr_array and formats.get("csr").is_sound(x) and x.dtype in formats.FLOATS
     return sound and width in (None, x.shape[1]) and bool(np.isfinite(x.data).all())
 
 
 def arrays_of(rows: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """(indptr, indices, data) as kernels take them, over the tensors' memory. Types and lengths are checked, O(1)."""
+    """Return (indptr, indices, data) as kernels take them, over the tensors' memory.
+
+    Types and lengths are checked, O(1).
+    """
     indptr, indices, data = rows[:3]
     fits = indptr.dtype == indices.dtype and indices.dtype in INDEX_DTYPES and indptr.ndim == indices.ndim == 1
     if not fits or (data is not None and (data.dtype not in DTYPES or data.shape != indices.shape)):
@@ -260,7 +266,7 @@ def _refuse(rows: SparseRows) -> None:
 
 
 def _shared(array: np.ndarray) -> torch.Tensor:
-    """A tensor over the array's memory; over a copy where the array is read-only or has gaps."""
+    """Return a tensor over the array's memory; over a copy where the array is read-only or has gaps."""
     return torch.from_numpy(array if array.flags.carray else np.array(array, order="C"))
 
 

@@ -57,7 +57,7 @@ class Steps:
         return mark_of(factors.shape, torch.from_numpy(factors.slope).dtype)
 
     def arrive(self, is_first: bool) -> None:
-        """A backward pass is about to reach `.grad`, which was None where it is the first: what was left is old."""
+        """A backward pass is about to reach `.grad`, which was None if it is the first: what was left is old."""
         self.left, self.arriving = [*([] if is_first else self.left), *self.arriving], []
 
     # What the optimizer calls
@@ -67,7 +67,7 @@ class Steps:
         self.left, self.arriving = [], []
 
     def gradient(self, parameter: torch.Tensor) -> np.ndarray | RowSparse | Unsummed | None:
-        """The gradient of the next step; None where there is none. What layers left is taken."""
+        """Return the gradient of the next step; None if there is none. What layers left is taken."""
         left, self.left = self.left, []
         if parameter.grad is None:
             return None
@@ -119,13 +119,13 @@ def _hook(steps: weakref.ref, parameter: weakref.ref) -> Any:
 
 
 def steps_of(parameter: torch.Tensor) -> Steps | None:
-    """The steps of the optimizer that is over the parameter, where a layer has to know of it."""
+    """Return the steps of the optimizer that is over the parameter, where a layer has to know of it."""
     reference = _known.get(parameter) if len(_known) else None
     return reference() if reference is not None else None
 
 
 def mark_of(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A sparse COO gradient of that shape and type without rows, which marks that the real one was left here."""
+    """Return a sparse COO gradient of that shape and type without rows, which marks that the real one was left here."""
     places, values = torch.empty((1, 0), dtype=torch.int64), torch.empty((0, *shape[1:]), dtype=dtype)
     return torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
 
@@ -150,12 +150,12 @@ def check_parameter(parameter: torch.Tensor) -> None:
 
 
 def array_of(parameter: torch.Tensor) -> np.ndarray:
-    """The parameter's own memory as an array."""
+    """Return the parameter's own memory as an array."""
     return parameter.detach().numpy()
 
 
 def gradient_of(gradient: torch.Tensor) -> np.ndarray | RowSparse:
-    """A gradient over its own memory; a row-sparse one that holds a row twice is summed. Other layouts are refused."""
+    """Return a gradient as arrays over its own memory; repeated rows are summed, other layouts are refused."""
     gradient = gradient.detach()
     if gradient.layout is torch.strided:
         return gradient.contiguous().numpy()
@@ -171,7 +171,7 @@ def gradient_of(gradient: torch.Tensor) -> np.ndarray | RowSparse:
 
 
 def tensor_of(gradient: np.ndarray | RowSparse) -> torch.Tensor:
-    """A gradient as a tensor over its own memory, a row-sparse one coalesced."""
+    """Return a gradient as a tensor over its own memory, a row-sparse one coalesced."""
     if isinstance(gradient, np.ndarray):
         return torch.from_numpy(gradient)
     rows, values = torch.from_numpy(gradient.indices)[None], torch.from_numpy(gradient.values)

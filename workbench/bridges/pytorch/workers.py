@@ -30,7 +30,7 @@ def init_worker(worker: int) -> None:
 
 
 def check_loader(loader: torch.utils.data.DataLoader) -> list[Violation]:
-    """Check the workers of a DataLoader, a breach for each fault. It takes two epochs of the data.
+    """Check the workers of a DataLoader, a violation for each fault. It takes two epochs of the data.
 
     One is that of the workers, the other the same without any: rows that come more often than there, or never, are an
     error. Warnings are workers whose kernels run on so many threads that all together have more than the machine, and
@@ -68,7 +68,7 @@ class _Watched:
 
 
 def _matrix(x: Any) -> Any:
-    """Rows of a batch as a csr array without duplicates."""
+    """Return the rows of a batch as a csr array without duplicates."""
     if isinstance(x, torch.Tensor) and x.layout is torch.strided and x.ndim == 2:
         return scipy.sparse.csr_array(x.detach().numpy())
     indptr, indices, values = arrays_of(rows := rows_of(x))
@@ -80,7 +80,7 @@ def _matrix(x: Any) -> Any:
 
 
 def _epoch(loader: torch.utils.data.DataLoader, workers: int) -> Iterator[_Seen]:
-    """An epoch of the loader with so many workers; the loader itself stays as it is."""
+    """Yield an epoch of the loader with so many workers; the loader itself stays as it is."""
     like = copy.copy(loader)
     changed = {"num_workers": workers, "collate_fn": _Watched(loader.collate_fn), "_iterator": None}
     changed |= {"persistent_workers": False} | ({} if workers else {"timeout": 0})

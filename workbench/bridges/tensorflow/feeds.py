@@ -20,7 +20,7 @@ def batches(
     last: str = "keep",
     first_epoch: int = 0,
 ) -> tf.data.Dataset:
-    """The batches of a `data.Feed` as (SparseTensor [R, D], labels); of a `data.Dataset` they are cut here.
+    """Return the batches of a `data.Feed` as (SparseTensor [R, D], labels); of a `data.Dataset` they are cut here.
 
     So they are of a path: that of a file, read as `data.guess` says, or of a folder `X.sparse`, which is read as it is
     trained on and may be larger than memory. Each pass over the result is the next epoch, from `first_epoch` on; what
@@ -44,7 +44,7 @@ def batches(
 
 
 def _signature(batch: data.Batch, width: int) -> Any:
-    """The types and shapes of a batch, of any number of rows."""
+    """Return the types and shapes of a batch, of any number of rows."""
     rows = tf.SparseTensorSpec((None, width), batch.x.dtype)
     if not batch.labels:
         return rows

@@ -1,4 +1,4 @@
-"""X @ W of a SparseTensor, which reads the touched rows of W alone, and whose gradient holds no others."""
+"""X @ W of a SparseTensor, which reads the active rows of W alone, and whose gradient holds no others."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from workbench.bridges.tensorflow.library import tf
 
 
 def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> tf.Tensor:
-    """X @ W [R, N] of x [R, D] and w [D, N]; the gradient of w is IndexedSlices, each touched column of x once.
+    """X @ W [R, N] of x [R, D] and w [D, N]; the gradient of w is IndexedSlices with each active column of x once.
 
-    `tf.sparse.sparse_dense_matmul` reads all of w and has a dense gradient of it, Keras' Dense one that is row-sparse
-    but gathers entries times N numbers forward. Here the U touched rows are gathered, and multiplied by the batch with
-    its columns numbered anew: all of a variable would be copied, once an optimizer has written single rows of it. With
-    `values_too` there is a gradient towards the values of x as well, which takes z N numbers of memory; else none.
-    Columns may come in any order, and twice. Works in `tf.function`. O(z N), whatever D is.
+    `tf.sparse.sparse_dense_matmul` reads all of w and has a dense gradient of it, Keras' Dense has a row-sparse
+    gradient, but its forward pass gathers entries times N numbers. Here the U active rows are gathered, and multiplied
+    by the batch with its columns numbered anew: all of a variable would be copied, once an optimizer has written
+    single rows of it. With `values_too` there is a gradient towards the values of x as well, which takes z N numbers
+    of memory; else none. Columns may come in any order, and twice. Works in `tf.function`. O(z N), whatever D is.
     """
     if not isinstance(x, tf.SparseTensor):
         raise TypeError(
@@ -37,5 +37,5 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
 
 
 def _of_values(places: tf.Tensor, slope: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """Product, for each entry, of its row of the slope and its row of the table."""
+    """Return product, for each entry, of its row of the slope and its row of the table."""
     return tf.reduce_sum(tf.gather(slope, places[:, 0]) * tf.gather(table, places[:, 1]), axis=1)

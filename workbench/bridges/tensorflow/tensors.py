@@ -29,7 +29,7 @@ def summed(gradient: Any) -> Any:
 
 
 def require_row_sparse(gradients: Iterable[Any], names: Iterable[str]) -> None:
-    """`ContractError` for gradients that are dense, that repeat a row, or name one that there is not; eager only.
+    """Raise ContractError for gradients that are dense, repeat a row or have an index out of range; eager only.
 
     A regularizer of a layer's weight, for one, makes its gradient dense.
     """
@@ -57,7 +57,7 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15).astype(np.int64).item()
 
 
 def to_sparse_tensor(x: Any, *, width: int | None = None) -> tf.SparseTensor:
-    """The SparseTensor [R, D] of a matrix in any format: int64 indices in row-major order, duplicates summed.
+    """Return the SparseTensor [R, D] of a matrix in any format: int64 indices in row-major order, duplicates summed.
 
     Values keep their type, float32 or float64. Whatever TensorFlow or Keras would compute with in silence is refused
     (`ContractError`): NaN, columns out of range, other columns than `width`. O(nnz), 16 bytes of indices an entry.
@@ -80,7 +80,7 @@ def to_sparse_tensor(x: Any, *, width: int | None = None) -> tf.SparseTensor:
 
 
 def from_sparse_tensor(tensor: tf.SparseTensor) -> scipy.sparse.csr_array:
-    """The csr_array of a SparseTensor of two dimensions, rows in any order; malformed ones are refused. O(nnz)."""
+    """Return the csr_array of a SparseTensor of two dimensions, rows in any order; invalid ones are refused. O(nnz)."""
     if len(tensor.shape) != 2:
         raise TypeError(f"A SparseTensor of {len(tensor.shape)} dimensions came; a matrix has two: tf.sparse.reshape.")
     shape = tuple(int(length) for length in tensor.dense_shape.numpy())
@@ -91,7 +91,8 @@ def from_sparse_tensor(tensor: tf.SparseTensor) -> scipy.sparse.csr_array:
 
 
 def hashed(x: tf.SparseTensor, buckets: int) -> tf.SparseTensor:
-    """The same rows with D columns folded into so many `buckets`; columns that meet stand twice, and are summed later.
+    """Return the same rows with D columns folded into so many `buckets`; columns that meet stand twice, and are summed
+    later.
 
     A table of `buckets` rows then serves any number of columns (Weinberger et al. 2009, without the sign). Works in
     `tf.function`, and is the same in every process.

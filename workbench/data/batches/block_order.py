@@ -35,19 +35,20 @@ class BlockOrder:
         return max(1, self.buffer_rows // BLOCKS)
 
     def rows_of(self, blocks: np.ndarray) -> np.ndarray:
-        """The numbers of the rows of those blocks, int64 [blocks], in their order: int64 [rows]."""
+        """Return the indices of the rows of those blocks, int64 [blocks], in their order: int64 [rows]."""
         rows = (blocks[:, None] * self.length + np.arange(self.length)).ravel()
         return rows[rows < self.total]
 
     def runs(self, blocks: np.ndarray) -> list[tuple[int, int]]:
-        """(first row, row behind the last one) of each block; of blocks that follow each other one for all."""
+        """Return (first row, row behind the last one) of each block; of blocks that follow each other one for all."""
         first = np.flatnonzero(np.diff(blocks, prepend=-2) != 1)
         last = np.append(first[1:], len(blocks)) - 1
         starts, stops = blocks[first] * self.length, np.minimum((blocks[last] + 1) * self.length, self.total)
         return list(zip(starts.tolist(), stops.tolist(), strict=True))
 
     def buffers(self, seed: int, epoch: int, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(blocks, ascending, the order of their rows) of each buffer, less the first rows of the epoch's order."""
+        """Yield (blocks, ascending, the order of their rows) of each buffer, less the first rows of the epoch's
+        order."""
         order = np.random.default_rng((seed, epoch)).permutation(-(-self.total // self.length))
         at_once = -(-self.buffer_rows // self.length)
         for number, begin in enumerate(range(0, len(order), at_once)):

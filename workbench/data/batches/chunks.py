@@ -1,7 +1,7 @@
-"""Small batches, cut many at once: a call that cuts a few rows takes ten times as long as its work, and so does a plan.
+"""Small batches are cut many at once, since cutting and planning one batch costs more in the call than in its work.
 
-A stretch has the rows of batches that follow each other, cut by one call; each batch is a range of it, over its memory.
-The batch plans of a stretch are made together, when the first of them is asked for.
+A chunk has the rows of batches that follow each other, cut by one call; each batch is a range of it, over its memory.
+The batch plans of a chunk are made together, when the first of them is asked for.
 """
 
 import functools
@@ -39,7 +39,7 @@ class BatchChunk:
         self.plans: list[BatchPlan] | None = None
 
     def __len__(self) -> int:
-        """Number of batches."""
+        """Return the number of batches."""
         return len(self.numbers)
 
     def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
@@ -48,13 +48,13 @@ class BatchChunk:
         return [{name: of_name[number] for name, of_name in parts.items()} for number in range(len(self))]
 
     def batches(self) -> Iterator[Batch]:
-        """The batches, one by one."""
+        """Yield the batches, one by one."""
         for number, rows in enumerate(self.numbers):
             planned = functools.partial(self.plan, number) if self.is_planned else None
             yield Batch(self.data[number], self.labels[number], rows, is_copy=True, planned=planned)
 
     def plan(self, number: int) -> BatchPlan | None:
-        """The plan of a batch, whose data are one csr array; None where that array is to be planned by itself."""
+        """Return the plan of a batch, whose data are one csr array; None if that array is to be planned by itself."""
         if self.plans is None:
             x = self.x
             self.plans = plan.build_each(x.indptr, x.indices, x.shape[1], self.rows)
@@ -62,13 +62,13 @@ class BatchChunk:
 
 
 def batches_per_chunk(batches: "Batches") -> int:
-    """Batches of a stretch, 1 where they are so large that each comes alone."""
+    """Return how many batches one chunk holds; 1 for large batches."""
     numbers = sum(_numbers_of_a_row(array) for _, _, array in (*batches.data, *batches.labels))
     return max(int(NUMBERS / max(numbers * batches.rows, 1)), 1)
 
 
 def _numbers_of_a_row(array: Any) -> float:
-    """Values and indices that a row of a batch stores, in the mean."""
+    """Return values and indices that a row of a batch stores, in the mean."""
     if isinstance(array, MadeDense):
         return array.shape[1]
     return formats.nbytes(array) / array.dtype.itemsize / max(array.shape[0], 1)

@@ -50,7 +50,7 @@ class Batch:
         return _only(self.labels, "labels")
 
     def with_x(self, x: Any, others: Mapping[str, Any] | None = None) -> "Batch":
-        """The batch with another X in the place of its own, and `others` beside it."""
+        """Return the batch with another X in the place of its own, and `others` beside it."""
         (name,) = self.data
         return replace(self, data={name: x}, others=others or {}, is_copy=False, planned=None)
 
@@ -68,11 +68,11 @@ class Feed(ABC):
 
     @abstractmethod
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """The batches of that epoch, one by one, from batch `first` on; those before it cost next to nothing."""
+        """Return the batches of that epoch, one by one, from batch `first` on; those before it cost next to nothing."""
 
     @abstractmethod
     def count(self, number: int = 0) -> int:
-        """Batches of that epoch."""
+        """Return the batches of that epoch."""
 
     @property
     def at_once(self) -> int:
@@ -81,7 +81,7 @@ class Feed(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, int | str | bool]:
-        """Settings that batches depend on: with equal settings and equal data, all batches are equal."""
+        """Return the settings that batches depend on: with equal settings and equal data, all batches are equal."""
 
 
 def check_last(last: str, rows: int) -> None:
@@ -128,14 +128,14 @@ class Completed(Feed):
     seed: int = 0
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """The batches of that epoch from `first` on, completed."""
+        """Yield the batches of that epoch from `first` on, completed."""
         for place, batch in enumerate(self.feed.epoch(number, first), first):
             yield self.complete(batch, np.random.default_rng((self.seed, number, place)))
 
     def count(self, number: int = 0) -> int:
-        """Batches of that epoch."""
+        """Return the batches of that epoch."""
         return self.feed.count(number)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Settings of the feed, and the seed of the generator that completes batches."""
+        """Return the settings of the feed, and the seed of the generator that completes batches."""
         return {**self.feed.settings(), "seed_completed": self.seed}

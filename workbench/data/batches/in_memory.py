@@ -104,11 +104,11 @@ class Batches(Feed):
         return sum(array.nbytes if isinstance(array, MadeDense) else formats.nbytes(array) for _, _, array in self.data)
 
     def __len__(self) -> int:
-        """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        """Return the batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
         return self.count(0)
 
     def count(self, number: int = 0) -> int:
-        """Batches of that epoch."""
+        """Return the batches of that epoch."""
         start, stop = self._span(number)
         return (stop - start) // self.rows if self.last in ("discard", "roll_over") else -(-(stop - start) // self.rows)
 
@@ -118,17 +118,17 @@ class Batches(Feed):
         return batches_per_chunk(self) if self.shuffle else 1
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Settings that the rows of a batch depend on."""
+        """Return the settings that the rows of a batch depend on."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         return shared | {"shuffle": self.shuffle} | ({"seed": self.seed} if self.shuffle else {})
 
     def _span(self, number: int) -> tuple[int, int]:
-        """First and last place of the epoch in the endless sequence of the rows of all epochs."""
+        """Return first and last place of the epoch in the endless sequence of the rows of all epochs."""
         begin, end = number * self.total, (number + 1) * self.total
         return (begin // self.rows * self.rows if self.last == "roll_over" else begin), end
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """The batches of that epoch, one by one, from batch `first` on."""
+        """Yield the batches of that epoch, one by one, from batch `first` on."""
         check_position(number, first)
         for name, _, array in (*self.data, *self.labels):
             slicing.require_unchanged(array, name)
@@ -144,7 +144,7 @@ class Batches(Feed):
                 at += 1
 
     def _rows_together(self, number: int, at: int, at_once: int, order: "_Order") -> np.ndarray:
-        """The rows of a stretch that begins with batch `at` of an epoch; none where that batch reaches beyond it."""
+        """Return the row indices of the chunk that begins with batch `at`; empty if it begins in the epoch before."""
         begin = self._span(number)[0] + at * self.rows - number * self.total
         rows = order.of_epoch(number)[begin : begin + at_once * self.rows] if begin >= 0 else np.empty(0, np.int64)
         return rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
@@ -168,7 +168,10 @@ class Batches(Feed):
         return self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
 
     def order(self, number: int = 0) -> np.ndarray:
-        """The rows of that epoch's batches, one batch after the other: int64, `rows` for each batch but the last."""
+        """Return the rows of that epoch's batches, one batch after the other.
+
+        Int64, `rows` for each batch but the last.
+        """
         check_position(number, 0)
         for name, _, array in (*self.data, *self.labels):
             slicing.require_unchanged(array, name)
@@ -188,28 +191,31 @@ class Batches(Feed):
         return Batch(data, labels, np.arange(start, stop), 0, rolled)
 
     def of_rows(self, rows: np.ndarray, pad: int = 0, rolled: int = 0) -> Batch:
-        """The batch of the rows with these numbers, int64 [R]; `pad` and `rolled` as it is to tell them."""
+        """Return the batch of the rows with these numbers, int64 [R]; `pad` and `rolled` as it is to tell them."""
         data = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.data}
         labels = {name: slicing.gather_rows(format, array, rows) for name, format, array in self.labels}
         return Batch(data, labels, rows, pad, rolled, is_copy=True)
 
 
 class _Order:
-    """Random orders of the rows, one an epoch; the latest ones are kept, as a batch seldom spans more than two."""
+    """Random orders of the rows, one per epoch.
+
+    The latest ones are cached, since a batch rarely spans more than two.
+    """
 
     def __init__(self, total: int, seed: int) -> None:
         self.total, self.seed = total, seed
         self.drawn: dict[int, np.ndarray] = {}
 
     def of_epoch(self, number: int) -> np.ndarray:
-        """The order of that epoch, int64 [total]."""
+        """Return the order of that epoch, int64 [total]."""
         if number not in self.drawn:
             self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
             self.drawn[number] = permutation(np.random.default_rng((self.seed, number)), self.total)
         return self.drawn[number]
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """The rows, int64 [R], at those places, int64 [R], of the sequence of all epochs."""
+        """Return the rows, int64 [R], at those places, int64 [R], of the sequence of all epochs."""
         epochs, within = np.divmod(places, self.total)
         if epochs[0] == epochs[-1]:
             return self.of_epoch(int(epochs[0]))[within]

@@ -1,4 +1,4 @@
-"""Preparing ahead: while one batch is trained on, the next is made on a thread of its own."""
+"""Preparing ahead: while one batch is trained on, the next is made on a separate thread."""
 
 import contextvars
 import threading
@@ -24,18 +24,7 @@ class Ready(NamedTuple, Generic[Result]):
 def prefetch(
     items: Iterable[Item], prepare: Callable[[Item], Result], depth: int = 1, at_once: int = 1
 ) -> Iterator[Ready[Result]]:
-    """`prepare(item)` of each item, in order, made on one other thread up to `depth` items before they are asked for.
-
-    Items are taken from `items` on that thread as well. Kernels called there stay on that thread, and run beside the
-    caller's because compiled code does not hold the interpreter. An error in `items` or `prepare` is raised where its
-    item would have come, with its traceback. The thread ends when the items do or the iterator is closed, which leaving
-    a `for` loop does; at most `depth` items are then made in vain. With `depth` 0, or a threading layer that allows no
-    two threads at once, the item is prepared when it is asked for, and on all threads; small ones `at_once`, one right
-    after the other, which takes half the time of as many in turns with steps. Raises `ValueError` for a negative depth.
-
-    >>> [ready.value for ready in prefetch([1, 2, 3], lambda item: item * item)]
-    [1, 4, 9]
-    """
+    """Yield `prepare(item)` for each item in order, prepared on another thread up to `depth` items ahead."""
     if depth < 0:
         raise ValueError(f"depth is {depth}; it is how many items are prepared ahead: 0 for none, or more.")
     return _ahead(items, prepare, depth) if depth and threads.may_overlap() else _when_asked(items, prepare, at_once)
@@ -59,7 +48,7 @@ def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result], at_onc
 
 
 def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> Ready[Result] | None:
-    """The next item, prepared; None at the end."""
+    """Return the next item, prepared; None at the end."""
     start = perf_counter()
     for item in items:
         value = prepare(item)
@@ -81,7 +70,7 @@ def _ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int)
 
 
 class _Worker(threading.Thread):
-    """Prepares items while there is `room`, and says with `made` that there is one more result, or the end."""
+    """Thread that prepares items while `room` allows, and signals each result or the end by `made`."""
 
     def __init__(self, items: Iterable, prepare: Callable, depth: int) -> None:
         super().__init__(name="loader", daemon=True)
@@ -129,7 +118,7 @@ class _Worker(threading.Thread):
         return bool(self.results)
 
     def take(self) -> Ready:
-        """The next result, which makes room for one more."""
+        """Return the next result and free its slot for another one."""
         value, seconds = self.results.popleft()
         self.room.release()
         return Ready(value, seconds, self.seconds_wait)

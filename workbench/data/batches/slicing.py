@@ -28,7 +28,7 @@ MOST = 3
 
 
 def _kernel(name: str) -> Callable:
-    """The CPU implementation of a kernel, for arrays whose contents were checked."""
+    """Return the CPU implementation of a kernel, for arrays whose contents were checked."""
     trusted: Any = kernels.get(name).trusted
     return trusted
 
@@ -62,7 +62,8 @@ class Buffers:
         return sum(buffer.table.nbytes for buffer in self.buffers)
 
     def empty(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """An array [rows, columns] that nobody else holds, and the row of the data that each of its rows holds."""
+        """Return an array [rows, columns] that nobody else holds, and the row of the data that each of its rows
+        holds."""
         with self.lock:
             buffer = next((buffer for buffer in self.buffers if self._is_free(buffer, rows)), None) or self._made(rows)
             return buffer.table[:rows], buffer.held[:rows]
@@ -71,7 +72,7 @@ class Buffers:
         return rows <= len(buffer.held) and buffer.references() == buffer.alone
 
     def _made(self, rows: int) -> _Buffer:
-        """A new buffer, in the place of one that is too small, or of the oldest if there are many."""
+        """Return a new buffer that replaces one that is too small, or the oldest if there are many."""
         kept = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
         self.buffers = [*kept[-(MOST - 1) :], buffer := _Buffer(rows, self.columns, self.dtype)]
         return buffer
@@ -82,7 +83,7 @@ class Buffers:
             buffer.held[:] = -1
 
     def of_csr(self, x: Any) -> np.ndarray:
-        """A csr array, dense; one whose indices are wrong is refused (`FormatError`)."""
+        """Return a csr array, dense; one whose indices are wrong is refused (`FormatError`)."""
         _, x = formats.validate(x)
         out, held = self.empty(x.shape[0])
         held[:] = -1  # these are no rows of the data
@@ -112,7 +113,7 @@ class MadeDense:
             held[:] = -1
 
     def gathered(self, rows: np.ndarray) -> np.ndarray:
-        """The rows of those numbers, int64 [R], in that order, any of them again."""
+        """Return the rows of those numbers, int64 [R], in that order, any of them again."""
         out, held = self.buffers.empty(len(rows))
         self._write(rows, held, out)
         return out
@@ -131,7 +132,10 @@ class MadeDense:
 
 
 def is_made(format: str, x: Any, dtype: DTypeLike) -> bool:
-    """Whether dense batches of that type are made of rows held so; others are cut in the format that they have."""
+    """Return whether dense batches of that type are made of rows held so.
+
+    Others are cut in the format that they have.
+    """
     if format == "csr":
         return x.dtype == dtype
     return format == "dense" and x.ndim == 2 and x.dtype != dtype and x.dtype in widening.TYPES
@@ -141,7 +145,7 @@ FORMATS = ("csr", "dense", "row_sparse")
 
 
 def coerce_for_slicing(x: Any, name: str) -> tuple[str, Any]:
-    """The format of `x` and `x` as rows are cut from it; dense arrays may hold numbers of any type (`DataError`)."""
+    """Return the format of `x` and `x` in the form that rows are sliced from; raises DataError."""
     if isinstance(x, np.ndarray) and x.dtype.kind in "biu" and type(x) is np.ndarray:
         format = "dense"  # numbers of classes, users, words
     else:
@@ -171,8 +175,7 @@ def require_unchanged(x: Any, name: str) -> None:
 
 
 def slice_range(format: str, x: Any, start: int, stop: int) -> Any:
-    """Rows `start` to `stop`, sharing the memory of `x` but for row numbers and pointers; a copy where
-    it is made dense."""
+    """Return rows `start` to `stop` as a view if possible; row indices and pointers are new arrays."""
     if isinstance(x, MadeDense):
         return x.gathered(np.arange(start, stop))
     if format == "dense":
@@ -200,7 +203,7 @@ def slice_each(format: str, x: Any, rows: int) -> list[Any]:
 
 
 def _each_of_csr(x: Any, rows: int) -> list[Any]:
-    """The parts that have all their rows."""
+    """Return the parts that have all their rows."""
     count, shape = x.shape[0] // rows, (rows, x.shape[1])
     edges = x.indptr[: count * rows + 1 : rows]
     starts = x.indptr[rows * np.arange(count)[:, None] + np.arange(rows + 1)] - edges[:-1, None]  # [count, rows + 1]
@@ -209,7 +212,7 @@ def _each_of_csr(x: Any, rows: int) -> list[Any]:
 
 
 def gather_rows(format: str, x: Any, rows: np.ndarray) -> Any:
-    """The rows of those numbers, int64 [R], in that order, any of them again; a copy."""
+    """Return a copy of the rows with these indices int64 [R], in this order; repeats are allowed."""
     if isinstance(x, MadeDense):
         return x.gathered(rows)
     if format == "dense":

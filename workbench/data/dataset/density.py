@@ -1,7 +1,7 @@
 """Data at another density, everything else kept: entries are dropped, or rows are joined with rows drawn anew.
 
-Both work towards lengths drawn first: those of the rows, scaled by one factor. A row that is to be shorter keeps that
-many of its entries; one that is to be longer is joined with others until it has enough, and then keeps that many.
+Both work towards lengths drawn first: those of the rows, scaled by one factor. A row that becomes shorter keeps that
+many of its entries; a row that becomes longer is joined with others until it has enough, and then keeps that many.
 """
 
 import dataclasses
@@ -25,7 +25,8 @@ ENTRIES_AT_ONCE = 2**22
 
 
 def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
-    """The data set at exactly that density, up to the rounding of the number of entries, with as many rows.
+    """Return the data set with exactly this density, up to rounding of the number of entries, with the same number of
+    rows.
 
     Each row's length is scaled by the same factor, up or down to a whole number, so the lengths keep their coefficient
     of variation; it changes where rows are cut to one or no entry, or would need more columns than can be joined, and
@@ -62,7 +63,10 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
 
 
 def highest_density(dataset: Dataset) -> float:
-    """The most that `with_density` can reach: every row that has an entry gets all columns of its label's rows."""
+    """Return the most that `with_density` can reach.
+
+    Every row that has an entry gets all columns of its label's rows.
+    """
     if not dataset.x.nnz:
         return dataset.density
     labels, unions = _unions(dataset)
@@ -77,12 +81,12 @@ def _unreachable(dataset: Dataset, density: float, most: int) -> DataError:
 
 
 def _variation(lengths: np.ndarray) -> float:
-    """Standard deviation / mean."""
+    """Return standard deviation / mean."""
     return float(lengths.std() / lengths.mean()) if lengths.any() else 0.0
 
 
 def _label_of_rows(dataset: Dataset) -> np.ndarray:
-    """Number, from 0, of the label that rows must share to be joined, int64 [rows]."""
+    """Return number, from 0, of the label that rows must share to be joined, int64 [rows]."""
     y = dataset.y
     if dataset.kind == "multilabel":
         frequent = np.argsort(-y.sum(0, dtype=np.int64), kind="stable")
@@ -94,7 +98,7 @@ def _label_of_rows(dataset: Dataset) -> np.ndarray:
 
 
 def _unions(dataset: Dataset) -> tuple[np.ndarray, scipy.sparse.csr_array]:
-    """Labels [rows], and of each label the mean of its rows, csr [labels, features]."""
+    """Return labels [rows], and of each label the mean of its rows, csr [labels, features]."""
     labels = _label_of_rows(dataset)
     counts = np.bincount(labels)
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -118,7 +122,7 @@ def _taken(x: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_arra
 
 
 def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """Lengths in proportion to `own`, none above `most`, that are `count` together, int64 [rows].
+    """Return the lengths in proportion to `own`, none above `most`, that are `count` together, int64 [rows].
 
     Rows that the factor would make too long get their `most`, and the factor grows for the others. In whole numbers,
     since rounding could give a row more than there is.
@@ -154,7 +158,8 @@ def _thinned(x: scipy.sparse.csr_array, lengths: np.ndarray, random: np.random.G
 
 
 def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array, int]:
-    """Rows joined until they have `lengths` entries and thinned to them, and the most rows that one is made of."""
+    """Return rows joined until they have `lengths` entries and thinned to them, and the most rows that one is made
+    of."""
     made, norms, of_label = _room(x, lengths), _norms(x), np.bincount(labels)
     rows, doubled, joined, most = np.arange(x.shape[0]), x, 1, 1
     while len(rows):
@@ -176,7 +181,10 @@ def _joined(x, labels, unions, lengths, random) -> tuple[scipy.sparse.csr_array,
 
 
 def _with_partners(x: scipy.sparse.csr_array, labels: np.ndarray, random: np.random.Generator):
-    """Each row joined with the next one in a random cycle of the rows of its label: never with itself but alone."""
+    """Return each row joined with the next one in a random cycle of the rows of its label.
+
+    Never with itself but alone.
+    """
     order = np.lexsort((random.random(len(labels)), labels))
     counts = np.unique(labels, return_counts=True)[1]
     ends = np.cumsum(counts)
@@ -188,12 +196,12 @@ def _with_partners(x: scipy.sparse.csr_array, labels: np.ndarray, random: np.ran
 
 
 def _parts(lengths: np.ndarray) -> list[np.ndarray]:
-    """Numbers of rows of those lengths, in parts of about `ENTRIES_AT_ONCE` entries."""
+    """Return the numbers of rows of those lengths, in parts of about `ENTRIES_AT_ONCE` entries."""
     return np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(np.cumsum(lengths) // ENTRIES_AT_ONCE)) + 1)
 
 
 def _room(x: scipy.sparse.csr_array, lengths: np.ndarray) -> scipy.sparse.csr_array:
-    """Rows of those lengths in the shape of x, to be filled."""
+    """Return the rows of those lengths in the shape of x, to be filled."""
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     index = kept_or_widened(x.indptr.dtype, int(indptr[-1]))
     entries = int(indptr[-1])

@@ -10,11 +10,10 @@ from workbench.formats.compressed import index_dtype
 def graph_of(
     ends: tuple[np.ndarray, np.ndarray], weights: np.ndarray, nodes: int, directed: bool
 ) -> scipy.sparse.csr_array:
-    """The csr matrix [nodes, nodes], float32, of edges from ends[0] to ends[1]; both ways unless `directed`.
+    """Return the csr matrix [nodes, nodes] float32 of edges from ends[0] to ends[1]; symmetric unless `directed`.
 
-    Of an edge that comes more than once, also one that comes in both directions where there are none, the largest
-    weight counts. Loops and weights of 0 are kept. O(edges * log(edges)). Refused (`FormatError`): weights that are
-    not finite, ends out of range.
+    Of repeated edges, in an undirected graph also of opposite ones, the largest weight counts. Loops and weights of 0
+    are kept. O(edges * log(edges)). Refused (`FormatError`): weights that are not finite, ends out of range.
 
     >>> ends = np.array([0, 1, 0]), np.array([1, 0, 0])
     >>> graph_of(ends, np.array([1, 3, 1]), 2, directed=False).toarray()

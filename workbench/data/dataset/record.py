@@ -49,15 +49,18 @@ class StoredRows(ABC):
 
     @abstractmethod
     def astype(self, dtype: np.dtype) -> "StoredRows":
-        """The same rows with values of another type."""
+        """Return the same rows with values of another type."""
 
     @abstractmethod
     def between(self, start: int, stop: int) -> "StoredRows":
-        """Rows `start` to `stop` alone; nothing is read."""
+        """Return rows `start` to `stop` alone; nothing is read."""
 
     @abstractmethod
     def read_runs(self, runs: Sequence[tuple[int, int]]) -> Any:
-        """Rows `start` to `stop` of each run, one after the other, csr in memory; what is damaged is a `DataError`."""
+        """Return rows `start` to `stop` of each run, one after the other, csr in memory.
+
+        What is damaged is a `DataError`.
+        """
 
     @abstractmethod
     def row_lengths(self) -> np.ndarray:
@@ -68,7 +71,7 @@ class StoredRows(ABC):
         """Refuse files that were cut, replaced by ones of another size, or taken away (`DataError`)."""
 
     def read(self, start: int, stop: int) -> Any:
-        """Rows `start` to `stop`, csr in memory."""
+        """Return rows `start` to `stop`, csr in memory."""
         return self.read_runs([(start, stop)])
 
     def _refuse(self) -> NoReturn:
@@ -151,7 +154,7 @@ class Dataset:
         self._check_graph()
 
     def _check_graph(self) -> None:
-        """Refuse edges that are not among the rows (`DataError`), or malformed (`FormatError`)."""
+        """Refuse edges that are not among the rows (`DataError`), or invalid (`FormatError`)."""
         if self.graph is None:
             return
         if formats.format_of(self.graph) != "csr":
@@ -209,14 +212,14 @@ class Dataset:
 
 
 def _checked(x: Any) -> scipy.sparse.csr_array:
-    """A matrix as a data set holds it, or `DataError` or `FormatError`."""
+    """Return a matrix as a data set holds it, or `DataError` or `FormatError`."""
     if formats.format_of(x) != "csr":
         raise DataError(f"x is {formats.format_of(x)}; a data set holds csr: formats.to_format(x, 'csr').")
     return formats.check(formats.validate(x)[1], dtypes=formats.FLOATS)
 
 
 def canonical(x: Any) -> scipy.sparse.csr_array:
-    """Any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
+    """Return any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
 
     Duplicates are summed; `x` is never changed. Values that are not real and finite are refused (`DataError`,
     `FormatError`).
@@ -224,7 +227,7 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     if x.dtype.kind not in "biuf":
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
-        # SciPy's own astype sorts the indices, and follows those of a malformed matrix out of its arrays
+        # SciPy's own astype sorts the indices, and follows those of a invalid matrix out of its arrays
         x = formats.astype(x, np.float32, copy=False)
     x = formats.to_format(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)

@@ -27,7 +27,7 @@ class RowBlocks:
 
     A block is a `RowBlock`, or a plain pair of its x and labels. Blocks may differ in width: the set has `features`
     columns, and where that is None as many as its widest block. `labels` says what labels mean that are already as a
-    data set holds them; None where they are as in a file. `facts` are those of the set; what is known only when all is
+    data set holds them; None if they are as in a file. `facts` are those of the set; what is known only when all is
     read may be put into it while the blocks come.
     """
 

@@ -15,7 +15,8 @@ from workbench.formats.compressed import assemble, kept_or_widened
 
 
 def merge_rare_classes(dataset: Dataset, width: int) -> Dataset:
-    """The data set with at most `width` classes: the most frequent keep name and order, the others become the last one.
+    """Return the data set with at most `width` classes: the most frequent keep name and order, the others become the
+    last one.
 
     The last class is called after how many it stands for, and `labels.merged` names them. Do this before `split`, so
     that both parts have the same classes; `load(..., like=merged_set)` reads a second file so. The positive class is
@@ -39,7 +40,7 @@ def merge_rare_classes(dataset: Dataset, width: int) -> Dataset:
 
 
 def with_positive(dataset: Dataset, positive: str) -> Dataset:
-    """The data set with another class as the one that means yes; `DataError` where there is no such class."""
+    """Return the data set with another positive class; raises DataError if there is no such class."""
     return dataclasses.replace(dataset, labels=dataclasses.replace(dataset.labels, positive=positive))
 
 
@@ -56,7 +57,7 @@ def _renumber_classes(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray)
 
 
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    """The rows of those numbers, int [R], in that order, and the edges among them. O(entries taken).
+    """Return the rows of those numbers, int [R], in that order, and the edges among them. O(entries taken).
 
     Of stored rows only some that follow each other can be taken; nothing is read.
     """
@@ -64,7 +65,7 @@ def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
     if isinstance(x, StoredRows) and len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
         return rows_between(dataset, int(rows[0]), int(rows[0]) + len(rows))
     cut = kernels.get("slice_rows").trusted
-    assert cut is not None  # it has a CPU twin
+    assert cut is not None  # it has a CPU implementation
     indptr, indices, data = cut(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
     x = assemble("csr", indptr, indices, data, (len(rows), dataset.features))
     groups = None if dataset.groups is None else dataset.groups[rows]
@@ -73,14 +74,14 @@ def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
 
 
 def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    """The edges among the nodes of those numbers, int [n], renumbered in that order: graph[rows][:, rows]."""
+    """Return the edges among the nodes of those numbers, int [n], renumbered in that order: graph[rows][:, rows]."""
     part = graph[rows][:, rows]
     part.sort_indices()
     return part
 
 
 def rows_between(dataset: Dataset, start: int, stop: int) -> Dataset:
-    """Rows `start` to `stop`; of stored rows nothing is read, and labels share memory."""
+    """Return rows `start` to `stop`; of stored rows nothing is read, and labels share memory."""
     if not isinstance(dataset.x, StoredRows):
         return take(dataset, np.arange(start, stop))
     groups = None if dataset.groups is None else dataset.groups[start:stop]
@@ -100,12 +101,12 @@ def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
 
 
 def shuffle_rows(dataset: Dataset, seed: int = 0) -> Dataset:
-    """All rows in random order, so that contiguous mini-batches mix classes."""
+    """Return all rows in random order, so that contiguous mini-batches mix classes."""
     return take(dataset, np.random.default_rng(seed).permutation(dataset.rows))
 
 
 def keep_features(dataset: Dataset, k: int) -> Dataset:
-    """The `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
+    """Return the `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
 
     Rows may become empty, and stay. Do this before `split`, or the parts keep different columns. No second file
     can be read `like` the result, whose columns have other numbers. More columns than there are is refused
@@ -129,7 +130,7 @@ def keep_features(dataset: Dataset, k: int) -> Dataset:
 def with_entries(
     x: scipy.sparse.csr_array, mask: np.ndarray, indices: np.ndarray, shape: tuple[int, int]
 ) -> scipy.sparse.csr_array:
-    """The entries of `x` where `mask`, bool [nnz], is true, with `indices`, int [nnz], for its own."""
+    """Return the entries of `x` where `mask`, bool [nnz], is true, with `indices`, int [nnz], for its own."""
     before = np.concatenate([[0], np.cumsum(mask)])  # int64 [nnz + 1]
     dtype = kept_or_widened(x.indices.dtype, before[-1])
     return assemble("csr", before[x.indptr].astype(dtype), indices[mask].astype(dtype), x.data[mask], shape)
@@ -149,7 +150,7 @@ def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Datas
 
 
 def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the rows of both parts of `split`, int64."""
+    """Return the indices of the rows of both parts of `split`, int64."""
     if not 0 < held_out < 1:
         raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
     if (per_class := dataset.facts.get("trained_per_class")) is not None:
@@ -171,7 +172,10 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
 
 
 def _count_held_out(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
-    """Number of rows of the order that are held out: the share to the nearest row, or the nearest border of groups."""
+    """Return the number of rows of the order that are held out.
+
+    The share to the nearest row, or the nearest border of groups.
+    """
     cut = round(held_out * dataset.rows)
     if dataset.groups is not None and dataset.rows:
         borders = np.flatnonzero(np.diff(dataset.groups[order])) + 1

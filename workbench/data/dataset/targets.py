@@ -13,7 +13,7 @@ OF_MODEL = {"linear": "numbers", "logistic": "binary", "softmax": "classes"}
 
 
 def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """The targets of that kind at output width N; None is the natural width (`natural_width`).
+    """Return the targets of that kind at output width N; None is the natural width (`natural_width`).
 
     - `classes`: int64 [rows], class numbers. N is as many as classes, or more: further outputs have no examples.
     - `binary`: `dtype` [rows, 1], 1 for the positive class and 0 for every other one.
@@ -35,14 +35,17 @@ def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTyp
 
 
 def natural_width(dataset: Dataset, target: str) -> int:
-    """The width N that the labels ask for: as many outputs as classes, of `numbers` their columns, of `binary` 1."""
+    """Return the width N that the labels ask for.
+
+    As many outputs as classes, of `numbers` their columns, of `binary` 1.
+    """
     if target in ("binary", "implicit") or (target == "numbers" and dataset.kind == "classes"):
         return 1
     return len(dataset.classes) if dataset.classes else 1 if dataset.y.ndim == 1 else dataset.y.shape[1]
 
 
 def with_labels(dataset: Dataset, model: str, width: int | None = None, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """The targets of a model by its name: `numbers` of linear, `binary` of logistic, `classes` of softmax."""
+    """Return the targets of a model by its name: `numbers` of linear, `binary` of logistic, `classes` of softmax."""
     if model not in OF_MODEL:
         raise DataError(f"There is no model {model!r}; there are {', '.join(OF_MODEL)}. Others take data.targets.")
     return targets(dataset, OF_MODEL[model], width, dtype)
@@ -122,7 +125,7 @@ def _check_width(dataset: Dataset, width: int | None) -> None:
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The numbers in that type; one that it cannot hold is refused."""
+    """Return numbers cast to a type; raises DataError if one does not fit."""
     with np.errstate(over="ignore"):
         fitted = values.astype(dtype)
     if not np.isfinite(fitted).all():
@@ -136,7 +139,7 @@ def _labels_are(dataset: Dataset) -> str:
 
 
 def _origin(dataset: Dataset) -> str:
-    """The file, or the name of a data set that is none."""
+    """Return the file, or the name of a data set that is none."""
     return dataset.source if dataset.source.startswith("the file ") else dataset.name
 
 
@@ -209,7 +212,7 @@ def _commoner(y: np.ndarray) -> str:
 
 
 def _shares(dataset: Dataset) -> str:
-    """The classes with the share of rows that have them, in their order; of many the most frequent ones."""
+    """Return the classes with the share of rows that have them, in their order; of many the most frequent ones."""
     if not dataset.classes:
         return ""
     if dataset.kind == "multilabel":

@@ -28,7 +28,7 @@ def write(dataset: Dataset, path: Path) -> None:
 
 
 def _named(count: int) -> Any:
-    """Numbers as text, of Python's own type: AnnData knows no other."""
+    """Return numbers as text, of Python's own type: AnnData knows no other."""
     import pandas as pd
 
     return pd.Index([str(number) for number in range(count)], dtype=object)

@@ -21,7 +21,7 @@ from workbench.data.shards.converting import blocks_of
 class Export:
     """One entry: `write(dataset, path)` writes a new file, or several that begin with its name.
 
-    `package` is what must be installed, with the `extra` of the project that brings it; empty where nothing must.
+    `package` is what must be installed, with the `extra` of the project that brings it; empty if nothing must.
     """
 
     name: str
@@ -61,16 +61,16 @@ def export(dataset: Dataset | str | os.PathLike, path: str | os.PathLike, to: st
 
 
 def blocks(dataset: Dataset) -> Iterator[RowBlock]:
-    """The rows, block by block."""
+    """Yield the rows, block by block."""
     for block in blocks_of(dataset).blocks:
         yield RowBlock(*block)
 
 
 def in_memory(dataset: Dataset) -> Any:
-    """The matrix, csr, read whole where it is stored."""
+    """Return the matrix, csr, read whole where it is stored."""
     return dataset.x.read(0, dataset.rows) if isinstance(dataset.x, StoredRows) else dataset.x
 
 
 def label_names(dataset: Dataset, y: np.ndarray) -> np.ndarray:
-    """Labels as text or numbers: of one class a row its name [rows], else `y` itself."""
+    """Return labels as text or numbers: of one class a row its name [rows], else `y` itself."""
     return np.array(dataset.classes)[y] if dataset.kind == "classes" else y

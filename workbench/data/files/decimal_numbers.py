@@ -33,7 +33,7 @@ TENS = np.array([10.0**power for power in range(23)])
 
 
 def _powers_of_five() -> np.ndarray:
-    """The first 128 bits of 5**q for every power, as uint64 [powers, 2]: rounded down, of negative powers up."""
+    """Return the first 128 bits of 5**q for every power, as uint64 [powers, 2]: rounded down, of negative powers up."""
     rows = []
     for power in range(LEAST_POWER, LARGEST_POWER + 1):
         if power >= 0:
@@ -51,7 +51,7 @@ FIVES = _powers_of_five()
 
 @compiled_inline
 def _product(a, b):
-    """The high and low 64 bits of a product of uint64."""
+    """Return the high and low 64 bits of a product of uint64."""
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     a_high, a_low, b_high, b_low = a >> half, a & low, b >> half, b & low
     small, left, right = a_low * b_low, a_high * b_low, a_low * b_high
@@ -62,7 +62,7 @@ def _product(a, b):
 
 @compiled
 def _scaled(digits, power):
-    """(bits, state) of the double next to digits * 10**power, digits a uint64 from 1 on."""
+    """Return (bits, state) of the double next to digits * 10**power, digits a uint64 from 1 on."""
     if power < LEAST_POWER or power > LARGEST_POWER:
         return np.uint64(0), HARD
     one, zeros, width = np.uint64(1), 0, np.uint64(32)
@@ -100,7 +100,7 @@ def _scaled(digits, power):
 
 @compiled
 def _rounded(digits, power, is_cut):
-    """(double, state) of digits * 10**power; where digits were cut off, of all numbers that begin so."""
+    """Return (double, state) of digits * 10**power; where digits were cut off, of all numbers that begin so."""
     bits, state = _scaled(digits, power)
     if state == EXACT and is_cut:
         above, state = _scaled(digits + np.uint64(1), power)
@@ -110,7 +110,8 @@ def _rounded(digits, power, is_cut):
 
 @compiled
 def read_number(text, at):
-    """(double, position behind it, state) of the number that begins at a position of the text, which ends its line.
+    """Return (double, position behind it, state) of the number that begins at a position of the text, which ends its
+    line.
 
     A number is `[+-]digits[.digits][e[+-]digits]`, with a digit before or after the point.
     """
@@ -161,7 +162,7 @@ def read_number(text, at):
 
 @compiled
 def _first_digits(text, start, stop, power):
-    """(the first 19 digits that count, their power of ten, whether others than zeros follow)."""
+    """Return (the first 19 digits that count, their power of ten, whether others than zeros follow)."""
     digits, count, is_cut = np.uint64(0), 0, False
     for at in range(start, stop):
         if text[at] == POINT:
@@ -178,7 +179,7 @@ def _first_digits(text, start, stop, power):
 
 @compiled
 def marked(at):
-    """The NaN that stands for the hard number at that position."""
+    """Return the NaN that stands for the hard number at that position."""
     return np.int64(MARK | at).view(np.float64)
 
 

@@ -35,12 +35,13 @@ class Numbers(dict):
 
 
 def is_whole(name: str) -> bool:
-    """Whether an id is a whole number, of ASCII digits."""
+    """Return whether an id is a whole number, of ASCII digits."""
     return _WHOLE.fullmatch(name) is not None
 
 
 def sorted_ids(names: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """The ids in order, and the place of each in it, int64: by value where all are whole numbers, else by the alphabet.
+    """Return the ids in order, and the place of each in it, int64: by value where all are whole numbers, else by the
+    alphabet.
 
     Ids are text: 7 and 07 are two of them, and there is no largest number.
 
@@ -55,7 +56,7 @@ def sorted_ids(names: Sequence[str]) -> tuple[list[str], np.ndarray]:
 
 
 def places_of(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
-    """The place of each id among those known, -1 for one that is not, int64."""
+    """Return the position of each id in `known`, int64; -1 for unknown ids."""
     place_of = {name: place for place, name in enumerate(known)}
     return np.array([place_of.get(name, -1) for name in names], np.int64)
 
@@ -65,7 +66,7 @@ LONGEST = 200
 
 
 def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
-    """Labels [rows], or [rows, N] of an array, as they stand in the file, and where each stands.
+    """Return labels [rows], or [rows, N] of an array, as they stand in the file, and where each stands.
 
     A Matrix Market vector may be a row or a column. Malformed files, Python objects and labels of more than `LONGEST`
     characters are refused (`DataError`).
@@ -81,7 +82,7 @@ def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
 
 
 def read_label_array(path: str | os.PathLike) -> np.ndarray:
-    """Labels of a `.npy` file, numbers or text (`DataError`)."""
+    """Return the labels of a `.npy` file, numbers or text (`DataError`)."""
     with open(path, "rb") as file:
         check_array(file)
         labels = np.lib.format.read_array(file, allow_pickle=False)
@@ -100,7 +101,7 @@ def _of_market(path: str | os.PathLike) -> np.ndarray:
 
 
 def label_of(text: bytes, path: str | os.PathLike, line: int) -> str:
-    """A label as it stands on a line, without the blanks around it; `DataError` for none, and for one that is none."""
+    """Return the label of a line without surrounding blanks; raises DataError if it is empty or invalid."""
     label = text.strip().decode()
     if not label:
         raise DataError(f"{path}:{line}: there is no label; each row needs one.")
@@ -110,7 +111,7 @@ def label_of(text: bytes, path: str | os.PathLike, line: int) -> str:
 
 
 def of_text(labels: list[str]) -> np.ndarray:
-    """Labels as numbers where all of them are written as numbers, int64 where these are whole, else as text.
+    """Return labels as numbers where all of them are written as numbers, int64 where these are whole, else as text.
 
     >>> of_text(["2", "-1"]), of_text(["2", "0.5"]), of_text(["2", "b"])
     (array([ 2, -1]), array([2. , 0.5]), array(['2', 'b'], dtype='<U1'))

@@ -90,7 +90,7 @@ def _check_variable(read: Read, left: int, order: str, names: Collection[str]) -
 
 
 def _element(read: Read, left: int, order: str, is_kept: bool) -> tuple[int, bytes, int]:
-    """Type of the next element, its content if it is kept, and the bytes that it takes with its tag."""
+    """Return the type of the next element, its content if it is kept, and the bytes that it takes with its tag."""
     tag = read(8)
     kind, count = struct.unpack(f"{order}II", tag)
     if kind >> 16:  # a small element has its bytes in its tag
@@ -186,7 +186,7 @@ def opened_matlab(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def variables(file: BinaryIO) -> list[Variable]:
-    """All variables of the file; one that claims more than the file can hold is refused (`ValueError`)."""
+    """Return all variables of the file; raises ValueError if one claims more bytes than the file has."""
     found = [Variable(name, tuple(map(int, shape)), kind) for name, shape, kind in scipy.io.whosmat(file)]
     size = os.fstat(file.fileno()).st_size
     for one in found:
@@ -198,7 +198,7 @@ def variables(file: BinaryIO) -> list[Variable]:
 
 
 def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
-    """Values of the variables of those names: arrays of numbers, text [rows], or csc arrays of floats."""
+    """Return the values of the variables of those names: arrays of numbers, text [rows], or csc arrays of floats."""
     names = list(names)
     check_elements(file, names)
     file.seek(0)

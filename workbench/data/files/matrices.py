@@ -23,7 +23,7 @@ WHAT = "a matrix (.npz by scipy.sparse.save_npz, or Matrix Market .mtx)"
 
 
 def read_matrix(path: str | os.PathLike) -> Any:
-    """The matrix, in the format that it is stored in, duplicates and explicit zeros kept (`DataError`).
+    """Return the matrix, in the format that it is stored in, duplicates and explicit zeros kept (`DataError`).
 
     Its indices are as the file has them: the caller checks them (`formats.enter`, `dataset.canonical`).
     """
@@ -38,7 +38,7 @@ def read_matrix(path: str | os.PathLike) -> Any:
 
 
 def read_saved(path: str | os.PathLike) -> Any:
-    """The matrix in an archive of `scipy.sparse.save_npz` (`DataError`); no pickles."""
+    """Return the matrix in an archive of `scipy.sparse.save_npz` (`DataError`); no pickles."""
     with read_scipy_archive(path), open(path, "rb") as file:
         for name, header in check_members(file).items():
             if name.removesuffix(".npy") in INDICES and header.dtype.kind not in "iu":  # which SciPy would cut

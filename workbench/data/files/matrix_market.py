@@ -49,7 +49,7 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Header(NamedTuple):
-    """Sizes stated before the entries: `form` is coordinate or array, `entries` are those that follow, `lines` those
+    """Sizes from the header: `form` is coordinate or array, `entries` the number of entries, `lines` that of the lines
     before them."""
 
     form: str
@@ -95,10 +95,11 @@ class _Entries(NamedTuple):
 
 
 def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
-    """The matrix: dense of the form array, else coo with the entries of both triangles, duplicates and zeros kept.
+    """Return the matrix: dense of the form array, else coo with the entries of both triangles, duplicates and zeros
+    kept.
 
     Of a pattern every entry is 1. Values are int64 or float64. Refused (`DataError`, with file and line): what is
-    malformed, complex, or of another size than its header says. 40 MB a million entries.
+    invalid, complex, or of another size than its header says. 40 MB a million entries.
     """
     header, (row, column, values) = _checked(path)
     if header.form == "array":
@@ -115,7 +116,10 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
 
 
 def _dense(header: Header, values: np.ndarray) -> np.ndarray:
-    """The columns that follow each other in a file; of a symmetric matrix from the diagonal on, of a skew one below."""
+    """Return the columns that follow each other in a file.
+
+    Of a symmetric matrix from the diagonal on, of a skew one below.
+    """
     if header.symmetry == "general":
         return values.reshape(header.columns, header.rows).T
     is_skew = header.symmetry == "skew-symmetric"
@@ -127,7 +131,7 @@ def _dense(header: Header, values: np.ndarray) -> np.ndarray:
 
 
 def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
-    """The header, and all entries behind it."""
+    """Return the header, and all entries behind it."""
     try:
         with open_text(path) as file:
             header = _header(file, path)
@@ -140,12 +144,15 @@ def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
 
 
 def is_market(path: str | os.PathLike) -> bool:
-    """Whether the file, unpacked, begins as Matrix Market text does."""
+    """Return whether the file, unpacked, begins as Matrix Market text does."""
     return read_head(path, len(codecs.BOM_UTF8 + BANNER)).removeprefix(codecs.BOM_UTF8).startswith(BANNER)
 
 
 def read_header(path: str | os.PathLike) -> Header:
-    """The banner and the sizes; `DataError` with the line for what is malformed, complex or beyond this machine."""
+    """Return the banner and the sizes.
+
+    `DataError` with the line for what is invalid, complex or beyond this machine.
+    """
     with open_text(path) as file:
         return _header(file, path)
 
@@ -192,7 +199,7 @@ def _sized(line: bytes, form: str, field: str, symmetry: str, path: str | os.Pat
 
 
 def _read_entries(file: BinaryIO, header: Header) -> _Entries:
-    """All entries behind the header; `_InvalidEntriesError` for what is malformed or of another number."""
+    """Return all entries behind the header; `_InvalidEntriesError` for what is invalid or of another number."""
     places = index_dtype(header.rows, header.columns)
     empty = _Entries(*(np.zeros(0, dtype) for dtype in (places, places, header.dtype)))
     blocks = [empty, *map_blocks(partial(_parsed, header=header, places=places), _within(line_blocks(file), header))]
@@ -204,7 +211,7 @@ def _read_entries(file: BinaryIO, header: Header) -> _Entries:
 
 
 def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
-    """The blocks; refused when they are longer than the entries that the header claims can be."""
+    """Yield the blocks; refused when they are longer than the entries that the header claims can be."""
     read = 0
     for block in blocks:
         read += len(block)
@@ -214,7 +221,7 @@ def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
 
 
 def _parsed(text: bytes, header: Header, places: np.dtype) -> _Entries:
-    """The entries of a block of lines."""
+    """Return the entries of a block of lines."""
     codes = codes_of(text)
     lines = int(np.count_nonzero(codes == NEWLINE))
     rows, columns = (np.empty(lines if header.form == "coordinate" else 0, places) for _ in range(2))
@@ -243,7 +250,10 @@ def _behind_blanks(text, at):
 
 @compiled
 def _read_whole(text, at, most):
-    """(whole number, position behind it) of up to `most` bytes; the position is that before where there is none."""
+    """Return (whole number, position behind it) of up to `most` bytes.
+
+    The position is that before where there is none.
+    """
     start = at
     is_negative = text[at] == MINUS
     if is_negative or text[at] == PLUS:
@@ -257,7 +267,10 @@ def _read_whole(text, at, most):
 
 @compiled
 def _read_place(text, at, row_count, column_count):
-    """(row, column, position behind the blanks that follow), counted from 0; the row is -1 if a place is wrong."""
+    """Return (row, column, position behind the blanks that follow), counted from 0.
+
+    The row is -1 if a place is wrong.
+    """
     row, stop = _read_whole(text, at, MOST_PLACE_BYTES)
     behind = _behind_blanks(text, stop)
     column, end = _read_whole(text, behind, MOST_PLACE_BYTES)
@@ -270,7 +283,8 @@ def _read_place(text, at, row_count, column_count):
 
 @compiled
 def _read_reals(text, row_count, column_count, rows, columns, values):
-    """(entries, whether a number is left to Python) of lines of a real value, behind its place if there are rows.
+    """Return (entries, whether a number is left to Python) of lines of a real value, behind its place if there are
+    rows.
 
     Entries are -1 if a line is wrong.
     """
@@ -298,7 +312,7 @@ def _read_reals(text, row_count, column_count, rows, columns, values):
 
 @compiled
 def _read_wholes(text, row_count, column_count, rows, columns, values):
-    """(entries, False) of lines of a place, or a whole value, or both, by which arrays have elements."""
+    """Return (entries, False) of lines of a place, or a whole value, or both, by which arrays have elements."""
     at, count = 0, 0
     while at < text.size:
         at = _behind_blanks(text, at)
@@ -343,7 +357,7 @@ def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
 
 
 def _fault(words: list[bytes], header: Header) -> str:
-    """Describe what is wrong with the numbers of an entry; "" where nothing is."""
+    """Describe what is wrong with the numbers of an entry; "" if nothing is."""
     if len(words) != header.numbers:
         entry = {1: "a value", 2: "row column", 3: "row column value"}[header.numbers]
         return f"the line holds {len(words)} words; an entry is: {entry}."

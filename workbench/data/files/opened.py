@@ -1,7 +1,7 @@
 """Text files, packed or not, as a stream of checked bytes: UTF-8, no NUL, lines and ratios of packing within bounds.
 
-How a file is packed is told by its first bytes, never by its name. What is wrong is a `DataError` with file and line.
-Memory holds a block of the file and the line that is read, whatever the file claims to be.
+The compression of a file is inferred from its first bytes, never from its name. What is wrong is a `DataError` with
+file and line. Memory holds a block of the file and the line that is read, whatever the file claims to be.
 """
 
 import bz2
@@ -71,7 +71,7 @@ def refuse_endless(path: str | os.PathLike) -> None:
 
 
 def compression_of(path: str | os.PathLike) -> str:
-    """Name, of `PACKINGS`, of the way the file is packed; "" for one that is not."""
+    """Return the compression of a file, a name of `PACKINGS`; "" if it is not compressed."""
     with open(path, "rb") as file:
         return _found(file.read(16))[0]
 
@@ -82,7 +82,8 @@ def open_text(
     noticing: dict[bytes, bool] | None = None,
     advice: str = "save it as UTF-8",
 ) -> BinaryIO:
-    """The text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand first.
+    """Return the text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand
+    first.
 
     A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file; where it is another,
     `advice` says what to do. The words `noticing` become true when they go past.
@@ -108,7 +109,7 @@ def place_in(
 
 
 def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
-    """The first bytes of the file, unpacked and unchecked; a damaged archive is a `DataError`."""
+    """Return the first bytes of the file, unpacked and unchecked; a damaged archive is a `DataError`."""
     with open(path, "rb") as source:
         name, unpack = _found(source.read(16))
         source.seek(0)
@@ -166,15 +167,15 @@ class CheckedText(io.RawIOBase):
         return os.fspath(self.path)
 
     def readable(self) -> bool:
-        """Whether it can be read, as `io.RawIOBase` asks: it always can."""
+        """Return whether it can be read, as `io.RawIOBase` asks: it always can."""
         return True
 
     def seekable(self) -> bool:
-        """Whether the bytes of the stream are those of the file."""
+        """Return whether the bytes of the stream are those of the file."""
         return not self._packing and self._is_utf8
 
     def fileno(self) -> int:
-        """Number of the open file."""
+        """Return the number of the open file."""
         return self._source.fileno()
 
     def close(self) -> None:
@@ -197,7 +198,7 @@ class CheckedText(io.RawIOBase):
         return place
 
     def readinto(self, buffer: Any) -> int:
-        """Bytes that were checked, 0 at the end of the file."""
+        """Return the bytes that were checked, 0 at the end of the file."""
         if not self._ready:
             self._ready = self._next(len(buffer))
         count = min(len(self._ready), len(buffer))
@@ -234,7 +235,7 @@ class CheckedText(io.RawIOBase):
         return raw
 
     def _decoded(self, raw: bytes) -> bytes:
-        """The same text in UTF-8; bytes that are not of the encoding are refused."""
+        """Return the same text in UTF-8; bytes that are not of the encoding are refused."""
         checked = raw
         if self._is_entered:  # perhaps in the middle of a character, whose bytes that follow are up to three
             checked, self._is_entered = raw[:3].lstrip(_FOLLOWING) + raw[3:], False
@@ -267,7 +268,7 @@ class CheckedText(io.RawIOBase):
             self._before = seen[-max(map(len, self.noticing)) :]
 
     def _line(self, text: bytes = b"") -> int:
-        """The number of the line behind that text, which follows what was checked."""
+        """Return the number of the line behind that text, which follows what was checked."""
         if self._lines is not None:
             return self._lines + text.count(b"\n") + 1
         with open(self.path, "rb") as file:  # sought: only an error asks, and counts

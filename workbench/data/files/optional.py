@@ -7,7 +7,7 @@ from workbench.data.errors import DataError
 
 
 def import_optional(package: str, extra: str, what: str) -> Any:
-    """The package; `DataError` with the line that installs it where it is not there. `what` is what needs it."""
+    """Return the package; `DataError` with the line that installs it where it is not there. `what` is what needs it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

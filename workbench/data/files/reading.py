@@ -52,7 +52,7 @@ def check_features(features: int | None) -> None:
 
 
 def fingerprint(*paths: str | os.PathLike | None) -> str:
-    """Full name, size and time of the files; of a missing one, that it is missing. None is no file."""
+    """Return full name, size and time of the files; of a missing one, that it is missing. None is no file."""
     states = []
     for path in (Path(path) for path in paths if path is not None):
         try:
@@ -73,7 +73,8 @@ def dataset_of(
     place: Place,
     groups: np.ndarray | None = None,
 ) -> Dataset:
-    """A data set of what was read from `path`: matrix, labels as they stand, what the caller says of them, and groups.
+    """Return a data set of what was read from `path`: matrix, labels as they stand, what the caller says of them, and
+    groups.
 
     `facts["duplicate_entries"]` counts what was summed with another entry of its place. Refused (`DataError`): no rows,
     another number of labels than of rows, and rows that all lack features.
@@ -113,7 +114,7 @@ def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
 
 
 def read_rows(indptr: Any, indices: Any, values: Any, start: int, stop: int, features: int) -> Any:
-    """Rows `start` to `stop`, as a data set holds them; a single value stands for all of them.
+    """Return rows `start` to `stop`, as a data set holds them; a single value stands for all of them.
 
     What does not fit is refused (`FormatError`, `DataError`, `ValueError`).
     """

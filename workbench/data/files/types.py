@@ -1,6 +1,6 @@
-"""Kinds of files and folders, told from their first bytes, never from their names: which data set reads them, and how.
+"""Kinds of files and folders, inferred from their first bytes, never from their names.
 
-Packed text is seen through. A guess is one: who knows better names the data set.
+Compressed text is unpacked. A guess can be overridden by naming the data set.
 """
 
 import csv
@@ -87,9 +87,9 @@ def looks_like(path: str | os.PathLike) -> tuple[str, str]:
 
 
 def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
-    """(name of the data set that reads the file or folder, options that it needs to, why), from its first 64 KiB.
+    """Return (data set that reads the file or folder, its options, the reason), from the first 64 KiB.
 
-    A missing one, and one that no data set reads, is a `DataError` that says what to do.
+    Raises DataError, with what to do, if it is missing or no data set reads it.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -112,7 +112,7 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
 
 
 def rating_columns(names: Sequence[str]) -> tuple[str, ...] | None:
-    """Meaning of the columns of ratings by their names: user, item, rating, and others by their place.
+    """Return the meaning of the columns of ratings by their names: user, item, rating, and others by their place.
 
     None if the names are not those of ratings.
 
@@ -133,7 +133,10 @@ def _names(row: bytes) -> list[str]:
 
 
 def file_type_hint(path: str | os.PathLike, what: str) -> str:
-    """A sentence on what the file looks like, to end a message with; "" where it looks as it should, or as nothing."""
+    """Return a sentence on what the file looks like, to end a message with.
+
+    "" if it looks as it should, or as nothing.
+    """
     kind = _kind_of(path)
     return "" if kind.what in (what, "other text") else f" It looks like {kind.what}. {kind.advice}."
 
@@ -146,7 +149,7 @@ def refuse_binary(path: str | os.PathLike, what: str) -> None:
 
 
 def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
-    """Whether these are the first bytes of the file."""
+    """Return whether these are the first bytes of the file."""
     with open(path, "rb") as file:
         return file.read(len(signature)) == signature
 
@@ -170,7 +173,7 @@ def _kind_of(path: str | os.PathLike) -> Kind:
 
 
 def _of_hdf5(first: bytes) -> Kind:
-    """Kind of an HDF5 file, told from the attributes of its root, which are near the beginning."""
+    """Return the kind of an HDF5 file, from the attributes of its root group."""
     for mark in ("anndata", "binsparse"):
         if mark.encode() in first:
             return _read_by(f"an HDF5 file of {mark}", mark)
@@ -219,7 +222,7 @@ def _of_text(first: bytes) -> Kind:
 
 
 def _of_none(rows: list[bytes]) -> Kind | None:
-    """Kinds that no data set reads, with what makes one of them that is read."""
+    """Return the kinds that no data set reads, with what makes one of them that is read."""
     if _PAGE.match(rows[0]):
         return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
     if _JSON.match(rows[0]):
@@ -276,7 +279,10 @@ def _of_separated(lines: list[bytes]) -> Kind | None:
 
 
 def _are_as_many(lines: list[bytes], sign: str) -> bool:
-    """Whether the first rows have as many fields, two at least; fields in quotes may hold signs and line ends."""
+    """Return whether the first rows have as many fields, two at least.
+
+    Fields in quotes may hold signs and line ends.
+    """
     counts = [line.count(sign.encode()) for line in lines[:LINES]]
     if min(counts) and (len(set(counts)) == 1 or b'"' in b"".join(lines[:LINES])):
         return True
@@ -290,7 +296,7 @@ def _are_as_many(lines: list[bytes], sign: str) -> bool:
 
 
 def _is_ragged(lines: list[bytes], sign: str) -> bool:
-    """Whether most of the first rows have as many fields as the header, three at least, and others have not."""
+    """Return whether most of the first rows have as many fields as the header, three at least, and others have not."""
     counts = [line.count(sign.encode()) for line in lines[:LINES]]
     return counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts)
 

@@ -61,7 +61,7 @@ class Labels:
 
     `positive` is the class that a yes-or-no target asks for: the larger one of two (or the one called 1, true, yes),
     else None unless named. `merged` are the labels that the last class stands for. `guess` says why this kind was taken
-    and is empty where the caller stated it. `span` is the smallest and the largest number of the whole set.
+    and is empty if the caller stated it. `span` is the smallest and the largest number of the whole set.
 
     >>> Labels("classes", ("no", "yes"), guess="text")
     Labels(kind='classes', classes=('no', 'yes'), positive='yes', merged=(), guess='text', span=None)
@@ -87,7 +87,7 @@ class Labels:
 
     @property
     def values(self) -> np.ndarray | None:
-        """The number that each class stands for, float64; None where they are not all numbers."""
+        """The number that each class stands for, float64; None if they are not all numbers."""
         numbers = [number_named(name) for name in self.classes]
         return None if None in numbers else np.array(numbers, np.float64)
 
@@ -97,7 +97,7 @@ class Labels:
         return self.guess == NO_LABELS
 
     def __str__(self) -> str:
-        """One phrase: kind, count or span, and whether it was guessed."""
+        """Return one phrase: kind, count or span, and whether it was guessed."""
         if self.are_missing:
             return "none"
         counted = f"{len(self.classes):,} classes" if self.kind != "numbers" else self._numbers()
@@ -111,7 +111,7 @@ class Labels:
 @final
 @dataclass(frozen=True)
 class Wanted:
-    """Meaning of the labels in a file as the caller states it; None where the file decides.
+    """Meaning of the labels in a file as the caller states it; None if the file decides.
 
     `classes` are the names there may be, in order; a label that is none of them counts to the class `unseen`, and is
     refused without one.
@@ -142,14 +142,14 @@ def check_kind(kind: str) -> None:
 
 
 def format_names(names: Iterable[str]) -> str:
-    """The names with commas between them; of many the first ones, and how many more there are."""
+    """Return the names with commas between them; of many the first ones, and how many more there are."""
     names = tuple(names)
     text = ", ".join(names[:SHOWN])
     return f"{text}, and {len(names) - SHOWN:,} more" if len(names) > SHOWN else text or "none"
 
 
 def name_of(label: Any) -> str:
-    """A label as text, the name of its class: whole numbers without a point."""
+    """Return a label as text, the name of its class: whole numbers without a point."""
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
     if isinstance(label, float | np.floating) and label == np.round(label) and abs(float(label)) < 2**63:
@@ -158,13 +158,13 @@ def name_of(label: Any) -> str:
 
 
 def number_named(name: str) -> float | None:
-    """The number that the name of a class stands for, such as 2.5 or True; None where it is text."""
+    """Return the number that the name of a class stands for, such as 2.5 or True; None if it is text."""
     if name in _BOOLEANS:
         return _BOOLEANS[name]
     return float(name) if _NUMBER.fullmatch(name) else None
 
 
 def _positive_of_two(first: str, second: str) -> str:
-    """The positive one of two classes: called so, else the second in their order."""
+    """Return the positive one of two classes: called so, else the second in their order."""
     second_is_other = second.casefold() not in POSITIVE_WORDS and number_named(second) is None
     return first if first.casefold() in POSITIVE_WORDS and second_is_other else second

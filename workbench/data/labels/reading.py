@@ -19,7 +19,8 @@ Place = Callable[[int], str]
 
 
 def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) -> tuple[Labels, np.ndarray]:
-    """The meaning of what stands in a file, and `y` as a data set holds it; `DataError` says where a label is wrong.
+    """Return the meaning of what stands in a file, and `y` as a data set holds it; `DataError` says where a label is
+    wrong.
 
     A list holds a tuple of labels for each row.
     """
@@ -46,7 +47,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
 
 
 def guess_label_kind(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
-    """The kind of labels that nobody stated, and why."""
+    """Return the kind of labels that nobody stated, and why."""
     if labels.ndim == 1 and (wanted.classes is not None or wanted.positive is not None):
         return "classes", ""
     if labels.ndim == 2:
@@ -108,7 +109,7 @@ class Names:
                 self.number_of_value[value] = None if value in self.number_of_value else number
 
     def find(self, label: Any) -> int | None:
-        """The number of the class that the label is; None where it is none of them."""
+        """Return the number of the class that the label is; None if it is none of them."""
         name = name_of(label)
         if name in self.number_of:
             return self.number_of[name]
@@ -116,7 +117,7 @@ class Names:
         return None if value is None else self.number_of_value.get(value)
 
     def must_find(self, label: Any, what: str) -> int:
-        """The number of the class that an argument called `what` names; `DataError` lists the classes."""
+        """Return the number of the class that an argument called `what` names; `DataError` lists the classes."""
         if (number := self.find(label)) is None:
             raise DataError(f"{what} is {label!r}; the classes are {format_names(self.classes)}.")
         return number
@@ -146,7 +147,7 @@ def _refuse_unwritable(labels: np.ndarray, place: Place) -> None:
 
 
 def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:
-    """Labels as float64, [rows] or [rows, N]."""
+    """Return labels as float64, [rows] or [rows, N]."""
     if labels.dtype.kind in "US":
         for row, texts in enumerate(labels.reshape(len(labels), -1)):
             if any(number_named(str(text)) is None for text in texts):
@@ -158,7 +159,7 @@ def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:
 
 
 def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names and numbers of the classes in the file, or of those that the caller knows."""
+    """Return names and indices of the classes in the file, or of the given `classes`."""
     own, y = class_numbers(labels)
     if wanted.classes is None:
         return own, y
@@ -178,7 +179,7 @@ def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[st
 
 
 def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels, np.ndarray]:
-    """Columns of 0 and 1, each a class; their names are their numbers unless others are given."""
+    """Return the columns of 0 and 1, each a class; their names are their numbers unless others are given."""
     if labels.ndim != 2 or labels.dtype.kind in "US" or not np.isin(labels, (0, 1)).all():
         raise DataError("kind is 'multilabel', which takes a column of 0 and 1 for each class; other labels came.")
     columns = labels.shape[1]
@@ -189,7 +190,7 @@ def _of_columns(labels: np.ndarray, wanted: Wanted, guess: str) -> tuple[Labels,
 
 
 def _of_tuples(rows: list[tuple], wanted: Wanted, place: Place) -> tuple[Labels, np.ndarray]:
-    """Any number of labels a row: a column of 0 and 1 for each class."""
+    """Return any number of labels a row: a column of 0 and 1 for each class."""
     row_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     flat = np.array([label for row in rows for label in row])
     if not len(flat):

@@ -42,7 +42,8 @@ class ZipfLine:
 
 
 def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
-    """Rows that store each used column of a canonical matrix, int64, descending; unused columns are left out.
+    """Return the rows that store each used column of a canonical matrix, int64, descending; unused columns are left
+    out.
 
     O(entries + features log features) and O(features) memory; O(entries log entries) and O(entries) where the matrix is
     very wide.
@@ -60,7 +61,8 @@ def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
 
 
 def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) -> tuple[tuple[int, int], ...]:
-    """(rank, rows) of descending counts int64 [columns], at most `POINTS` ranks, equally far apart on a log axis.
+    """Return (rank, rows) of descending counts int64 [columns], at most `POINTS` ranks, equally far apart on a log
+    axis.
 
     Ranks count from 1; `last` is included, None for that of the last count.
     """
@@ -71,7 +73,8 @@ def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) 
 
 
 def zipf_line(counts: np.ndarray) -> ZipfLine | None:
-    """Least squares through log(rows) against log(rank) of descending counts int64 [columns]; None for one alone.
+    """Return least squares through log(rows) against log(rank) of descending counts int64 [columns]; None for one
+    alone.
 
     Ranks are those of `points_by_rank`, so that each decade weighs alike, from 10 to a quarter of the used columns: the
     most frequent columns are about level (Mandelbrot's shift), and the rare ones fall in steps of whole rows. Of fewer
@@ -87,7 +90,8 @@ def zipf_line(counts: np.ndarray) -> ZipfLine | None:
 
 
 def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
-    """Columns in which a batch stores an entry, on average over all batches of different rows of the set; exact.
+    """Return the columns in which a batch stores an entry, on average over all batches of different rows of the set;
+    exact.
 
     The sum over columns of 1 - C(rows - count, batch_rows) / C(rows, batch_rows): a column is missed by the batches
     drawn from the rows that lack it. Hurlbert, The Nonconcept of Species Diversity, Ecology 52 (1971), 577-586.
@@ -98,7 +102,8 @@ def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
 
 
 def _missed(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
-    """The share of batches that miss a column, by its count: a product of as many factors as the smaller of both has.
+    """Return the share of batches that miss a column, by its count: a product of as many factors as the smaller of
+    both has.
 
     C(rows - count, batch_rows) / C(rows, batch_rows) is the product of 1 - count / (rows - i) over i < batch_rows, and
     of 1 - batch_rows / (rows - i) over i < count; logarithms of binomials would lose half of the digits.
@@ -222,7 +227,7 @@ class Preparation:
 class Profile:
     """The profile of one data set; `dataclasses.asdict` makes JSON of it.
 
-    `duplicate_entries` were summed when the set was read, None where its reader cannot tell. `duplicate_rows` equal an
+    `duplicate_entries` were summed when the set was read, None if its reader cannot tell. `duplicate_rows` equal an
     earlier row in all values; rows of zeros are left out. `groups` are (number, rows of the largest).
     """
 
@@ -285,7 +290,7 @@ def profile(dataset: Dataset) -> Profile:
 
 
 def row_lengths(lengths: np.ndarray) -> RowLengths:
-    """Statistics of the numbers of entries of all rows, int64 [rows]. O(rows log rows)."""
+    """Return the statistics of the numbers of entries of all rows, int64 [rows]. O(rows log rows)."""
     if not lengths.size:
         return RowLengths(0.0, 0.0, 0.0, 0, 0.0, 0, ())
     mean, most = float(lengths.mean()), int(lengths.max())
@@ -295,7 +300,8 @@ def row_lengths(lengths: np.ndarray) -> RowLengths:
 
 
 def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
-    """Rows by length: each of few different ones, else bins equally wide on a logarithmic axis, ends made whole."""
+    """Return the rows by length: each of few different ones, else bins equally wide on a logarithmic axis, ends made
+    whole."""
     if not lengths.size:
         return ()
     different, rows = np.unique(lengths, return_counts=True)
@@ -312,7 +318,7 @@ def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
 
 
 def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
-    """Statistics of the rows that store each used column: `counts` int64, descending."""
+    """Return the statistics of the rows that store each used column: `counts` int64, descending."""
     unused, top = dataset.features - counts.size, max(1, counts.size // TOP)
     if not counts.size:
         return Columns(0, unused, top, 0.0, 0.0, None, ())

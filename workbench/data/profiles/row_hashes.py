@@ -27,7 +27,7 @@ def row_hashes(x: scipy.sparse.csr_array) -> np.ndarray:
 
 
 def _hashed(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """One number an entry; 0 for a stored zero, which is no different from none."""
+    """Return one number an entry; 0 for a stored zero, which is no different from none."""
     bits = values.astype(np.float64).view(np.uint64)
     return np.where(values == 0, np.uint64(0), _mixed(_mixed(indices.astype(np.uint64)) ^ bits))
 

@@ -36,7 +36,7 @@ class Counting:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
 
     def poll(self) -> dict[str, Any] | None:
-        """The profile as JSON keeps it, or `{"error": ...}` in words; None while it is counted."""
+        """Return the profile as JSON keeps it, or `{"error": ...}` in words; None while it is counted."""
         status = self._process.poll()
         if status is None:
             return None

@@ -67,17 +67,17 @@ class StoredBatches(Feed):
             raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
 
     def __len__(self) -> int:
-        """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        """Return the batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
         return self.count(0)
 
     def count(self, number: int = 0) -> int:
-        """Batches of that epoch."""
+        """Return the batches of that epoch."""
         if self.last == "roll_over":
             return (number + 1) * self.total // self.rows - number * self.total // self.rows
         return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Settings that the rows of a batch depend on."""
+        """Return the settings that the rows of a batch depend on."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         shared["shuffle"] = self.shuffle
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
@@ -90,7 +90,7 @@ class StoredBatches(Feed):
         return (0 if self.y is None else self.y.nbytes) + buffer_bytes(self.x, held) + made
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """The batches of that epoch, one by one, from batch `first` on; what is before is not read."""
+        """Yield the batches of that epoch, one by one, from batch `first` on; what is before is not read."""
         check_position(number, first)
         self.x.check_unchanged()
         yield from self._rolling(number, first) if self.last == "roll_over" else self._one_pass(number, first)
@@ -116,7 +116,7 @@ class StoredBatches(Feed):
             begin += self.rows
 
     def _stretches(self, number: int, first: int) -> Iterator[_Stretch]:
-        """The rows of an epoch in its order, less the first ones."""
+        """Yield the rows of an epoch in its order, less the first ones."""
         if not self.shuffle:
             for start in range(first, self.total, self.rows):
                 yield _Stretch(np.arange(start, min(start + self.rows, self.total)))
@@ -137,7 +137,7 @@ class StoredBatches(Feed):
 
 
 class _Rows:
-    """Rows taken one after the other from stretches."""
+    """Rows taken in order from consecutive chunks."""
 
     def __init__(self, stretches: Iterator[_Stretch], x: StoredRows) -> None:
         self.stretches, self.x = stretches, x
@@ -145,7 +145,7 @@ class _Rows:
         self.at = 0
 
     def take(self, count: int) -> list[tuple[np.ndarray, Any]]:
-        """The next `count` rows: their numbers and csr arrays of them, in parts."""
+        """Return the next `count` rows: their numbers and csr arrays of them, in parts."""
         parts = []
         while count:
             if self.at == len(self.stretch.rows):
@@ -164,6 +164,6 @@ class _Rows:
 
 
 def buffer_bytes(x: StoredRows, rows: int) -> int:
-    """Bytes of `rows` mean rows in memory, while they are read."""
+    """Return the bytes of `rows` mean rows in memory, while they are read."""
     entries = x.nnz / max(x.shape[0], 1) * rows
     return int(entries * (BYTES_INDEX + x.dtype.itemsize)) + 16 * rows

@@ -39,7 +39,7 @@ ADVICE = {
 
 @contextlib.contextmanager
 def replacement_folder(folder: Path) -> Iterator[Path]:
-    """A new folder beside the one that is wanted, which becomes it at the end, or is gone after an error.
+    """Create a locked temporary folder that replaces the target at the end, or is removed after an error.
 
     It is locked, so that what a killed process left is known from what another one is at.
     """
@@ -154,7 +154,7 @@ class LabelCollector:
         return labels
 
     def meaning(self) -> tuple[Labels, Understood]:
-        """Meaning of the labels, and the function that turns the kept ones into those of a data set."""
+        """Return the meaning of the labels, and the function that turns the kept ones into those of a data set."""
         if self.kind is None:
             raise DataError(f"{self.what} holds no rows; a data set has at least one.")
         if self.kind[0] == "text":
@@ -168,7 +168,7 @@ class LabelCollector:
         return meaning, lambda kept: kept.astype(of_sample.dtype)
 
     def _sample(self) -> np.ndarray:
-        """Labels that are read as all of them are: every one of few, of many the ends and one that is not whole."""
+        """Return labels to infer the kind from: all of few; of many the extremes and one that is not an integer."""
         assert self.kind is not None
         some = [self.low, self.high] if self.between is None else [self.low, self.between, self.high]
         return np.unique(np.concatenate([self.distinct, some]).astype(self.kind[0]))
@@ -202,7 +202,7 @@ class Digest:
             self.parts[name].update(array if isinstance(array, bytes) else np.ascontiguousarray(array).data)
 
     def text(self) -> str:
-        """The hash of all, in hexadecimal digits."""
+        """Return the hash of all, in hexadecimal digits."""
         return hashlib.sha256("".join(part.hexdigest() for part in self.parts.values()).encode()).hexdigest()
 
 
@@ -272,7 +272,7 @@ def _check(shuffle: int | None, shard_bytes: int) -> None:
 def _opened(
     origin: str | Dataset | RowBlocks, parameters: Mapping[str, Any]
 ) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
-    """The blocks of an origin, what is said of their labels, and what refuses files that changed meanwhile."""
+    """Return the blocks of an origin, what is said of their labels, and what refuses files that changed meanwhile."""
     if isinstance(origin, str):
         return _of_source(contract.get(origin), dict(parameters))
     if wrong := [name for name in parameters if name not in OF_LABELS or isinstance(origin, Dataset)]:
@@ -302,7 +302,7 @@ def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlock
 
 
 def blocks_of(dataset: Dataset) -> RowBlocks:
-    """The blocks of a data set, also of one that is stored; one with a graph is refused (`DataError`)."""
+    """Return the blocks of a data set in memory or stored; raises DataError for one with a graph."""
     if dataset.graph is not None:
         raise DataError(f"{dataset.source} has a graph, which blocks of rows do not have; take it as it is, in memory.")
     return RowBlocks(
@@ -339,7 +339,7 @@ class _Conversion:
         self.has_groups: bool | None = None
 
     def run(self) -> Manifest:
-        """All of it but for the manifest, which says that it is whole."""
+        """Return all of it but for the manifest, which says that it is whole."""
         for block in self.origin.blocks:
             self.take(RowBlock(*block))
             self.progress(Progress("reading", self.rows, None))
@@ -380,7 +380,7 @@ class _Conversion:
         self.rows, self.entries, self.y = self.rows + len(kept), self.entries + x.nnz, kept[:1] if len(kept) else self.y
 
     def checked(self, block: RowBlock) -> Any:
-        """The matrix of a block; `DataError` for one that does not go with those before."""
+        """Return the matrix of a block; raises DataError if it does not match earlier blocks."""
         x = formats.check(block.x, full=True, dtypes=formats.FLOATS)
         has_groups = block.groups is not None
         counts = {x.shape[0], len(block.labels), x.shape[0] if block.groups is None else len(block.groups)}
@@ -396,7 +396,7 @@ class _Conversion:
         return x
 
     def meaning(self) -> tuple[Labels, Understood]:
-        """Meaning of the labels, once all have come; a set with no rows, or no entry, is refused."""
+        """Return the meaning of the labels, once all have come; a set with no rows, or no entry, is refused."""
         if not self.rows:
             raise DataError(f"{self.origin.source} holds no rows; a data set has at least one.")
         if not self.entries:

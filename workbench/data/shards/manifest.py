@@ -52,7 +52,7 @@ def write_array(path: Path, dtype: np.dtype, shape: tuple[int, ...], parts: Iter
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with reading(path, WHAT), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -92,13 +92,13 @@ class ArrayFile:
             self.verified.add(self.path)
 
     def read(self, first: int, last: int) -> np.ndarray:
-        """Elements `first` to `last` along the first axis, in memory."""
+        """Return elements `first` to `last` along the first axis, in memory."""
         part = np.empty((last - first, *self.shape[1:]), self.dtype)
         self.read_into(part, first)
         return part
 
     def element(self, number: int) -> int:
-        """One of a one-dimensional array of whole numbers."""
+        """Return one of a one-dimensional array of whole numbers."""
         return int(self.read(number, number + 1)[0])
 
     def read_into(self, out: np.ndarray, first: int) -> None:
@@ -141,11 +141,11 @@ class Shard:
 
     @property
     def has_values(self) -> bool:
-        """Whether there is a file of values: there is none where all of them are one."""
+        """Whether there is a file of values: there is none if all of them are one."""
         return "data" in self.files
 
     def descriptor(self, features: int, dtype: str) -> dict[str, Any]:
-        """The binsparse descriptor: of values that are all one, those are not stored (`iso`)."""
+        """Return the binsparse descriptor: of values that are all one, those are not stored (`iso`)."""
         values = dtype if self.has_values else f"iso[{dtype}]"
         return {
             "version": BINSPARSE,
@@ -161,7 +161,7 @@ class Manifest:
     """All of a manifest.
 
     `dtype` is that of values, `y_dtype` and `y_width` that of labels and their columns, None for one a row. `shuffle`
-    is the seed of the order of the rows, None where they stand as they came. `origin_sha256` is a hash of the rows as
+    is the seed of the order of the rows, None if they stand as they came. `origin_sha256` is a hash of the rows as
     they came, the same for any shuffle and any size of shards.
     """
 
@@ -202,7 +202,7 @@ class Manifest:
 
 
 def folder_of(folder: Path, number: int) -> Path:
-    """The folder of a shard by its number."""
+    """Return the folder of a shard by its number."""
     return folder / f"{number:05d}"
 
 
@@ -233,9 +233,9 @@ _FIELDS = ("name", "shape", "dtype", "y_dtype", "y_width", "source", "licence", 
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a folder.
+    """Return the manifest of a folder.
 
-    Refused (`DataError`): a folder without one, another form, one from a newer version, and one that does not add up.
+    Raises DataError if it is missing, of an unknown or newer form, or inconsistent.
     """
     path = folder / NAME
     if folder.is_dir() and not path.exists():
@@ -275,7 +275,7 @@ def _shard(table: dict[str, Any]) -> Shard:
 
 
 def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
-    """Describe the part of a manifest that does not add up; "" where all does."""
+    """Describe the part of a manifest that does not add up; "" if all does."""
     if wrong := _wrong_types(manifest):
         return f"{wrong[0]} is of another type"
     counts = [
@@ -306,7 +306,7 @@ def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
 
 
 def _wrong_types(manifest: Manifest) -> list[str]:
-    """Names of fields about labels or in words whose types are not those that are written."""
+    """Return the names of the label and text fields whose types are invalid."""
     labels, span = manifest.labels, manifest.labels.span
     texts = {name: getattr(manifest, name) for name in ("name", "source", "licence", "origin_sha256")}
     wrong = [name for name, value in {**texts, "guess": labels.guess}.items() if not isinstance(value, str)]

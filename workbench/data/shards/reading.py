@@ -45,14 +45,14 @@ class Shards:
         self.check_sizes()
 
     def __reduce__(self) -> tuple:
-        """Another process, such as a worker that is spawned, opens the folder anew."""
+        """Return another process, such as a worker that is spawned, opens the folder anew."""
         return Shards, (self.folder,)
 
     def _path(self, number: int, name: str) -> Path:
         return folder_of(self.folder, number) / f"{name}.npy"
 
     def files(self) -> Iterator[tuple[int, str, Path]]:
-        """Number of the shard, name of the array and path of every file."""
+        """Yield the number of the shard, name of the array and path of every file."""
         for number, shard in enumerate(self.manifest.shards):
             yield from ((number, name, self._path(number, name)) for name in shard.files)
 
@@ -68,7 +68,7 @@ class Shards:
                 raise DataError(f"{path} has {size} bytes; the manifest says {expected}. {AGAIN}.")
 
     def _open(self, number: int) -> dict[str, ArrayFile]:
-        """The arrays of a shard by name."""
+        """Return the arrays of a shard by name."""
         known = self.manifest.arrays(self.manifest.shards[number])
         files = self.manifest.shards[number].files
         return {
@@ -77,7 +77,8 @@ class Shards:
         }
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """(shard, first row in it, row behind the last one in it) of rows `start` to `stop`, one for each shard."""
+        """Yield (shard, first row in it, row behind the last one in it) of rows `start` to `stop`, one for each
+        shard."""
         number = int(np.searchsorted(self.first_rows, start, side="right")) - 1
         while start < stop:
             shard = self.manifest.shards[number]
@@ -155,11 +156,11 @@ class ShardRows(StoredRows):
         return self.shards.manifest.shuffle is not None
 
     def astype(self, dtype: np.dtype) -> "ShardRows":
-        """The same rows with values of another type."""
+        """Return the same rows with values of another type."""
         return dataclasses.replace(self, value_type=np.dtype(dtype))
 
     def between(self, start: int, stop: int) -> "ShardRows":
-        """Rows `start` to `stop` of these."""
+        """Return rows `start` to `stop` of these."""
         return dataclasses.replace(self, start=self.start + start, stop=self.start + stop)
 
     def row_lengths(self) -> np.ndarray:

@@ -26,7 +26,7 @@ BYTES_PENDING = 1 << 25
 
 
 def hash_rows(units: np.ndarray, seed: int) -> np.ndarray:
-    """A hash of each number, uint64 [R]: one to one for a seed. splitmix64, Steele, Lea and Flood 2014."""
+    """Return a hash of each number, uint64 [R]: one to one for a seed. splitmix64, Steele, Lea and Flood 2014."""
     mixed = units.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -77,7 +77,7 @@ class Shuffle:
         return self.folder / f"{number:02d}"
 
     def ordered(self) -> Iterator[Rows]:
-        """All rows, in the order of their hashes; what cannot be held at once is dealt out once more."""
+        """Yield all rows, in the order of their hashes; what cannot be held at once is dealt out once more."""
         self._deal()
         for path in sorted(self.folder.iterdir()):
             if path.stat().st_size <= self.most_bytes or self.level + 1 == MOST_LEVELS:
@@ -104,7 +104,7 @@ def _append(file: BinaryIO, keys: np.ndarray, rows: Rows) -> None:
 
 
 def _chunks(path: Path, types: tuple[np.dtype, np.dtype]) -> Iterator[tuple[np.ndarray, Rows]]:
-    """The chunks of a file, as they were appended; `types` are those of values and labels."""
+    """Yield the chunks of a file, as they were appended; `types` are those of values and labels."""
     size = path.stat().st_size
     with path.open("rb") as file:
 
@@ -122,7 +122,7 @@ def _chunks(path: Path, types: tuple[np.dtype, np.dtype]) -> Iterator[tuple[np.n
 
 
 def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
-    """The parts one after the other, as wide as the widest."""
+    """Return the parts one after the other, as wide as the widest."""
     if len(parts) == 1:
         return parts[0]
     blocks = [rows for _, rows in parts]
@@ -132,7 +132,7 @@ def _joined(parts: list[tuple[np.ndarray, Rows]]) -> tuple[np.ndarray, Rows]:
 
 
 def stack_csr(blocks: list[Any]) -> Any:
-    """Csr arrays one below the other, as wide as the widest, in one array."""
+    """Return csr arrays one below the other, as wide as the widest, in one array."""
     if len(blocks) == 1:
         return blocks[0]
     nnz = sum(block.nnz for block in blocks)
@@ -146,7 +146,10 @@ def stack_csr(blocks: list[Any]) -> Any:
 
 
 def stack_with_labels(parts: Sequence[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
-    """Csr arrays with their labels as one of each; no part is refused (`DataError`). Labels may be tuples, in lists."""
+    """Return csr arrays with their labels as one of each; no part is refused (`DataError`).
+
+    Labels may be tuples, in lists.
+    """
     if not parts:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
     labels = [of_part for _, of_part in parts]

@@ -22,12 +22,12 @@ class Rows(NamedTuple):
     groups: np.ndarray | None = None
 
     def between(self, start: int, stop: int) -> "Rows":
-        """Rows `start` to `stop`, sharing memory."""
+        """Return rows `start` to `stop`, sharing memory."""
         groups = None if self.groups is None else self.groups[start:stop]
         return Rows(slice_range("csr", self.x, start, stop), self.y[start:stop], groups)
 
     def bytes_until(self) -> np.ndarray:
-        """Bytes of all rows up to each one, as int32 indices, int64 [R]."""
+        """Return the bytes of all rows up to each one, as int32 indices, int64 [R]."""
         each = 8 + self.y.itemsize * (self.y.shape[1] if self.y.ndim > 1 else 1) + (8 if self.groups is not None else 0)
         entries = (self.x.indptr[1:] - self.x.indptr[0]).astype(np.int64)
         return each * np.arange(1, len(self.y) + 1) + entries * (4 + self.x.data.itemsize)
@@ -83,7 +83,7 @@ class ShardWriter:
         self.rows += rows
 
     def finish(self, understood: Callable[[np.ndarray], np.ndarray]) -> tuple[Shard, ...]:
-        """Write the last shard, and the labels of all as what `understood` makes of those that came."""
+        """Write the last shard and the labels of all shards, converted by `understood`."""
         if self._pending:
             self._write_shard()
         self.shards = [
@@ -100,7 +100,7 @@ class ShardWriter:
 
 
 def _pointers(pending: list[Rows]) -> Iterator[np.ndarray]:
-    """The row pointers of all parts, one after the other."""
+    """Yield the row pointers of all parts, one after the other."""
     yield np.zeros(1, np.int64)
     before = 0
     for part in pending:

@@ -45,7 +45,7 @@ def make(
 
 
 def blocks(path: str | os.PathLike, column: str = "label", **labels: Any) -> RowBlocks:
-    """The rows of the file, some thousand at a time; its observations are held."""
+    """Return the rows of the file, some thousand at a time; its observations are held."""
     return RowBlocks(_blocks(path, column), "anndata", f"the file {Path(path).name}", LICENCE)
 
 
@@ -62,7 +62,7 @@ def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
 
 
 def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
-    """Rows of X in the file: anndata's own slices of it fail beside SciPy 1.17."""
+    """Return the rows of X in the file: anndata's own slices of it fail beside SciPy 1.17."""
     kind = x.attrs.get("encoding-type", "array")
     if kind == "array":
         return canonical(formats.to_format(x[start:stop].astype(np.float32), "csr"))

@@ -31,7 +31,7 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The CSR matrix in a group of the file, and as labels the array `column` of that group, one a row.
+    """Return the CSR matrix in a group of the file, and as labels the array `column` of that group, one a row.
 
     `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Refused (`DataError`): a missing or
     damaged file, another form than CSR, arrays that do not fit each other; where h5py is not installed, the line that
@@ -45,7 +45,7 @@ def make(
 
 
 def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **labels: Any) -> RowBlocks:
-    """The rows of the file, some thousand at a time."""
+    """Return the rows of the file, some thousand at a time."""
     return RowBlocks(_blocks(path, group, column), "binsparse", f"the file {Path(path).name}", LICENCE)
 
 
@@ -65,7 +65,7 @@ def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator
 
 
 def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
-    """Rows and features by the descriptor of a group, whose other fields are checked."""
+    """Return rows and features by the descriptor of a group, whose other fields are checked."""
     if "binsparse" not in held.attrs:
         raise DataError(f"{path} has no binsparse descriptor; name the group that has it: group = ...")
     about = json.loads(held.attrs["binsparse"])

@@ -66,7 +66,7 @@ def _check(rows: int, features: int, classes: int, degree: float, words: int, sh
 def _words(
     y: np.ndarray, features: int, classes: int, words: int, signal: float, generator: np.random.Generator
 ) -> np.ndarray:
-    """The columns of the words of each node, int64 [rows * words]."""
+    """Return the columns of the words of each node, int64 [rows * words]."""
     first = np.arange(classes + 1) * features // classes
     of_class = np.repeat(y, words)
     own = generator.integers(first[of_class], first[of_class + 1])
@@ -76,7 +76,7 @@ def _words(
 def _ends(
     y: np.ndarray, classes: int, count: int, mixing: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of the edges, int64 each; edges from a node to itself are left out."""
+    """Return both ends of the edges, int64 each; edges from a node to itself are left out."""
     by_class, sizes = np.argsort(y, kind="stable"), np.bincount(y, minlength=classes)
     starts = np.cumsum(sizes) - sizes
     one = generator.integers(0, len(y), count)

@@ -69,19 +69,20 @@ def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
 
 
 def _drawn(count: int, rows: int, slope: float, generator: np.random.Generator) -> np.ndarray:
-    """A value for each row by popularity, int64 [rows]; which values are popular is drawn, too."""
+    """Return a value for each row by popularity, int64 [rows]; which values are popular is drawn, too."""
     popular = Popularity(count, slope, SHIFT).draw(np.zeros(rows, np.int64), generator)
     return generator.permutation(count)[popular]
 
 
 def _of_values(taken: np.ndarray, counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """The sums of the main effects [rows], of mean 0 and deviation 1."""
+    """Return the sums of the main effects [rows], of mean 0 and deviation 1."""
     effects = (generator.standard_normal(count)[of_row] for count, of_row in zip(counts, taken, strict=True))
     return _standardised(sum(effects, np.zeros(taken.shape[1])))
 
 
 def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.random.Generator) -> np.ndarray:
-    """The sums of the products of each two factors [rows], of mean 0 and deviation 1; a single column has no pair.
+    """Return the sums of the products of each two factors [rows], of mean 0 and deviation 1; a single column has no
+    pair.
 
     The sum over pairs is half of (sum of all, squared, less the sum of the squares) (Rendle 2010, lemma 3.1).
     """
@@ -99,7 +100,7 @@ def _standardised(scores: np.ndarray) -> np.ndarray:
 
 
 def _chances(odds: np.ndarray, rate: float) -> np.ndarray:
-    """Probabilities of these log odds, shifted so that their mean is `rate`."""
+    """Return the probabilities of these log odds, shifted so that their mean is `rate`."""
     low, high = -50.0 - odds.max(), 50.0 - odds.min()
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -112,7 +113,10 @@ def _logistic(odds: np.ndarray) -> np.ndarray:
 
 
 def _truth(chance: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
-    """Scores of the true probabilities: mean log loss in nats, and area under the ROC curve (Hanley 1982)."""
+    """Return the scores of the true probabilities.
+
+    Mean log loss in nats, and area under the ROC curve (Hanley 1982).
+    """
     loss = -np.log(np.where(y == 1, chance, 1 - chance)).mean()
     clicks, others = int(y.sum()), int((1 - y).sum())
     _, place, counts = np.unique(chance, return_inverse=True, return_counts=True)
@@ -134,7 +138,7 @@ def _one_hot(taken: np.ndarray, counts: np.ndarray, hashed: int | None):
 
 
 def _hashed(values: np.ndarray, buckets: int, column: int) -> np.ndarray:
-    """The bucket of each value of a column, int64 [rows] (SplitMix64: Steele, Lea, Flood 2014)."""
+    """Return the bucket of each value of a column, int64 [rows] (SplitMix64: Steele, Lea, Flood 2014)."""
     mixed = values.astype(np.uint64) + np.uint64((column + 1) * 0x9E3779B97F4A7C15 % 2**64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

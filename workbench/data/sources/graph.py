@@ -74,7 +74,7 @@ def make(
     unseen: Any = None,
     per_class: int | None = None,
 ) -> Dataset:
-    """The nodes of the graph in `path`, their features from `node_features` (.npz or .mtx), else one-hot.
+    """Return the nodes of the graph in `path`, their features from `node_features` (.npz or .mtx), else one-hot.
 
     `labels` is .npy, .mtx or text with the label of each node on a line; an archive may hold its own. With `named` it
     is text of two columns, a node as the edge list calls it and its label. Else nodes of an edge list are whole
@@ -82,7 +82,7 @@ def make(
     Edges are stored both ways unless `directed`, and once: of several the largest weight. `kind`, `positive`, `classes`
     and `unseen` are those of the data set npz. Where rows are held out, `per_class` nodes of each class are trained on,
     as in the usual splits of citation graphs (Yang et al. 2016), by default the usual share. Refused (`DataError`, with
-    the line): no labels, nodes without one, what is malformed. 1 s a million edges, memory about 150 bytes an edge.
+    the line): no labels, nodes without one, what is invalid. 1 s a million edges, memory about 150 bytes an edge.
     """
     if zero_based not in (True, False, "auto"):
         raise DataError(f"zero_based is {zero_based!r}; it is true, false or auto.")
@@ -117,7 +117,7 @@ def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool
 
 
 def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
-    """The labels in the file of them; without one there is nothing to train towards (`DataError`)."""
+    """Return the labels in the file of them; without one there is nothing to train towards (`DataError`)."""
     if labels is None:
         ranked = "the data set ratings reads edges with implicit = true, for models of the order of items"
         raise DataError(f"{path} has edges and no labels of its nodes. {ADVICE}; or {ranked}.")
@@ -155,7 +155,7 @@ def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike
 
 
 def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.sparse.csr_array:
-    """The csr matrix whose parts are in the archive under that prefix."""
+    """Return the csr matrix whose parts are in the archive under that prefix."""
     if missing := [f"{prefix}_{part}" for part in PARTS if f"{prefix}_{part}" not in archive.files]:
         raise DataError(f"{path} holds no array {missing[0]}, but {format_names(archive.files)}.")
     data, indices, indptr, shape = (archive[f"{prefix}_{part}"] for part in PARTS)
@@ -168,7 +168,7 @@ def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.spa
 
 
 def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
-    """The entries of a square matrix, checked."""
+    """Return the entries of a square matrix, checked."""
     rows, columns = adjacency.shape
     if rows != columns:
         raise DataError(f"The adjacency in {path} is {rows} x {columns}; it has a row and a column for each node.")
@@ -199,7 +199,7 @@ def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool |
 
 
 def _is_header(layout: Layout, names: list[str] | None) -> bool:
-    """Whether the ends in the first row are no nodes, and those in the second are."""
+    """Return whether the ends in the first row are no nodes, and those in the second are."""
 
     def is_node(text: str) -> bool:
         return is_whole(text) if names is None else text in names
@@ -208,7 +208,7 @@ def _is_header(layout: Layout, names: list[str] | None) -> bool:
 
 
 def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, place: Place) -> list[np.ndarray]:
-    """The numbers of the nodes from 0, where the text counts them from 0 or 1."""
+    """Return the numbers of the nodes from 0, where the text counts them from 0 or 1."""
     least, most = min(int(end.min()) for end in ends), max(int(end.max()) for end in ends)
     fitting = [base for base in (0, 1) if least >= base and most < nodes + base]
     if zero_based == "auto" and len(fitting) == 2:

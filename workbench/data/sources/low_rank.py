@@ -63,7 +63,7 @@ def _check(users: int, items: int, rows: int, rank: int) -> None:
 
 
 def _users(users: int, items: int, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """The user of each rating: as evenly as the rows allow, but for a random remainder."""
+    """Return the user of each rating: as evenly as the rows allow, but for a random remainder."""
     whole = np.repeat(np.arange(users), rows // users)
     return np.concatenate([whole, generator.permutation(users)[: rows % users]])
 
@@ -71,7 +71,7 @@ def _users(users: int, items: int, rows: int, generator: np.random.Generator) ->
 def _items(
     counts: np.ndarray, p: np.ndarray, q: np.ndarray, common: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """The items that each user rates, one user after the other: `counts` of them, no item twice.
+    """Return the items that each user rates, one user after the other: `counts` of them, no item twice.
 
     The largest of preference plus Gumbel noise are a sample without replacement (Vieira 2014; Efraimidis 2006).
     """
@@ -85,7 +85,10 @@ def _items(
 
 
 def _largest(keys: np.ndarray, count: int) -> np.ndarray:
-    """The places of the `count` largest of each row, falling, in O(row + count log count); no two keys are equal."""
+    """Return the places of the `count` largest of each row, falling, in O(row + count log count).
+
+    No two keys are equal.
+    """
     if count < keys.shape[1]:
         places = np.argpartition(-keys, count, axis=1)[:, :count]
         keys = np.take_along_axis(keys, places, axis=1)

@@ -36,7 +36,7 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The samples in `variable` with the labels in `labels_variable`; what is guessed stands in `source`.
+    """Return the samples in `variable` with the labels in `labels_variable`; what is guessed stands in `source`.
 
     Without a name the samples are the largest sparse matrix, else the largest matrix of numbers; labels are the
     variable that is called so (y, gnd, label, ...) and has as many entries as the matrix has rows or columns, else the
@@ -68,7 +68,10 @@ def make(
 def _with_other_labels(
     file: Any, x: Variable, labels: Any, transposed: bool | None, wanted: Wanted, path: str | os.PathLike
 ) -> Dataset:
-    """The samples with the labels of another file, or with none; the number of labels tells whether to transpose."""
+    """Return the samples with the labels of another file, or with none.
+
+    The number of labels tells whether to transpose.
+    """
     matrix = _as_matrix(_values(file, {x.name}, path)[x.name])
     y, place = (None, str) if labels is None else read_label_file(labels)
     if transposed is None:
@@ -124,7 +127,7 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
 
 
 def _sides(labels: Variable) -> set[int]:
-    """Numbers of rows that the labels may be for."""
+    """Return the numbers of rows that the labels may be for."""
     if labels.kind == "char":  # a row of text counts as one
         return {labels.shape[0]}
     if len(labels.shape) != 2:
@@ -133,7 +136,7 @@ def _sides(labels: Variable) -> set[int]:
 
 
 def _turned(x: Variable, y: Variable, transposed: bool | None, path: str | os.PathLike) -> tuple[bool, bool]:
-    """Whether the samples are the columns of `x`, and whether the labels are the columns of `y`."""
+    """Return whether the samples are the columns of `x`, and whether the labels are the columns of `y`."""
     for is_turned in (False, True) if transposed is None else (transposed,):
         rows = x.shape[1 if is_turned else 0]
         if rows in _sides(y):

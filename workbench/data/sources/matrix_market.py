@@ -31,13 +31,13 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The matrix in `path`, a row of it a sample, with labels from the file `labels` or from one of its columns.
+    """Return the matrix in `path`, a row of it a sample, with labels from the file `labels` or from one of its columns.
 
     `labels` is .npy, a Matrix Market vector, or text with one label a line. `label_column` counts from 0, or from the
     end as -1 does; it is taken out of the features, and what it does not store is 0. Real, integer and pattern files
     are read (entries of a pattern are 1), general, symmetric and skew-symmetric ones, in the forms coordinate and
     array. Entries that come twice are summed, stored zeros are kept. `kind`, `positive`, `classes` and `unseen` are
-    those of the data set npz. Refused (`DataError`, with the line): complex and malformed files. Memory about 40 bytes
+    those of the data set npz. Refused (`DataError`, with the line): complex and invalid files. Memory about 40 bytes
     an entry.
     """
     wanted = Wanted(kind, positive, classes, unseen)
@@ -72,7 +72,7 @@ def _refuse_other(path: str | os.PathLike) -> None:
 def _parted(
     x: scipy.sparse.coo_array, column: int, path: str | os.PathLike
 ) -> tuple[scipy.sparse.coo_array, np.ndarray, int]:
-    """The matrix without the column, the column dense [rows], and its number from 0."""
+    """Return the matrix without the column, the column dense [rows], and its number from 0."""
     rows, columns = x.shape
     if not -columns <= column < columns:
         last = f"they are 0 to {columns - 1}, or -1 to -{columns} from the end"

@@ -30,12 +30,12 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The csr, csc or coo matrix in `path` with the labels in the file `labels` (.npy, or text with one a line).
+    """Return the csr, csc or coo matrix in `path` with the labels in the file `labels` (.npy, or text with one a line).
 
     `kind` of labels is `classes`, `numbers` or `multilabel` (a column of 0 and 1 for each class); None guesses: text,
     true or false, and up to 1,000 different whole numbers are classes. `positive` names the class that means yes.
     `classes` are all there may be, in order; a label that is none of them counts to the class `unseen`, or is refused.
-    Refused (`DataError`): missing or malformed files, other formats, Python objects.
+    Refused (`DataError`): missing or invalid files, other formats, Python objects.
     """
     wanted = Wanted(kind, positive, classes, unseen)
     if labels is None and kind != NONE:
@@ -52,7 +52,7 @@ def make(
 def read_stored_arrays(
     path: str | os.PathLike, labels: str | os.PathLike | None = None
 ) -> tuple[Parts, np.ndarray | None]:
-    """The arrays of the matrix in `path` as stored, unchecked, and the labels (`DataError`)."""
+    """Return the arrays of the matrix in `path` as stored, unchecked, and the labels (`DataError`)."""
     y = None if labels is None else _labels(labels)
     with reading(path, SAVED):
         _refuse_other(path, SAVED, ZIP, ".npz archive")
@@ -68,14 +68,14 @@ def _parts(archive: Any) -> Parts:
 
 
 def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
-    """The labels in an array file or, one a line, in a file of text, and where each stands (`DataError`)."""
+    """Return the labels in an array file or, one a line, in a file of text, and where each stands (`DataError`)."""
     if Path(labels).is_file() and looks_like(labels)[0] == "other text":
         return read_label_file(labels)
     return _labels(labels), lambda row: f"{labels}, row {row}"
 
 
 def _labels(labels: str | os.PathLike) -> np.ndarray:
-    """The array in a file of labels (`DataError`)."""
+    """Return the array in a file of labels (`DataError`)."""
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
         return read_label_array(labels)

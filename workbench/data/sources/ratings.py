@@ -47,7 +47,7 @@ class Pairs(NamedTuple):
     place: Place
 
     def taken(self, kept: np.ndarray) -> "Pairs":
-        """The pairs at those places, int [pairs], in that order."""
+        """Return the pairs at those places, int [pairs], in that order."""
         ratings = None if self.ratings is None else self.ratings[kept]
         users, items = self.users[kept], self.items[kept]
         return Pairs(users, items, self.user_ids, self.item_ids, ratings, lambda row: self.place(int(kept[row])))
@@ -76,7 +76,7 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """One row a rating, x [ratings, users + items] with a 1 for the user and a 1 for the item, y the rating.
+    """Return one row a rating, x [ratings, users + items] with a 1 for the user and a 1 for the item, y the rating.
 
     `separator` is tab, space (any blanks), comma, semicolon, pipe or colons (::), by default what the first line has;
     `header` says whether that line names the columns, by default where its rating is no number. `columns` has the names
@@ -85,7 +85,7 @@ def make(
     `last` rating of a pair in the file is taken.
     `user_ids` and `item_ids` are all there may be, in order, as another file is read with; others are refused, or with
     unknown = "empty" leave their part of the row empty. `kind`, `positive`, `classes`, `unseen`: as of npz. Refused
-    (`DataError`, with the line): what is malformed. Memory about 150 bytes a rating.
+    (`DataError`, with the line): what is invalid. Memory about 150 bytes a rating.
     """
     _check(columns, duplicates, unknown)
     if columns == COLUMNS and header is not False:
@@ -101,7 +101,7 @@ def make(
 
 
 def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
-    """Names of the columns by the first line, if it names a user and an item; "" if it does not."""
+    """Return the names of the columns by the first line, if it names a user and an item; "" if it does not."""
     with reading(path, WHAT):
         refuse_binary(path, WHAT)
         columns = rating_columns(separated.layout(path, separator).first)
@@ -188,7 +188,7 @@ def _of_columns(
 
 
 def _is_header(layout: Layout, names: dict[str, int]) -> bool:
-    """Whether the first row holds no number where the second does: in the rating, without one in both ids."""
+    """Return whether the first row holds no number where the second does: in the rating, without one in both ids."""
     if len(layout.second) != layout.columns:
         return False
     places = [names[name] for name in (("rating",) if "rating" in names else ("user", "item"))]
@@ -200,7 +200,7 @@ def _differ(first: str, second: str) -> bool:
 
 
 def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
-    """Each pair once, in the order of the file, and how many were left out."""
+    """Return each pair once, in the order of the file, and how many were left out."""
     keys = pairs.users * len(pairs.item_ids) + pairs.items
     order = np.argsort(keys, kind="stable")
     is_again = np.diff(keys[order], prepend=-1) == 0
@@ -218,7 +218,7 @@ def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
 
 
 def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str] | None, unknown: str) -> list[Block]:
-    """The block of users and that of items, of known ids where they are given (`DataError`)."""
+    """Return the block of users and that of items, of known ids where they are given (`DataError`)."""
     blocks = []
     for what, codes, ids, known in (
         ("user", pairs.users, pairs.user_ids, user_ids),
@@ -235,7 +235,7 @@ def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str
 
 
 def _one_hot(users: Block, items: Block) -> scipy.sparse.csr_array:
-    """A row a pair: a 1 in the column of the user, and one in that of the item behind the users."""
+    """Return a row a pair: a 1 in the column of the user, and one in that of the item behind the users."""
     width = len(users.ids)
     columns = np.stack([users.columns, np.where(items.columns < 0, -1, items.columns + width)], axis=1)
     is_known = columns >= 0

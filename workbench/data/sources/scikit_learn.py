@@ -73,7 +73,7 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The set of that name: iris, digits, breast_cancer, wine, diabetes; 20newsgroups_vectorized, rcv1, covtype,
+    """Return the set of that name: iris, digits, breast_cancer, wine, diabetes; 20newsgroups_vectorized, rcv1, covtype,
     kddcup99 (a tenth), california_housing.
 
     The second five are downloaded if `download` says so and they are not there, into `folder`, by default
@@ -116,7 +116,7 @@ def _fetched(name: str, entry: Entry, subset: str, download: bool, folder: str |
 
 
 def _labels(bunch: Any, entry: Entry) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Labels as they are called, and all names in order where the set has them."""
+    """Return labels as they are called, and all names in order where the set has them."""
     target = bunch.target
     if scipy.sparse.issparse(target):
         return target.toarray(), tuple(map(str, bunch.target_names))

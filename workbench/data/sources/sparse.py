@@ -14,7 +14,7 @@ LICENCE = "that of the data converted"
 
 
 def make(path: str | os.PathLike, whole: bool = False, verify: bool = False) -> Dataset:
-    """The set that was converted into the folder `path`.
+    """Return the set that was converted into the folder `path`.
 
     Its rows are read as they are trained on, by `StoredBatches`; in memory are its labels, up to 8 bytes a row. With
     `whole` all is loaded, as of any other set, and can then be thinned, held dense or given fewer features. Every

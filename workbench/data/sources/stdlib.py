@@ -55,13 +55,13 @@ def make(lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
 
     `lines` of a piece; `tests=False` leaves the tests out, which gives 21,000 pieces x 50,000 identifiers of 201
     classes, the largest 9.5 % of them; `counts=True` gives the plain counts as values. Files that cannot be read are
-    left out, counted in `facts["unreadable"]`, and told in a warning.
+    left out, counted in `facts["unreadable"]`, and reported in a warning.
     """
     return of_folder(Path(sysconfig.get_path("stdlib")), lines, tests, counts)
 
 
 def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
-    """A data set like that of `make`, of any folder of Python source."""
+    """Return a data set like that of `make`, of any folder of Python source."""
     if lines < 1:
         raise DataError(f"lines is {lines}; it is the number of lines of a piece, 1 or more.")
     text = _read(folder, lines, INSTALLED if tests else INSTALLED | TESTS)
@@ -81,7 +81,7 @@ def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = 
 
 
 def _files(folder: Path, skipped: frozenset[str]) -> Iterator[Path]:
-    """All `.py` files, in an order that does not depend on the file system."""
+    """Yield all `.py` files, in an order that does not depend on the file system."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in skipped)
         yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
@@ -112,7 +112,7 @@ def _read(folder: Path, lines: int, skipped: frozenset[str]) -> _Text:
 
 
 def _pieces(content: bytes, lines: int) -> Iterator[list[bytes]]:
-    """The identifiers of each piece of a file."""
+    """Yield the identifiers of each piece of a file."""
     content_lines = content.splitlines()
     for start in range(0, len(content_lines), lines):
         yield IDENTIFIER.findall(b"\n".join(content_lines[start : start + lines]))

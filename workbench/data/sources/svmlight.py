@@ -43,14 +43,14 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The rows of the file, columns as numbered in it.
+    """Return the rows of the file, columns as numbered in it.
 
     `features` is the number of columns, None the highest index there is: give it when a test file must fit a training
     file. `zero_based` says whether columns count from 0; `auto` takes them to do so when a 0 occurs. `kind` of labels
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
     that is none of them counts to the class `unseen`, or is refused. Rows with the same query (`qid:number` after the
-    label) are one of the set's `groups`. Refused (`DataError`): a missing or malformed file; columns unsorted, twice in
+    label) are one of the set's `groups`. Refused (`DataError`): a missing or invalid file; columns unsorted, twice in
     a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
     _check(features, zero_based)
@@ -86,7 +86,7 @@ def blocks(
     kind: str | None = None,
     **labels: Any,
 ) -> RowBlocks:
-    """The rows of the file, some thousand lines at a time; `auto` looks through it for a column 0 first.
+    """Return the rows of the file, some thousand lines at a time; `auto` looks through it for a column 0 first.
 
     Rows with several labels (`multilabel`) are read whole, as `make` does.
     """
@@ -121,7 +121,7 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
 
 
 def _holds_column_zero(path: str | os.PathLike) -> bool:
-    """Whether columns count from 0: a 0 occurs, or there is no column at all."""
+    """Return whether columns count from 0: a 0 occurs, or there is no column at all."""
     least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
     first = next(least, 0)
     return first == 0 or any(column == 0 for column in least)
@@ -134,7 +134,7 @@ def _check(features: int | None, zero_based: bool | str) -> None:
 
 
 def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
-    """The rows of the file, values float32, and whether rows have several labels."""
+    """Return the rows of the file, values float32, and whether rows have several labels."""
     if wanted.kind == "multilabel":
         return _read_file(path, several=True), True
     try:
@@ -155,14 +155,14 @@ def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
 
 
 def _tuples(rows: TextRows) -> list[tuple[float, ...]]:
-    """The labels of each row, in order."""
+    """Return the labels of each row, in order."""
     ends = np.cumsum(rows.label_counts).tolist()
     labels, starts = rows.labels.tolist(), [0, *ends]
     return [tuple(sorted(labels[start:end])) for start, end in zip(starts, ends, strict=False)]
 
 
 def _groups(queries: np.ndarray, path: str | os.PathLike) -> np.ndarray | None:
-    """The queries of rows, None if no row has one; `DataError` with the line if others have."""
+    """Return the queries of rows, None if no row has one; `DataError` with the line if others have."""
     has_query = queries != NO_QUERY
     if not has_query.any():
         return None

@@ -37,7 +37,7 @@ def make(
     hashed: int | None = None,
     bins: int = BINS,
 ) -> Dataset:
-    """The table by its columns, each a category, a number, text, the label, or ignored; features in their order.
+    """Return the table by its columns, each a category, a number, text, the label, or ignored; features in their order.
 
     `columns` is a file of column kinds (`workbench data columns` writes one; `data.guess_columns(path).text()` shows
     it); columns that it does not name are guessed from all rows, by the rules in `data.tables.guessing`. What becomes
@@ -67,7 +67,8 @@ def make(
 
 
 def blocks(path: str | os.PathLike, kind: str | None = None, **parameters: Any) -> RowBlocks:
-    """The rows of the table, a block of text at a time; what a column needs of all rows is learned in passes before.
+    """Return the rows of the table, a block of text at a time; what a column needs of all rows is learned in passes
+    before.
 
     Those hold the values of categories, and of numbers what `tables.quantiles` does. Several labels a row
     (`multilabel`) are read whole, as `make` does.
@@ -92,7 +93,7 @@ def _learned(
     hashed: int | None = None,
     bins: int = BINS,
 ) -> tuple[Learned, dict[str, Any]]:
-    """The table with all that its rows are encoded by, and the facts of the data set (`DataError`)."""
+    """Return the table with all that its rows are encoded by, and the facts of the data set (`DataError`)."""
     declared = load(columns)
     table = opened_table(path, declared, separator, header, quotes)
     if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:

@@ -39,7 +39,7 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """A row for each document, a column for each word or, with `hashed`, so many for all.
+    """Return a row for each document, a column for each word or, with `hashed`, so many for all.
 
     Of a file each line is a document; with `label="first"` it begins with its label and the `separator`, else `labels`
     is a file of them (.npy, or text with one a line). Of a folder each sub-folder is a class and each file in it a
@@ -69,7 +69,7 @@ def blocks(
     unseen: Any = None,
     **of_words: Any,
 ) -> RowBlocks:
-    """The documents, some thousand at a time, after a look through them for words and the type of their labels.
+    """Return the documents, some thousand at a time, after a look through them for words and the type of their labels.
 
     Held are the words with two numbers each, the different labels, and a file of labels; with `hashed` no words.
     """
@@ -87,7 +87,7 @@ def blocks(
 
 
 def _noted(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
-    """The documents, some at a time, their labels told to `note`."""
+    """Yield the documents in parts; pass their labels to `note`."""
     for some, labels in documents.parts():
         note(labels)
         yield some

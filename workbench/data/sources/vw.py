@@ -38,13 +38,13 @@ def make(
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
 ) -> Dataset:
-    """The rows of the file, packed or not; its names hashed to 2**bits columns as that program does.
+    """Return the rows of the file, packed or not; its names hashed to 2**bits columns as that program does.
 
     `columns` are `hashed`; `numbered` as the names say, from 0 on, where all are whole numbers; or `auto`, which is
     numbered where all names are whole numbers below 2**31 in one namespace. `features` is the number of columns of
     numbered ones, None the highest there is and one more. Names that meet in a column are summed. `importance` other
     than 1 is `refused` or `ignored`; tags are passed over. `kind`, `positive`, `classes` and `unseen` are as those of
-    `svmlight`. Refused (`DataError`): rows without a label and malformed ones, with the line.
+    `svmlight`. Refused (`DataError`): rows without a label and invalid ones, with the line.
     """
     if kind == NONE:
         with reading(path, WHAT):
@@ -76,7 +76,8 @@ def blocks(
     importance: str = "refused",
     **labels: Any,
 ) -> RowBlocks:
-    """The rows of the file, a MB of lines at a time; unless names are `hashed`, the file is looked through before.
+    """Return the rows of the file, a MB of lines at a time; unless names are `hashed`, the file is looked through
+    before.
 
     That ends at the first lines with names that are no numbers, and holds nothing.
     """
@@ -119,7 +120,7 @@ def _refuse_names(path: str | os.PathLike, columns: str) -> None:
 
 
 def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
-    """The csr array of some rows, as they stand, as wide as the highest number tells, or 2**bits of hashes."""
+    """Return the csr array of some rows, as they stand, as wide as the highest number tells, or 2**bits of hashes."""
     if rows.are_numbers:
         indices, width = rows.columns, int(rows.columns.max(initial=0)) + 1
     else:
@@ -131,7 +132,8 @@ def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
 def _checked(
     parts: Iterable[vowpal_wabbit.Rows], bits: int, features: int | None, path: str | os.PathLike
 ) -> Iterator[vowpal_wabbit.Rows]:
-    """The parts; a number beyond `features` is refused with its line, and other features than 2**bits (`DataError`)."""
+    """Yield the parts; a number beyond `features` is refused with its line, and other features than 2**bits
+    (`DataError`)."""
     before = 0
     for part in parts:
         if features is not None and not part.are_numbers and features != 2**bits:

@@ -21,7 +21,7 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def arrow() -> Any:
-    """The package pyarrow; `DataError` where it is not installed."""
+    """Return the package pyarrow; `DataError` if it is not installed."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -45,7 +45,10 @@ class Texts:
 
 
 def texts_of(column: Any) -> Texts:
-    """The texts of a pyarrow array of any type that is no list or structure, as they stand; nulls are missing."""
+    """Return the texts of a pyarrow array of any type that is no list or structure, as they stand.
+
+    Nulls are missing.
+    """
     pa = arrow()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -61,12 +64,12 @@ def texts_of(column: Any) -> Texts:
 
 
 def each_of(column: Any) -> Texts:
-    """The strings of a pyarrow array without nulls, each for itself."""
+    """Return the strings of a pyarrow array without nulls, each for itself."""
     return Texts(column, np.arange(len(column), dtype=np.int32))
 
 
 def cleaned(texts: Texts, missing: Sequence[str]) -> Texts:
-    """The same column without blanks around its texts; those that are one of the words `missing` are. O(rows)."""
+    """Return the column with blanks stripped from its texts; texts in `missing` become null. O(rows)."""
     pa = arrow()
     distinct = pa.compute.utf8_trim_whitespace(texts.distinct)
     shortest = pa.compute.min(pa.compute.binary_length(distinct)).as_py()
@@ -82,7 +85,10 @@ def cleaned(texts: Texts, missing: Sequence[str]) -> Texts:
 
 
 def numbers_of(distinct: Any) -> np.ndarray:
-    """The numbers that texts stand for, float64; NaN for a text that is none. Beyond float64 they are infinite."""
+    """Return the numbers that texts stand for, float64; NaN for a text that is none.
+
+    Beyond float64 they are infinite.
+    """
     pa = arrow()
     try:
         numbers = distinct.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -117,7 +123,7 @@ class Encoded:
     """Columns `width` of the matrix that came of some rows of one column of the table.
 
     `indices` int32 and `values` float32, None for ones, are the entries. With `lengths` None they are one a row, and
-    none where the index is -1; else so many a row, int32 [rows], sorted in each.
+    none if the index is -1; else so many a row, int32 [rows], sorted in each.
     """
 
     width: int
@@ -135,7 +141,7 @@ class Encoder(Protocol):
         """Take in the texts of some rows, the first of which has that number."""
 
     def learned(self) -> Column:
-        """The column with all that is needed of the other rows to encode one of them."""
+        """Return the column with all that is needed of the other rows to encode one of them."""
 
     def encode(self, texts: Texts, row: int) -> Encoded:
         """Encode some rows, the first of which has the number `row`."""
@@ -153,12 +159,12 @@ class Vocabulary:
         return len(self.texts)
 
     def find(self, distinct: Any) -> np.ndarray:
-        """Numbers of the texts, int32; -1 for one that is not here. O(texts here and given)."""
+        """Return the index of each text, int32; -1 for unknown texts. O(known and given texts)."""
         found = self._pa.compute.index_in(distinct, value_set=self.texts)
         return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
 
     def add(self, distinct: Any) -> np.ndarray:
-        """Numbers of the texts, int32, after those that were not here are taken in."""
+        """Add unknown texts; return the index of each text, int32."""
         numbers = self.find(distinct)
         if (numbers < 0).any():
             new = distinct.filter(self._pa.array(numbers < 0)).unique()
@@ -167,12 +173,15 @@ class Vocabulary:
         return numbers
 
     def in_order(self) -> tuple[str, ...]:
-        """The texts by their code points."""
+        """Return the texts by their code points."""
         return tuple(self.texts.take(self._pa.compute.sort_indices(self.texts)).to_pylist())
 
 
 def hashed(distinct: Any, buckets: int) -> np.ndarray:
-    """A bucket for each text, int32, from 0: SipHash of its UTF-8 (`pandas.util.hash_array`), modulo `buckets`."""
+    """Return a bucket for each text, int32, from 0.
+
+    SipHash of its UTF-8 (`pandas.util.hash_array`), modulo `buckets`.
+    """
     from pandas.util import hash_array  # half a second to import, and only these readers need it
 
     if not len(distinct):
@@ -187,6 +196,6 @@ def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np
 
 
 def first_row(texts: Texts, wrong: Collection[bool] | np.ndarray) -> tuple[int, str]:
-    """The first row of the block whose text is wrong, from 0, and the text."""
+    """Return the first row of the block whose text is wrong, from 0, and the text."""
     at = int(np.argmax(of_rows(np.asarray(wrong, bool), False, texts.numbers)))
     return at, texts.distinct[int(texts.numbers[at])].as_py()

@@ -49,7 +49,7 @@ class Words:
         """Nothing is learned."""
 
     def learned(self) -> Column:
-        """The column as it is."""
+        """Return the column as it is."""
         return self.column
 
     def encode(self, texts: Texts, row: int) -> Encoded:
@@ -62,7 +62,10 @@ class Words:
         return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
 
     def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Entries of each text, their buckets, sorted in each, and counts; the last is for a missing text."""
+        """Return the entries of each text, their buckets, sorted in each, and counts.
+
+        The last is for a missing text.
+        """
         compute = arrow().compute
         split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
         words = split.flatten().dictionary_encode()
@@ -132,7 +135,7 @@ class Quantiles:
         self._levels.append(summary)
 
     def cuts(self, bins: int) -> np.ndarray:
-        """The numbers, at most bins - 1 and increasing, that cut the others into ranges of about equally many.
+        """Return the numbers, at most bins - 1 and increasing, that cut the others into ranges of about equally many.
 
         Each is a number that came, and above the smallest, so that no range is empty.
 
@@ -151,7 +154,7 @@ class Quantiles:
 
 
 def merged(parts: Sequence[Counted]) -> Counted:
-    """All of them together; what came twice counts twice."""
+    """Return all of them together; what came twice counts twice."""
     if not parts:
         return Counted(np.empty(0), np.empty(0, np.int64))
     counts = np.concatenate([part.counts for part in parts])
@@ -200,7 +203,7 @@ class Spread:
         self.count = total
 
     def deviation(self) -> float:
-        """The standard deviation, 0 where all are the same."""
+        """Return the standard deviation, 0 if all are the same."""
         return self.largest * float(np.sqrt(self._squares / max(self.count, 1)))
 
 
@@ -225,19 +228,19 @@ class Numbers:
             self._spread.add(some)
 
     def learned(self) -> Column:
-        """The column with its edges, or its divisor."""
+        """Return the column with its edges, or its divisor."""
         if self.is_binned:
             return dataclasses.replace(self.column, edges=tuple(self._quantiles.cuts(self.column.bins or 1).tolist()))
         divisor = self._spread.largest if self.column.scaling == "largest" else self._spread.deviation()
         return dataclasses.replace(self.column, divisor=divisor or 1.0)
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """One entry a row; none for a 0 that is kept."""
+        """Return one entry a row; none for a 0 that is kept."""
         numbers = self._numbers(texts, row)
         return self._binned(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
-        """Number that each text stands for, float64 [texts], its logarithm where that is kept."""
+        """Return the number that each text stands for, float64 [texts], its logarithm where that is kept."""
         numbers = numbers_of(texts.distinct)
         wrong = ~np.isfinite(numbers)
         if wrong.any():
@@ -325,7 +328,10 @@ class LabelColumn:
             raise WrongValueError(row, f"{what}. {advice}.")
 
     def labels(self, texts: Texts) -> np.ndarray | list[tuple]:
-        """Labels of some rows: whole numbers, numbers, or text; of several a row, between commas, a tuple for each."""
+        """Return the labels of some rows: whole numbers, numbers, or text.
+
+        Of several a row, between commas, a tuple for each.
+        """
         if self.wanted.kind == "multilabel":
             names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.distinct.to_pylist()]
             return [() if number < 0 else names[number] for number in texts.numbers]
@@ -344,7 +350,7 @@ class LabelColumn:
 
 
 def _whole(distinct: Any) -> np.ndarray | None:
-    """The numbers as int64; None where some are not whole, or written otherwise."""
+    """Return the numbers as int64; None if some are not whole, or written otherwise."""
     pa = arrow()
     try:
         return distinct.cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -381,11 +387,11 @@ class OneHot:
             )
 
     def learned(self) -> Column:
-        """The column with its values."""
+        """Return the column with its values."""
         return dataclasses.replace(self.column, values=self.vocabulary.in_order())
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """One entry a row."""
+        """Return one entry a row."""
         numbers, count = self.vocabulary.find(texts.distinct), len(self.vocabulary)
         numbers = np.where(numbers < 0, np.int32(count), numbers)
         return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
@@ -404,11 +410,11 @@ class Hashed:
         """Nothing is learned."""
 
     def learned(self) -> Column:
-        """The column as it is."""
+        """Return the column as it is."""
         return self.column
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """One entry a row. O(rows + characters of distinct texts)."""
+        """Return one entry a row. O(rows + characters of distinct texts)."""
         return Encoded(self.buckets + 1, of_rows(hashed(texts.distinct, self.buckets), self.buckets, texts.numbers))
 
 
@@ -441,7 +447,7 @@ class Learned:
     """The labels; None of a table that is read without."""
 
     def parts(self) -> Iterator[Part]:
-        """All rows, in order; memory holds a block (`DataError`)."""
+        """Yield all rows, in order; memory holds a block (`DataError`)."""
         encoders = {column.name: _encoder(column) for column in features_of(self.columns)}
         label = [] if self.labels is None else [self.labels.column]
         words = _words([*features_of(self.columns), *label])
@@ -456,7 +462,8 @@ class Learned:
 
 
 def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
-    """The table by its columns, one of which is the label; others that are not ignored stand in the matrix, in order.
+    """Return the table by its columns, one of which is the label; others that are not ignored stand in the matrix, in
+    order.
 
     `DataError` says where a value is wrong. A pass over the file; memory holds a block, the values of categories, and
     what `quantiles.Quantiles` holds of numbers.
@@ -486,7 +493,7 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
 
 
 def features_of(columns: tuple[Column, ...]) -> list[Column]:
-    """The columns that stand in the matrix."""
+    """Return the columns that stand in the matrix."""
     return [column for column in columns if column.kind not in ("label", "ignored")]
 
 
@@ -502,7 +509,7 @@ def _words(columns: list[Column]) -> dict[str, tuple[str, ...]]:
 
 
 def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Block, int]]:
-    """Blocks of those columns with the number of their first row, missing values found."""
+    """Yield the blocks of those columns with the number of their first row, missing values found."""
     row = 0
     for block in table.blocks(list(words)):
         yield {name: cleaned(texts, words[name]) for name, texts in block.items()}, row
@@ -510,12 +517,15 @@ def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tupl
 
 
 def missing_words(column: Column) -> tuple[str, ...]:
-    """Words that mean a missing value in that column: the usual ones and its own, but for values that it names."""
+    """Return the words that mean a missing value in that column.
+
+    The usual ones and its own, but for values that it names.
+    """
     return tuple(word for word in (*MISSING_WORDS, *column.missing) if word not in (column.values or ()))
 
 
 def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
-    """The columns side by side, csr [rows, sum of widths] float32, canonical. O(entries)."""
+    """Return the columns side by side, csr [rows, sum of widths] float32, canonical. O(entries)."""
     width = sum(one.width for one in encoded)
     if width > INT32_LIMIT:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
@@ -536,7 +546,7 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
 
 
 def _places(encoded: Encoded, free: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Mask of the entries that there are, and the places that they go to; `free` moves on by them."""
+    """Return the mask of the entries that there are, and the places that they go to; `free` moves on by them."""
     if encoded.lengths is None:
         taken = encoded.indices >= 0
         places = free[taken]

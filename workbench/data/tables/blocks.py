@@ -58,7 +58,7 @@ class Dialect:
 def dialect_of(
     path: str | os.PathLike, separator: str | None = None, header: bool | None = None, quotes: bool = True
 ) -> Dialect:
-    """The layout of the file, what is None guessed; `DataError` where there is no row, or a name comes twice.
+    """Return the layout of the file, what is None guessed; `DataError` if there is no row, or a name comes twice.
 
     Lines that begin with # before the first row are comments, unless they have as many fields as that row.
     """
@@ -78,7 +78,7 @@ def dialect_of(
 
 
 def _comments(lines: list[str], separator: str, quotes: bool) -> int:
-    """Number of lines before the first row, or before a header that begins with #."""
+    """Return the number of lines before the first row, or before a header that begins with #."""
 
     def fields(line: str) -> int:
         return max((len(row) for _, row in _split([line], separator, quotes)), default=0)
@@ -91,7 +91,7 @@ def _comments(lines: list[str], separator: str, quotes: bool) -> int:
 
 
 def checked_separator(separator: str) -> str:
-    """The separator of a word such as tab, or itself; what is no single sign is refused (`DataError`)."""
+    """Return the separator of a word such as tab, or itself; what is no single sign is refused (`DataError`)."""
     sign = NAMED.get(separator, separator)
     if not (isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n\0'):
         raise DataError(f"separator is {separator!r}; it is one sign, or one of {', '.join(NAMED)}.")
@@ -99,7 +99,7 @@ def checked_separator(separator: str) -> str:
 
 
 def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
-    """Rows of the file with the lines that they begin on, blank ones left out, the header among them.
+    """Yield the rows of the file with the lines that they begin on, blank ones left out, the header among them.
 
     O(characters), slow: for a message. A quote that is never closed is a `DataError`.
     """
@@ -121,7 +121,7 @@ def _unclosed() -> str:
 
 
 def line_of(path: str | os.PathLike, dialect: Dialect, row: int) -> int:
-    """The number of the line, from 1, that the row of the table, from 0, begins on."""
+    """Return the number of the line, from 1, that the row of the table, from 0, begins on."""
     rows = records(path, dialect)
     return next(itertools.islice(rows, row + int(dialect.header), None))[0]
 
@@ -137,7 +137,7 @@ def refuse_fault(path: str | os.PathLike, dialect: Dialect) -> None:
 
 
 def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
-    r"""Lines that end in \n, whichever of the three ends they had."""
+    r"""Yield the lines that end in \n, whichever of the three ends they had."""
     for text in file:
         yield from (line + b"\n" for line in text.rstrip(b"\r\n").split(b"\r"))
 
@@ -155,7 +155,7 @@ def _start(path: str | os.PathLike) -> list[str]:
 
 
 def _split(lines: Iterable[str], separator: str, quotes: bool) -> Iterator[Record]:
-    """Fields of each row, and the number of the line that it ends on."""
+    """Yield the fields of each row, and the number of the line that it ends on."""
     limit = csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
     try:
@@ -198,7 +198,7 @@ def _names(path: str | os.PathLike, fields: list[str]) -> tuple[str, ...]:
 
 
 def refuse_repeated(path: str | os.PathLike, names: Sequence[str]) -> None:
-    """`DataError` where two columns have one name."""
+    """`DataError` if two columns have one name."""
     places: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if (other := places.setdefault(name, number)) != number:
@@ -221,26 +221,26 @@ Block = dict[str, Texts]
 
 
 class Table(Protocol):
-    """A file of named columns. `nested` names those that hold lists or structures, which are no values."""
+    """A file of named columns; `nested` names columns of lists or structures, which hold no plain values."""
 
     path: str | os.PathLike
     names: tuple[str, ...]
     nested: frozenset[str]
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """The columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Return the columns of those names, some rows at a time, in their order (`DataError`)."""
 
     def place(self, row: int) -> str:
         """Place of the row, counted from 0, in the file, in words."""
 
     def layout(self) -> dict[str, Any]:
-        """Parameters by which another file is split as this one is."""
+        """Return the parameters by which another file is split as this one is."""
 
 
 def table_of(
     path: str | os.PathLike, separator: str | None = None, header: bool | None = None, quotes: bool = True
 ) -> Table:
-    """The table in the file; of text, `separator` and `header` are guessed where they are None (`DataError`)."""
+    """Return the table in the file; of text, `separator` and `header` are guessed where they are None (`DataError`)."""
     arrow()
     with reading(path, TABLE):
         if read_head(path, 4) == b"PAR1":
@@ -263,7 +263,7 @@ class TextTable:
         self.names = dialect.names
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """The columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
         if not names:
             return
         pa = arrow()
@@ -293,12 +293,12 @@ class TextTable:
         return f"{self.path}:{line_of(self.path, self.dialect, row)}"
 
     def layout(self) -> dict[str, Any]:
-        """Layout of the text, by name: separator, header and quotes."""
+        """Return the layout of the text, by name: separator, header and quotes."""
         return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
 
 
 def _texts(name: str, column: Any, differing: set[str]) -> Texts:
-    """The texts of a column; of those that are `differing`, nearly each row another, same ones are not looked for."""
+    """Return the texts of a column; columns in `differing`, mostly distinct, are not deduplicated."""
     if name in differing:
         return each_of(column)
     texts = texts_of(column)
@@ -330,7 +330,7 @@ def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iter
 
 
 def _block_bytes(dialect: Dialect) -> int:
-    """Bytes of a block; a row is shorter."""
+    """Return the bytes of a block; a row is shorter."""
     return max(BLOCK_BYTES, min(BLOCK_BYTES_COLUMN * len(dialect.names), LARGEST_BLOCK))
 
 
@@ -350,7 +350,7 @@ class _Counting:
         self._ahead.release()
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, when few blocks wait to be taken."""
+        """Return the next bytes, when few blocks wait to be taken."""
         while not self._ahead.acquire(timeout=0.1) and not self.is_awaited:
             pass
         text = self._file.read(size)
@@ -371,7 +371,7 @@ class _Counting:
 
 
 def _plain(pa: Any, column: Any) -> Any:
-    """The column without a dictionary that may hold values which no row has."""
+    """Return the column without a dictionary that may hold values which no row has."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -389,7 +389,7 @@ class ParquetTable:
         self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        """The columns of those names, some rows at a time, in their order (`DataError`)."""
+        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
         pa = arrow()
         with reading(self.path, TABLE), pa.parquet.ParquetFile(self.path) as file:
             rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))

@@ -19,7 +19,7 @@ HEADINGS = ("column", "kind", "encoding", "distinct", "missing", "why")
 
 
 def table_lines(columns: Iterable[Column]) -> list[str]:
-    """A line of aligned cells for each column, below their headings."""
+    """Return a line of aligned cells for each column, below their headings."""
     rows = [HEADINGS, *map(_cells, columns)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
     rows.insert(1, tuple("-" * width for width in widths))
@@ -34,7 +34,7 @@ def _cells(column: Column) -> tuple[str, ...]:
 
 
 def encoding_text(column: Column) -> str:
-    """The encoding and what it takes, in a few words.
+    """Return the encoding and what it takes, in a few words.
 
     >>> encoding_text(Column("age", "number", bins=8)), encoding_text(Column("site", "category", buckets=1024))
     ('binned, 8 bins', 'hashed, 1,024 buckets')
@@ -52,7 +52,7 @@ def encoding_text(column: Column) -> str:
 
 
 def seen_text(column: Column) -> str:
-    """Statistics of the column in one line; "" where there are none."""
+    """Return the statistics of the column in one line; "" if there are none."""
     if (found := column.found) is None:
         return ""
     least = "more than " if found.is_least else ""
@@ -61,7 +61,7 @@ def seen_text(column: Column) -> str:
 
 
 def shown(text: str) -> str:
-    """Text on one line, without signs that steer a terminal."""
+    """Return the text on one line, without signs that steer a terminal."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)
 
 
@@ -94,16 +94,19 @@ class Columns:
 
     @property
     def label(self) -> Column | None:
-        """The column of labels, None where there is none."""
+        """The column of labels, None if there is none."""
         return next((column for column in self.columns if column.kind == "label"), None)
 
     def mapping(self) -> dict[str, Any]:
-        """All that is said here, in values of JSON: what a file of column kinds holds."""
+        """Return all that is said here, in values of JSON: what a file of column kinds holds."""
         columns = {column.name: {"kind": column.kind} | column.said() for column in self.columns}
         return {**self.layout, "others": "ignored" if self.ignores_others else "guessed", "columns": columns}
 
     def text(self) -> str:
-        """A table of the columns: kind, encoding, distinct values, share of missing ones, and why it was guessed."""
+        """Return a table of the columns.
+
+        Kind, encoding, distinct values, share of missing ones, and why it was guessed.
+        """
         lines = table_lines(self.columns)
         if self.layout:
             header = "a header" if self.layout.get("header", True) else "no header"
@@ -120,7 +123,7 @@ class Columns:
             raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
 
     def toml(self) -> str:
-        """The file of column kinds; what was seen of a column stands in a comment.
+        """Return the file of column kinds; what was seen of a column stands in a comment.
 
         >>> print(Columns((Column("age", "number", bins=8),), {"separator": ";"}).toml(), end="")
         # Columns of a table. kind is category, number, text, label or ignored; a key that is left out has its default.
@@ -146,7 +149,8 @@ class Columns:
 
 
 def load(given: str | os.PathLike | Mapping[str, Any] | Columns | None) -> Columns:
-    """The columns that a file of column kinds says, or such a mapping as `Columns.mapping` gives (`DataError`)."""
+    """Return the columns that a file of column kinds says, or such a mapping as `Columns.mapping` gives
+    (`DataError`)."""
     if given is None:
         return Columns(())
     if isinstance(given, Columns):
@@ -168,7 +172,7 @@ def load(given: str | os.PathLike | Mapping[str, Any] | Columns | None) -> Colum
 
 
 def columns_of(mapping: Mapping[str, Any], source: str) -> Columns:
-    """The columns that a mapping says, as `Columns.mapping` gives it; `DataError` names `source` and the key."""
+    """Return the columns that a mapping says, as `Columns.mapping` gives it; `DataError` names `source` and the key."""
     _refuse_unknown(mapping, KEYS, source)
     layout = {name: mapping[name] for name in LAYOUT if name in mapping}
     for name in ("header", "quotes"):

@@ -2,7 +2,7 @@
 
 The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
 called as in `LABELS` is the label, else the only one of two values, else the last one. Numbers (at least nine tenths of
-the rows that have a value) are ignored where they are row numbers by name, or count the rows; categories where they are
+the rows that have a value) are ignored where they are row indices by name, or count the rows; categories where they are
 whole and named or shaped like ids; kept as they are, of counts the logarithm, where most are 0, which is not stored
 then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and more
 is text. Text that is different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A
@@ -57,7 +57,7 @@ class Seen:
         return self.rows - self.missing
 
     def found(self) -> Found:
-        """The figures that a guess is shown with."""
+        """Return the figures that a guess is shown with."""
         return Found(self.rows, self.missing, self.distinct, self.is_least)
 
     def add(self, texts: Texts) -> None:
@@ -112,7 +112,7 @@ class Seen:
             self._values = []
 
     def are_all(self, pattern: str) -> bool:
-        """Whether the different values are held, and match the pattern."""
+        """Return whether the different values are held, and match the pattern."""
         pa = arrow()
         return bool(self._values) and bool(
             pa.compute.all(pa.compute.match_substring_regex(self._values[0], pattern)).as_py()
@@ -171,7 +171,7 @@ def guess(
     bins: int = BINS,
     quotes: bool | None = None,
 ) -> Columns:
-    """Kind of each column of the table in `path`: as `columns` declares it, else guessed from all rows.
+    """Return the kind of each column of the table in `path`: as `columns` declares it, else guessed from all rows.
 
     The parameters are those of the data set `table`. The result shows itself (`text()`), is written by `save(path)` to
     be edited, and is given as `columns` again. Where no column is the label, `Columns.label` is None. One pass over the
@@ -185,7 +185,8 @@ def guess(
 def opened_table(
     path: str | os.PathLike, declared: Columns, separator: str | None, header: bool | None, quotes: bool | None
 ) -> Table:
-    """The table, split as the arguments say, else as the declared columns do, else as is guessed (`DataError`)."""
+    """Return the table, split as the arguments say, else as the declared columns do, else as is guessed
+    (`DataError`)."""
     given = dict(zip(LAYOUT, (separator, header, quotes), strict=True))
     layout = {**declared.layout, **{name: value for name, value in given.items() if value is not None}}
     return table_of(path, **layout)
@@ -194,7 +195,10 @@ def opened_table(
 def guessed(
     table: Table, declared: Columns, label: str | None, hashed: int | None, bins: int, guesses_label: bool = True
 ) -> Columns:
-    """All columns of the table in its order: those declared as they are, others guessed, or ignored (`DataError`)."""
+    """Return all columns of the table in its order.
+
+    Those declared as they are, others guessed, or ignored (`DataError`).
+    """
     by_name = {column.name: column for column in declared}
     _refuse_unknown(table, by_name, declared.source)
     _refuse_nested(table, by_name, label)
@@ -231,7 +235,8 @@ def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: b
 
 
 def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | None, str]:
-    """Name of the column of labels, and why: by its name, else the only one of two values, else the last one.
+    """Return the name of the column of labels, and why: by its name, else the only one of two values, else the last
+    one.
 
     Several of two values are listed. None of a table with a single column, or whose last column lacks values.
     """
@@ -250,7 +255,10 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
 
 
 def label_note(columns: Columns) -> str:
-    """Sentence on how the column of labels was guessed, with what to type for another one; "" if it was named."""
+    """Return the sentence on how the column of labels was guessed, with what to type for another one.
+
+    "" if it was named.
+    """
     label = columns.label
     if label is None or not label.why or label.why == "named":
         return ""
@@ -258,7 +266,7 @@ def label_note(columns: Columns) -> str:
 
 
 def identifier_note(columns: Columns) -> str:
-    """Sentence on columns of whole numbers that are taken for categories; "" if there are none."""
+    """Return the sentence on columns of whole numbers that are taken for categories; "" if there are none."""
     names = [column.name for column in columns if column.why in (ID_BY_NAME, ID_BY_VALUES)]
     if not names:
         return ""
@@ -305,21 +313,21 @@ def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
 
 
 def _has_values_of_ids(seen: Seen) -> bool:
-    """Whether whole numbers have many values, each of which occurs about twice or more, and few are 0."""
+    """Return whether whole numbers have many values, each of which occurs about twice or more, and few are 0."""
     return (
         seen.distinct > MANY_WHOLE and seen.present >= 2 * seen.distinct and seen.rows_of_zero < MOSTLY_ZERO * seen.rows
     )
 
 
 def _hashed_if_many(name: str, seen: Seen, why: str) -> Column:
-    """A category, hashed where it has more values than one-hot columns are made of."""
+    """Return a category, hashed where it has more values than one-hot columns are made of."""
     if not seen.is_least and seen.distinct <= MOST_ONE_HOT:
         return Column(name, "category", why=why)
     return Column(name, "category", buckets=min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length()), why=why)
 
 
 def _of_zeros(name: str, seen: Seen) -> Column:
-    """Numbers that are kept as they are, so that no 0 is stored: 0 and 1, counts, and others."""
+    """Return the numbers that are kept as they are, so that no 0 is stored: 0 and 1, counts, and others."""
     share = f"{seen.rows_of_zero / seen.rows:.1%} zeros"
     if seen.are_whole and seen.distinct == 2 and seen.largest == 1:
         return Column(name, "number", "keep", scaling="none", why=f"0 and 1, {share}")
@@ -327,7 +335,7 @@ def _of_zeros(name: str, seen: Seen) -> Column:
 
 
 def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
-    """A guessed category hashed into the buckets that are asked for."""
+    """Return a guessed category hashed into the buckets that are asked for."""
     if hashed is None or not is_guess or column.kind != "category":
         return column
     return dataclasses.replace(column, encoding="hashed", buckets=hashed)

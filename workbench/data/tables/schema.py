@@ -103,7 +103,7 @@ class Column:
         return f"Column({', '.join([*said, *(f'{name}={value!r}' for name, value in self.said().items())])})"
 
     def said(self) -> dict[str, Any]:
-        """Settings of the encoding, by name, values of JSON."""
+        """Return the settings of the encoding, by name, values of JSON."""
         names = ("encoding", "buckets", "bins", "scaling", "missing", "values", "edges", "divisor")
         given = {name: getattr(self, name) for name in names}
         return {
@@ -166,10 +166,10 @@ SAYABLE = ("kind", *(field.name for field in fields(Column) if field.name not in
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number; true and false are none."""
+    """Return whether it is a whole number; true and false are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_finite(value: Any) -> bool:
-    """Whether it is a finite number."""
+    """Return whether it is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -68,7 +68,7 @@ class Documents:
             )
 
     def parts(self) -> Iterator[tuple[list[str], list[str]]]:
-        """The documents, some at a time, and a label of each as it stands; none of what has a file of labels."""
+        """Yield the documents, some at a time, and a label of each as it stands; none of what has a file of labels."""
         self._files.clear()
         self.count = 0
         both = self._of_folder() if self.is_folder else self._of_lines()
@@ -82,7 +82,7 @@ class Documents:
         return None if self._given is None else self._given[0]
 
     def labels(self, came: list[str]) -> np.ndarray:
-        """Labels as they stand that `parts` gave, as numbers where all are, or those of the file of labels."""
+        """Return labels as they stand that `parts` gave, as numbers where all are, or those of the file of labels."""
         if self.given is not None:
             return self.given
         if not self.is_labelled:
@@ -96,7 +96,7 @@ class Documents:
         return str(self._files[row]) if self.is_folder else place_in(self.path, encoding=self.encoding)(row)
 
     def alike(self) -> dict[str, str]:
-        """The parameters by which another file is parted into documents as this one is."""
+        """Return the parameters by which another file is parted into documents as this one is."""
         return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
 
     def _of_lines(self) -> Iterator[tuple[str, str]]:
@@ -125,7 +125,7 @@ class Documents:
 
 
 def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iterator[tuple[str, str]]:
-    """The next ones, until there are `most` of them or so many `characters`."""
+    """Yield the next ones, until there are `most` of them or so many `characters`."""
     for document, label in itertools.islice(both, most):
         yield document, label
         characters -= len(document)
@@ -134,7 +134,10 @@ def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iter
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files in the sub-folders, sorted, without hidden ones; `DataError` for none, and for folders among them."""
+    """Return the files in the sub-folders, sorted, without hidden ones.
+
+    `DataError` for none, and for folders among them.
+    """
     entries = [entry for entry in sorted(folder.glob("*/*")) if not _is_hidden(entry, folder)]
     if inner := next((entry for entry in entries if entry.is_dir()), None):
         raise DataError(

@@ -36,7 +36,7 @@ _TOO_MANY = re.compile(r"Expected \d+ fields in line (\d+), saw (\d+)")
 class Layout:
     """Layout of the rows of a file: name of the separator, columns of the first row, lines before it.
 
-    `first` and `second` are the fields of the first two rows, the second empty where there is none.
+    `first` and `second` are the fields of the first two rows, the second empty if there is none.
     """
 
     separator: str
@@ -59,7 +59,10 @@ class Column(NamedTuple):
 
 
 def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
-    """The layout told by the first rows (`DataError`); `separator` is a name of `SIGNS`, None the first that occurs."""
+    """Return the layout inferred from the first rows; raises DataError.
+
+    `separator` is a name of `SIGNS`, None to infer it.
+    """
     if separator is not None and separator not in SIGNS:
         raise DataError(f"separator is {separator!r}; it is one of {', '.join(SIGNS)}, or left out to be told.")
     with open_text(path) as file:
@@ -73,7 +76,7 @@ def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
 
 
 def fields(line: str, separator: str) -> list[str]:
-    """The fields of a line, without blanks around them."""
+    """Return the fields of a line, without blanks around them."""
     if separator == "space":
         return line.split()
     if separator in QUOTED:
@@ -82,7 +85,10 @@ def fields(line: str, separator: str) -> list[str]:
 
 
 def lines_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold rows, with their numbers in the file, from 1; with `comments` without what follows a #."""
+    """Yield the lines that hold rows, with their numbers in the file, from 1.
+
+    With `comments` without what follows a #.
+    """
     with open_text(path) as file:
         for number, line in enumerate(file, 1):
             held = line.partition(b"#")[0] if comments else line
@@ -98,7 +104,8 @@ def place_of(path: str | os.PathLike, layout: Layout, comments: bool = False) ->
 def read_columns(
     path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool = False
 ) -> dict[int, Any]:
-    """The columns of those numbers: of the kind `text` a `Column`, `whole` int64 [rows], `number` float64 [rows].
+    """Return the columns of those numbers: of the kind `text` a `Column`, `whole` int64 [rows], `number` float64
+    [rows].
 
     With `comments`, # ends a line. A second and 100 MB a million rows of two columns of text, a third of that of
     numbers. Refused (`DataError`, with the line): a line of another number of columns than the first, an empty field,
@@ -139,7 +146,7 @@ def _refuse_first_fault(path: str | os.PathLike, layout: Layout, kinds: Mapping[
 
 
 def is_number(text: str) -> bool:
-    """Whether text is a finite number."""
+    """Return whether text is a finite number."""
     value = None if text in ("True", "False") else number_named(text)
     return value is not None and math.isfinite(value)
 
@@ -180,7 +187,7 @@ def _column(series) -> Column:
 
 
 def _after_comments(file: BinaryIO) -> tuple[int, Iterator[bytes]]:
-    """Number of lines of comments at the start, and the lines after them."""
+    """Return the number of lines of comments at the start, and the lines after them."""
     lines, count = iter(file), 0
     for line in lines:
         if line.strip() and not line.lstrip().startswith(COMMENTS):

@@ -28,17 +28,17 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def content(text: bytes) -> bytes:
-    """Text of a line without its comment."""
+    """Return the text of a line without its comment."""
     return text.split(b"#", 1)[0]
 
 
 def holds_row(text: bytes) -> bool:
-    """Whether there is more on the line than blanks and a comment."""
+    """Return whether there is more on the line than blanks and a comment."""
     return bool(content(text).strip())
 
 
 def has_several_labels(path: str | os.PathLike) -> bool:
-    """Whether some line has a comma in its label, as rows with several classes have, and columns after it."""
+    """Return whether some line has a comma in its label, as rows with several classes have, and columns after it."""
     with open_text(path) as file:
         for text in file:
             label, *tokens = content(text).split() or [b""]
@@ -48,7 +48,7 @@ def has_several_labels(path: str | os.PathLike) -> bool:
 
 
 def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
-    """The numbers after `qid:`, int64 [rows]; None where no row has one. `ValueError` for one that is malformed.
+    """Return the numbers after `qid:`, int64 [rows]; None if no row has one. Raises ValueError if one is invalid.
 
     Rows without a number among others that have one are refused with the line (`DataError`).
     """
@@ -66,7 +66,7 @@ def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
 
 
 def _query_number(token: bytes) -> int:
-    """The number in `qid:number`, a `ValueError` where it is none that int64 holds."""
+    """Return the number in `qid:number`, a `ValueError` if it is none that int64 holds."""
     digits = token.removeprefix(_QUERY)
     if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
         raise ValueError(f"{_quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
@@ -76,7 +76,7 @@ def _query_number(token: bytes) -> int:
 def parse(
     lines: Sequence[Line], path: str, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
 ) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """The csr matrix [rows, features] of lines that each hold a row, and their labels float64 [rows].
+    """Return the csr matrix [rows, features] of lines that each hold a row, and their labels float64 [rows].
 
     Columns count from 0 in the result, and from 0 or 1 in the text. With `features` None there are as many as the
     highest one tells. Refused (`DataError`, with file and line): what is no number, infinite or NaN, columns that are
@@ -95,7 +95,7 @@ def parse(
 def csr_of(
     rows: TextRows, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
 ) -> scipy.sparse.csr_array:
-    """The csr matrix [rows, features] of rows read from text, columns counted from 0.
+    """Return the csr matrix [rows, features] of rows read from text, columns counted from 0.
 
     `InvalidLineError` for columns out of range, and for values that the type does not hold.
     """
@@ -119,7 +119,7 @@ def narrowed(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
 
 
 def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
-    """Describe the file's first fault, with name and line; "" where there is none. `several` labels have commas."""
+    """Describe the file's first fault, with name and line; "" if there is none. `several` labels have commas."""
     with open_text(path) as file:
         for number, text in enumerate(file, 1):
             if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
@@ -128,7 +128,7 @@ def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool,
 
 
 def _read_lines(lines: Sequence[Line]) -> TextRows | None:
-    """The rows of the lines; None if a line is wrong, or holds no row."""
+    """Return the rows of the lines; None if a line is wrong, or holds no row."""
     block = b"\n".join([text for _, text in lines] + [b""])
     try:
         rows = read_rows(block)

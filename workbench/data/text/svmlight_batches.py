@@ -35,7 +35,7 @@ class Blocks:
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], buffer_rows: int) -> "Blocks":
-        """Blocks of the (byte, line number) of every row, in order. One pass, O(rows)."""
+        """Return the blocks of the (byte, line number) of every row, in order. One pass, O(rows)."""
         length, starts, numbers, total = BlockOrder(0, buffer_rows).length, [], [], 0
         for total, (start, number) in enumerate(places, 1):
             if (total - 1) % length == 0:
@@ -44,7 +44,8 @@ class Blocks:
         return cls(np.array(starts, np.int64), np.array(numbers, np.int64), BlockOrder(total, buffer_rows))
 
     def lines(self, file: BinaryIO, seed: int, epoch: int, first: int = 0) -> Iterator[tuple[int, Line]]:
-        """(number of the row in the file, its line) for the rows of an epoch, less the first ones of its order."""
+        """Yield (number of the row in the file, its line) for the rows of an epoch, less the first ones of its
+        order."""
         for blocks, within in self.order.buffers(seed, epoch, first):
             rows = self.order.rows_of(blocks)
             lines = [line for block in blocks.tolist() for line in self._block(file, block)]
@@ -79,7 +80,7 @@ class SvmlightBatches(Feed):
     file before the first epoch, and a seek for each block, of `buffer_rows` / 256 rows. A file of up to `buffer_rows`
     rows is shuffled fully; a larger `buffer_rows` shuffles better.
 
-    With `parts` only the lines that begin in the `part`-th of `parts` equal stretches of bytes are read: all parts
+    With `parts` only the lines that begin in the `part`-th of `parts` equal chunks of bytes are read: all parts
     together have every row once, and are shuffled each for itself. A compressed file (`open_text`) has one part, in the
     order of the file. Missing, empty and changed files are refused (`DataError`).
     """
@@ -143,19 +144,22 @@ class SvmlightBatches(Feed):
         return Blocks.of(((place, number) for place, number, _ in self._places()), self.buffer_rows)
 
     def count(self, number: int = 0) -> int:
-        """Batches of that epoch."""
+        """Return the batches of that epoch."""
         if self.last == "roll_over":
             return (number + 1) * self.total // self.rows - number * self.total // self.rows
         return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Settings that the rows of a batch depend on."""
+        """Return the settings that the rows of a batch depend on."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         shared |= {"part": self.part, "parts": self.parts}
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
-        """The batches of that epoch, one by one, from batch `first` on; lines before it are passed over unread."""
+        """Yield the batches of that epoch, one by one, from batch `first` on.
+
+        Lines before it are passed over unread.
+        """
         check_position(number, first)
         if fingerprint(self.path) != self.state:
             raise DataError(f"{self.path} has changed since these batches were set up; set them up anew.")
@@ -165,7 +169,7 @@ class SvmlightBatches(Feed):
             yield from self._one_pass(number, first)
 
     def _ordered(self, number: int, first: int = 0) -> Iterator[tuple[int, Line]]:
-        """(number of the row, its line) in the order of that epoch, less the first ones."""
+        """Yield (number of the row, its line) in the order of that epoch, less the first ones."""
         if not self.shuffle:
             yield from itertools.islice(enumerate(self._lines()), first, None)
             return
@@ -216,18 +220,18 @@ class SvmlightBatches(Feed):
         return parse(lines, os.fspath(self.path), self.features, self.zero_based, self.dtype)
 
     def _borders(self, file: BinaryIO) -> tuple[int, float]:
-        """First byte of the part, and the first one after it."""
+        """Return first byte of the part, and the first one after it."""
         if self.parts == 1:
             return 0, math.inf
         size = os.fstat(file.fileno()).st_size
         return size * self.part // self.parts, size * (self.part + 1) // self.parts
 
     def _lines(self) -> Iterator[Line]:
-        """Lines that begin in the part and hold a row, with their numbers counted from its first line."""
+        """Return the lines that begin in the part and hold a row, with their numbers counted from its first line."""
         return ((number, text) for _, number, text in self._places())
 
     def _places(self) -> Iterator[tuple[int, int, bytes]]:
-        """The byte at which each such line begins, its number and text."""
+        """Yield the byte at which each such line begins, its number and text."""
         with self._open() as file, reading(self.path, "svmlight text"):
             place, stop = self._borders(file)
             if place:
@@ -241,7 +245,7 @@ class SvmlightBatches(Feed):
                 place += len(text)
 
     def _lines_before(self) -> int:
-        """Lines of the file before the part: read through only to say where an error is."""
+        """Return the lines of the file before the part: read through only to say where an error is."""
         with self._open() as file, reading(self.path, "svmlight text"):
             start, _ = self._borders(file)
             place = number = 0

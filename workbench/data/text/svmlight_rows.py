@@ -47,7 +47,7 @@ class TextRows(NamedTuple):
 
 @compiled
 def _counts(text):
-    """(lines, colons, commas) of a text."""
+    """Return (lines, colons, commas) of a text."""
     lines = colons = commas = 0
     for at in range(text.size):
         code = text[at]
@@ -59,7 +59,7 @@ def _counts(text):
 
 @compiled
 def _behind_blanks(text, at):
-    """The position of the first byte that is no blank within the line."""
+    """Return the position of the first byte that is no blank within the line."""
     while text[at] == 32 or text[at] == 9 or 11 <= text[at] <= 13:
         at += 1
     return at
@@ -67,13 +67,13 @@ def _behind_blanks(text, at):
 
 @compiled
 def _ends_word(code):
-    """Whether a byte ends a word: a blank, a line end, or the beginning of a comment."""
+    """Return whether a byte ends a word: a blank, a line end, or the beginning of a comment."""
     return code == 32 or 9 <= code <= 13 or code == HASH
 
 
 @compiled
 def _read_column(text, at):
-    """(column, position behind the colon), the column -1 if it is no whole number from 0 to `LARGEST_COLUMN`."""
+    """Return (column, position behind the colon), the column -1 if it is no whole number from 0 to `LARGEST_COLUMN`."""
     is_negative = text[at] == MINUS
     if is_negative or text[at] == PLUS:
         at += 1
@@ -88,7 +88,7 @@ def _read_column(text, at):
 
 @compiled
 def _read_query(text, at):
-    """(query, position behind it) of `qid:number`, the query -1 if it is none that int64 holds."""
+    """Return (query, position behind it) of `qid:number`, the query -1 if it is none that int64 holds."""
     if text[at + 3] != COLON:
         return np.int64(NO_QUERY), at
     at += 4
@@ -108,7 +108,7 @@ def _read_query(text, at):
 
 @compiled
 def _read_labels(text, at, several, labels, count):
-    """(labels so far, position behind those of the row, whether one is wrong, whether one is hard).
+    """Return (labels so far, position behind those of the row, whether one is wrong, whether one is hard).
 
     `count` labels came before. With `several` they have commas between them, and a row may have none.
     """
@@ -132,7 +132,7 @@ def _read_labels(text, at, several, labels, count):
 
 @compiled
 def _read_rows(text, several, labels, label_counts, queries, starts, columns, values):
-    """(rows, labels, entries, whether a number is hard) of the text; rows is -1 if some line is wrong."""
+    """Return (rows, labels, entries, whether a number is hard) of the text; rows is -1 if some line is wrong."""
     at = row = entry = label = 0
     has_hard = False
     starts[0] = 0
@@ -176,8 +176,8 @@ def _read_rows(text, several, labels, label_counts, queries, starts, columns, va
 def read_rows(text: bytes, several: bool = False) -> TextRows:
     """Read the rows of a block of lines, which ends with a line end; `InvalidLineError` if a line is wrong.
 
-    With `several` a row has any number of labels with commas between them, else one. Columns of a row increase; numbers
-    are those that Python's `float` gives. Infinite values and labels are refused.
+    With `several` a row has any number of labels with commas between them, else one. Columns of a row increase;
+    numbers equal those of Python's `float`. Infinite values and labels are refused.
     """
     codes = codes_of(text)
     lines, colons, commas = _counts(codes)
@@ -197,7 +197,7 @@ def read_rows(text: bytes, several: bool = False) -> TextRows:
 
 
 def joined(parts: Iterable[TextRows]) -> TextRows:
-    """The rows of all parts, one after the other, made field by field so that no field is held twice but one."""
+    """Return the rows of all parts, one after the other, made field by field so that no field is held twice but one."""
     fields = dict(zip(TextRows._fields, map(list, zip(*parts, strict=True)), strict=False))
     if not fields:
         return read_rows(b"")

@@ -18,12 +18,12 @@ _BAR = re.compile(rb"\s*(\||'?\S+\|)")
 
 
 def lacks_svmlight_label(line: bytes) -> bool:
-    """Whether the line of svmlight text begins with an entry, where a label stands in others."""
+    """Return whether the line of svmlight text begins with an entry, where a label stands in others."""
     return _SVMLIGHT.match(line) is not None
 
 
 def lacks_vw_label(line: bytes) -> bool:
-    """Whether nothing, or a tag alone, stands before the first bar of a line of Vowpal Wabbit."""
+    """Return whether nothing, or a tag alone, stands before the first bar of a line of Vowpal Wabbit."""
     return _BAR.match(line) is not None
 
 
@@ -34,7 +34,7 @@ def require_labels(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]
 
 
 def are_unlabelled(path: str | os.PathLike, lacks_label: Callable[[bytes], bool]) -> bool:
-    """Whether there are rows, and none of the first ones has a label."""
+    """Return whether there are rows, and none of the first ones has a label."""
     with open_text(path) as file:
         rows = list(itertools.islice((line for line in file if line.strip() and line[:1] != b"#"), ROWS_SEEN))
     return bool(rows) and all(map(lacks_label, rows))

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 def hash_of(name: bytes, seed: int = 0) -> int:
-    """The 32-bit hash of a name in a namespace with the hash `seed`.
+    """Return the 32-bit hash of a name in a namespace with the hash `seed`.
 
     >>> hash_of(b"a"), hash_of(b"12", seed=30)
     (1009084850, 42)
@@ -57,7 +57,7 @@ def hash_of(name: bytes, seed: int = 0) -> int:
 
 
 def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Iterator[Rows]:
-    """The rows of the file, some lines at a time; `DataError` names the line that is malformed.
+    """Yield the rows of the file, some lines at a time; `DataError` names the line that is invalid.
 
     With `hashed` names are hashed even where all are numbers. Else the first part with other names ends the reading: it
     is the last one, and not of numbers. Memory holds some blocks of lines, 12 to 16 bytes an entry.
@@ -113,7 +113,7 @@ class _Reading:
         self.namespaces: dict[bytes, _Hashes] = {}
 
     def of_block(self, block: BlockRows) -> Rows:
-        """Rows of a block that compiled code has read."""
+        """Return the rows of a block that compiled code has read."""
         if block.namespace is not None and block.namespace not in self.namespaces:
             self.namespaces[block.namespace] = _Hashes(block.namespace)
         has_one = len(self.namespaces) < 2 and not block.has_several
@@ -122,7 +122,7 @@ class _Reading:
         return Rows(block.labels, block.starts, columns, block.values, are_numbers)
 
     def rows(self, lines: Sequence[bytes], first: int) -> Rows:
-        """Rows of those lines, of which the first has that number."""
+        """Return the rows of those lines, of which the first has that number."""
         sections: list[_Section] = []
         labels, lengths = array("d"), array("q")
         for number, text in enumerate(lines, first):
@@ -151,7 +151,10 @@ class _Reading:
         return _label(before, self.ignores_importance), [_section(part) for part in parts]
 
     def _columns(self, sections: list[_Section]) -> np.ndarray:
-        """The numbers that names are, int64, where they are to be taken so and all are, in one namespace; or hashes."""
+        """Return the numbers that names are, int64, where they are to be taken so and all are, in one namespace.
+
+        Or hashes.
+        """
         for section in sections:
             if section.names and section.namespace not in self.namespaces:
                 self.namespaces[section.namespace] = _Hashes(section.namespace)
@@ -175,7 +178,7 @@ class _Reading:
 
 
 def _label(before: bytes, ignores_importance: bool) -> float:
-    """The label in what stands before the first bar; `ValueError` says what is wrong with it."""
+    """Return the label in what stands before the first bar; `ValueError` says what is wrong with it."""
     words = before.split()
     if words and (words[-1].startswith(b"'") or not before[-1:].isspace()):
         tag = words.pop()
@@ -217,7 +220,7 @@ def _section(text: bytes) -> _Section:
 
 
 def _values(sections: list[_Section]) -> np.ndarray:
-    """Values float64 [entries], each times the weight of its namespace; `ValueError` where one is none."""
+    """Return values float64 [entries], each times the weight of its namespace; `ValueError` if one is none."""
     texts = [value for section in sections for value in section.values]
     if not texts:
         return np.empty(0)
@@ -232,7 +235,7 @@ def _values(sections: list[_Section]) -> np.ndarray:
 
 
 def _numbers(sections: list[_Section]) -> np.ndarray | None:
-    """The names as int64 [entries], None where some are no whole numbers or too large ones."""
+    """Return the names as int64 [entries], None if some are no whole numbers or too large ones."""
     names = [name for section in sections for name in section.names]
     if not names:
         return np.empty(0, np.int64)
@@ -243,7 +246,7 @@ def _numbers(sections: list[_Section]) -> np.ndarray | None:
 
 
 def _is_number(text: bytes, weight: float = 1.0) -> bool:
-    """Whether it is a number whose product with the weight float32 holds."""
+    """Return whether it is a number whose product with the weight float32 holds."""
     try:
         number = float(text) * weight
     except ValueError:

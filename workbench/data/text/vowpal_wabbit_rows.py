@@ -71,7 +71,7 @@ def murmur_hash(text, start, stop, seed):
 
 @compiled
 def _hash_of(text, start, stop, seed):
-    """(hash, name as a column or -1) of a name: a whole number is added to the seed, another name is hashed."""
+    """Return (hash, name as a column or -1) of a name: a whole number is added to the seed, another name is hashed."""
     number, has_digits, total = np.uint32(0), True, np.int64(0)
     for at in range(start, stop):
         digit = np.int64(text[at]) - ZERO
@@ -114,7 +114,7 @@ def _behind_word(text, at):
 
 @compiled
 def _read_held(text, at, weight):
-    """(weighted number, position behind it, whether it is one that float32 holds and ends its word)."""
+    """Return (scaled number, position behind it, whether it fits float32 and ends its word)."""
     value, at, state = read_number(text, at)
     value *= weight
     is_right = state == EXACT and _ends_word(text[at]) and np.isfinite(np.float32(value))
@@ -123,7 +123,7 @@ def _read_held(text, at, weight):
 
 @compiled
 def _read_label(text, at, ignores_importance):
-    """(label, position of the first bar, whether all is right) of what stands before the bar."""
+    """Return (label, position of the first bar, whether all is right) of what stands before the bar."""
     label, count = 0.0, 0
     while True:
         at = _behind_blanks(text, at)
@@ -146,7 +146,7 @@ def _read_label(text, at, ignores_importance):
 
 @compiled
 def _is_same(text, start, stop, first, length):
-    """Whether the bytes from `start` to `stop` are the `length` ones from `first` on."""
+    """Return whether the bytes from `start` to `stop` are the `length` ones from `first` on."""
     if stop - start != length:
         return False
     for place in range(length):  # noqa: SIM110 - a generator does not compile
@@ -157,7 +157,7 @@ def _is_same(text, start, stop, first, length):
 
 @compiled
 def _read_section(text, at, entry, hashes, numbers, values):
-    """(position behind a section, entries so far, start and stop of its namespace, whether all is right).
+    """Return (position behind a section, entries so far, start and stop of its namespace, whether all is right).
 
     `at` is behind the bar of the section, which ends before the next bar or the line end.
     """
@@ -193,7 +193,7 @@ def _read_section(text, at, entry, hashes, numbers, values):
 
 @compiled
 def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values):
-    """(rows, entries, start and length of the first namespace with names, whether there are others).
+    """Return (rows, entries, start and length of the first namespace with names, whether there are others).
 
     Rows are -1 if a line is wrong or holds a number that only Python reads.
     """
@@ -221,7 +221,7 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
 
 @compiled
 def _counts(text):
-    """(lines, names at most) of a text."""
+    """Return (lines, names at most) of a text."""
     lines = words = 0
     for at in range(text.size):
         code = text[at]

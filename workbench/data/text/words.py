@@ -63,7 +63,8 @@ class Words:
         return has_words and (self.weighting != "tfidf" or self.idf is not None)
 
     def columns(self, parts: Iterable[list[str]], path: str | os.PathLike) -> tuple[Any, "Words"]:
-        """The matrix [documents, words] of documents that come in parts, and `self` with the words and idf found."""
+        """Return the matrix [documents, words] of documents that come in parts, and `self` with the words and idf
+        found."""
         if self.is_learned:
             return stack_csr([_no_rows(), *map(self.rows, parts)]), self
         counting = _Counting(self)
@@ -74,7 +75,10 @@ class Words:
         return words._weighted(x), words
 
     def learn(self, parts: Iterable[list[str]], path: str | os.PathLike) -> "Words":
-        """The same with the words and idf of all documents, which go past; held are words, and two numbers for each."""
+        """Return the same with the words and idf of all documents, which go past.
+
+        Held are words, and two numbers for each.
+        """
         if self.is_learned:
             collections.deque(parts, maxlen=0)
             return self
@@ -84,11 +88,11 @@ class Words:
         return counting.learned(path)
 
     def rows(self, documents: list[str]) -> Any:
-        """The csr array [documents, words] of some documents, where all `is_learned`."""
+        """Return the csr array [documents, words] of some documents, where all `is_learned`."""
         return self._weighted(_counted(self, documents))
 
     def alike(self) -> dict[str, Any]:
-        """The parameters that give another file the same columns (JSON values)."""
+        """Return the parameters that give another file the same columns (JSON values)."""
         names = ("hashed", "weighting", "ngrams", "lower", "vocabulary", "idf")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value is not None or name == "hashed"}
@@ -147,7 +151,7 @@ class _Counting:
         )
 
     def learned(self, path: str | os.PathLike) -> Words:
-        """The words that are chosen, and their idf where that is wanted and not given."""
+        """Return the words that are chosen, and their idf where that is wanted and not given."""
         words, having = self.words, self._having
         if self.are_met:
             self._choose(path)
@@ -159,7 +163,7 @@ class _Counting:
         return words
 
     def _choose(self, path: str | os.PathLike) -> None:
-        """Choose words by how often they occur; of those that do as often the first ones of the alphabet."""
+        """Choose words by frequency, ties in alphabetical order."""
         names, least, most = list(self.number_of), self.words.least_documents, self.words.most_features
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         order = order[self._having[order] >= least]
@@ -170,7 +174,7 @@ class _Counting:
         self.chosen = order
 
     def chosen_of(self, x: Any) -> Any:
-        """Columns of the chosen words, in alphabetical order, of a matrix that `add` gave."""
+        """Return the columns of the chosen words, in alphabetical order, of a matrix that `add` gave."""
         place = np.full(x.shape[1], -1, np.int64)
         place[self.chosen] = np.arange(len(self.chosen))
         columns = place[x.indices]
@@ -184,7 +188,7 @@ def _no_rows() -> Any:
 
 
 def _counted(words: Words, documents: list[str]) -> Any:
-    """The counts of words that are given or hashed, csr float64 [documents, words]."""
+    """Return the counts of words that are given or hashed, csr float64 [documents, words]."""
     try:
         x = words.vectorizer().transform(documents)
     except ValueError as error:  # a vocabulary that is none

@@ -49,7 +49,7 @@ class RequestState(traitlets.HasTraits):
 
 
 def fields_of(asked: RequestState, *more: widgets.Widget) -> widgets.Box:
-    """Fields for data and model, linked with what is asked, and `more` beside them."""
+    """Return the fields for data and model, linked with what is asked, and `more` beside them."""
     source = widgets.Text(description="Data", tooltip="Your file, or the name of a data set", style=LABELLED)
     options = [("what suits the labels", ""), *((name, name) for name in models.names())]
     model = widgets.Dropdown(options=options, description="Model", tooltip="What is trained", style=LABELLED)
@@ -59,7 +59,7 @@ def fields_of(asked: RequestState, *more: widgets.Widget) -> widgets.Box:
 
 
 def grid_of(*fields: widgets.Widget) -> widgets.Box:
-    """Fields beside each other, labels above them."""
+    """Return fields beside each other, labels above them."""
     box = widgets.Box(fields)
     box.add_class("wb-grid")
     return box
@@ -86,7 +86,7 @@ register, get = _answers.register, _answers.get
 
 
 def names() -> tuple[str, ...]:
-    """Names of all answers, in the order of their buttons."""
+    """Return the names of all answers, in the order of their buttons."""
     return tuple(sorted(_answers.names(), key=lambda name: get(name).place))
 
 

@@ -20,7 +20,8 @@ from workbench.sweeps import run_folder
 
 
 def page(advice: Advice) -> Shown:
-    """The recommendation, why, what would change it, and the command that trains it, with a button that copies it."""
+    """Return the recommendation, why, what would change it, and the command that trains it, with a button that copies
+    it."""
     told = advice.recommendation
     parts = [f'<p class="verdict"><strong>{html.escape(told.headline.text)}</strong></p>']
     for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
@@ -35,7 +36,7 @@ def _settings(source: str, model: str) -> dict[str, Any]:
 
 
 class _Advise:
-    """Data, model and seconds are asked for; trials run in processes of their own, a thread waits for them."""
+    """Data, model and seconds are asked for; trials run in separate processes, a thread waits for them."""
 
     def __init__(self, asked: RequestState, guard: Guard) -> None:
         self.asked = asked

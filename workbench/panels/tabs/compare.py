@@ -19,7 +19,7 @@ TWO = "Two runs are compared; there are fewer. Sweep or Advise makes them."
 
 
 def page(found: Changes) -> Shown:
-    """The headline, the cells that are not the same, and the grounds."""
+    """Return the headline, the cells that are not the same, and the grounds."""
     headline, grounds = changes.headline(found), list(changes.sentences(found))
     rows = [row for row in changes.table(found.cells) if row[1] != "same"]
     table = pages.table(changes.COLUMNS, rows, "Settings that are not the same") if rows else ""
@@ -29,7 +29,8 @@ def page(found: Changes) -> Shown:
 
 
 def of_runs(before: str, after: str) -> Shown:
-    """The page of two run folders or files of rows (`analysis.pairs.CompareError` where they cannot be compared)."""
+    """Return the page of two run folders or files of rows (`analysis.pairs.CompareError` where they cannot be
+    compared)."""
     return page(compare_runs(export.frame_of(before), export.frame_of(after)))
 
 
@@ -68,7 +69,7 @@ class _Compare:
 
 
 def _shown(asked: RequestState) -> Any:
-    """The comparison of the runs that were named, else of the two newest, the older one first."""
+    """Return the comparison of the runs that were named, else of the two newest, the older one first."""
     before, after = (asked.run, asked.other_run) if asked.other_run else (*runs()[1::-1], "", "")[:2]
     return of_runs(before, after) if before and after else said(TWO if runs() else NONE)
 

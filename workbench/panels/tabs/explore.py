@@ -152,7 +152,7 @@ class _Explore:
 
 
 def _shown(asked: RequestState) -> Any:
-    """Verdict, gains and outliers of the run that was named, else of the newest."""
+    """Return verdict, gains and outliers of the run that was named, else of the newest."""
     named = [asked.run] if asked.run else runs()
     if not named:
         return said(NONE)

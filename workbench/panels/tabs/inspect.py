@@ -20,7 +20,8 @@ ROWS = 256
 
 
 def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
-    """A training step of a model on a batch of the data, node by node, in csr; and the bytes of the batch made dense.
+    """Return a training step of a model on a batch of the data, node by node, in csr; and the bytes of the batch made
+    dense.
 
     `data.DataError` where there is no such data, `models.ModelError` where the model cannot be trained on it.
     """

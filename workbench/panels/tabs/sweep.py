@@ -39,7 +39,7 @@ class _Sweep:
 
 
 def _study(asked: RequestState) -> LabState:
-    """The study of what is asked about; before anything is, of what a panel swept last here, at work or not."""
+    """Return the study of what is asked about; before anything is, of what a panel swept last here, at work or not."""
     from workbench.panels import lab
 
     is_untouched = all(
@@ -51,7 +51,7 @@ def _study(asked: RequestState) -> LabState:
 
 
 def _swept_last() -> dict[str, Any]:
-    """The choices of the newest run that a panel started; none where there is none, or they are not known now."""
+    """Return the choices of the newest run that a panel started; none if there is none, or they are not known now."""
     newest = next(filter(None, map(state.chosen_of, run_folder.list_runs())), None)
     if newest is None:
         return {}

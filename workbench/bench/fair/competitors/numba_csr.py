@@ -33,7 +33,7 @@ class SparseLoops(LoopTrainer):
         self.loop(x.indptr, x.indices, x.data, one.labels, order, *sizes, self.w, self.b, losses)
 
     def state(self) -> State:
-        """Weights and intercept."""
+        """Return weights and intercept."""
         return State(self.w, self.b, self.losses)
 
 

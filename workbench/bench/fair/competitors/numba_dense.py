@@ -35,7 +35,7 @@ class DenseLoops(LoopTrainer):
         self.loop(one.dense, one.labels, order, *sizes, self.w, self.b, losses, *self.room)
 
     def state(self) -> State:
-        """Weights the usual way round, without padding."""
+        """Return weights the usual way round, without padding."""
         outputs = self.problem.outputs
         w = self.w[:outputs].T if self.is_transposed else self.w
         return State(w, self.b[:outputs], self.losses)
@@ -46,7 +46,7 @@ def _make(loop: Any, is_threaded: bool, is_transposed: bool, problem: Problem) -
 
 
 def why_one_thread(problem: Problem) -> str:
-    """Reason why threads do not help: a batch of one row has no second part, or there is one thread."""
+    """Return the reason why threads do not help: a batch of one row has no second part, or there is one thread."""
     if problem.batch_rows == 1:
         return "A batch of one row is not shared by threads."
     return "" if problem.threads > 1 else "One thread is allowed."

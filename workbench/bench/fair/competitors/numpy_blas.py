@@ -53,7 +53,7 @@ class NumpyTrainer(LoopTrainer):
         return float((np.log(total[:, 0]) - own).mean())
 
     def state(self) -> State:
-        """Weights and intercept."""
+        """Return weights and intercept."""
         return State(self.w, self.b, self.losses)
 
 

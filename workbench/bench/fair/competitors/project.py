@@ -44,7 +44,7 @@ class ProjectTrainer(Trainer):
         self.losses: list[float] = []
 
     def first_order(self) -> np.ndarray:
-        """Rows of its own first epoch."""
+        """Return the rows of its own first epoch."""
         return self.training.batches.order(0)
 
     def run(self, batches: int) -> int:
@@ -61,13 +61,13 @@ class ProjectTrainer(Trainer):
         return done
 
     def state(self) -> State:
-        """Weights and intercept, all up to date."""
+        """Return weights and intercept, all up to date."""
         self.training.catch_up()
         return State(self.training.weights, self.training.intercept, np.array(self.losses))
 
 
 def setup_of(problem: Problem, settings: Mapping[str, Any]) -> training.Setup:
-    """The setup of a training with these settings."""
+    """Return the setup of a training with these settings."""
     configuration = problem.configuration
     return training.Setup(
         model=configuration.model,
@@ -82,7 +82,7 @@ def setup_of(problem: Problem, settings: Mapping[str, Any]) -> training.Setup:
 
 
 def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
-    """Reason why the project has no such training, or ""."""
+    """Return the reason why the project has no such training, or ""."""
     known = {field.name for field in dataclasses.fields(training.Setup)}
     if unknown := sorted(set(settings) - known):
         return f"The project has no setting {', '.join(unknown)} yet."
@@ -90,7 +90,7 @@ def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
 
 
 def name_of(kind: str, settings: Mapping[str, Any]) -> str:
-    """Name of a training: its format, and the settings in which those of its kind differ."""
+    """Return the name of a training: its format, and the settings in which those of its kind differ."""
     varied = {
         name: settings[name]
         for name in SAME

@@ -17,7 +17,7 @@ EAGER = "PyTorch, eager"
 
 
 def step(x: Any, rows: Any, labels: Any, w: Any, b: Any, rate: float) -> Any:
-    """One step by explicit formulas, which spare the recording of gradients; the mean loss."""
+    """Return one step by explicit formulas, which spare the recording of gradients; the mean loss."""
     import torch
 
     batch, own = x.index_select(0, rows), labels.index_select(0, rows)
@@ -58,12 +58,12 @@ class TorchTrainer(LoopTrainer):
             losses[...] = self.torch.stack(told).numpy()
 
     def state(self) -> State:
-        """Weights and intercept."""
+        """Return weights and intercept."""
         return State(self.w.numpy(), self.b.numpy(), self.losses)
 
 
 def compiled(torch: Any) -> Any:
-    """The step compiled in this process, for sizes that do not change."""
+    """Return the step compiled in this process, for sizes that do not change."""
     import torch._inductor.config as inductor
 
     inductor.compile_threads = 1  # a process of its own for each takes longer than compiling one function
@@ -72,7 +72,7 @@ def compiled(torch: Any) -> Any:
 
 
 def why_not_compiled(problem: Problem) -> str:
-    """Reason why PyTorch cannot compile here, or ""."""
+    """Return the reason why PyTorch cannot compile here, or ""."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) or shutil.which("clang++"):
         return ""

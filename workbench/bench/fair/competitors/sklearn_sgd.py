@@ -28,7 +28,7 @@ class SklearnTrainer(Trainer):
         self.runs = 0
 
     def first_order(self) -> np.ndarray:
-        """Rows as they stand."""
+        """Return rows as they stand."""
         return np.arange(len(self.y))
 
     @property
@@ -48,12 +48,12 @@ class SklearnTrainer(Trainer):
         return batches
 
     def state(self) -> State:
-        """Coefficients and intercept; no losses are told."""
+        """Return coefficients and intercept; scikit-learn reports no losses."""
         return State(self.model.coef_.T, self.model.intercept_)
 
 
 def why_not(problem: Problem) -> str:
-    """Reason why its work is another: it steps after each row, and has no softmax."""
+    """Return the reason why its work is another: it steps after each row, and has no softmax."""
     if problem.outputs > 1:
         return "It has no softmax: one output against the rest is other work."
     return "" if problem.batch_rows == 1 else f"It steps after each row; the batches have {problem.batch_rows}."

@@ -14,7 +14,7 @@ import threadpoolctl
 
 from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, register
 
-INSTALL = "pip install 'sparse-workbench[rivals]'"
+INSTALL = "pip install 'sparse-workbench[competitors]'"
 
 
 def taken(rows: Rows) -> scipy.sparse.csr_matrix:
@@ -35,7 +35,7 @@ def _course(rows: Rows, make: Callable[..., Any], **settings: float) -> Iterator
 
 
 def scorer(p: np.ndarray, q: np.ndarray) -> Scorer:
-    """Scores of all items for users by factors p [users, K] and q [items, K]."""
+    """Return the scores of all items for users by factors p [users, K] and q [items, K]."""
     return lambda users: p[users] @ q.T
 
 

@@ -30,12 +30,13 @@ from workbench.training.completion import complete_settings
 
 @functools.lru_cache
 def _setup_of(settings: tuple[tuple[str, Any], ...]) -> Setup:
-    """The setup that these settings of a cell are completed to."""
+    """Return the setup that these settings of a configuration are completed to."""
     return setup_of(Cell(**complete_settings(dict(settings), fastest=True)[0]))
 
 
 def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
-    """The setup of a case with one setting that is tried; what these and what was `chosen` leave open is completed.
+    """Return the setup of a case with one setting that is tried; what these and what was `chosen` leave open is
+    completed.
 
     With weight decay rows are up to date when they are read, as they are where all are stepped for each batch.
     """
@@ -50,7 +51,7 @@ def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
 
 
 def scorer_of(run: Training) -> Scorer:
-    """The scores of a training as it stands; of a graph those of the nodes behind the ones trained on."""
+    """Return the scores of a training as it stands; of a graph those of the nodes behind the ones trained on."""
     if not run.model.rows_apart:
         return partial(run.predict, first=run.batches.total)
     if run.model.rank is None:
@@ -63,8 +64,8 @@ def scorer_of(run: Training) -> Scorer:
 
 
 def epoch_call_settings(model: str) -> list[dict[str, Any]]:
-    """Settings that epochs in one call try: rates of `settings_by_decay`, half of them with fewer rows a batch at no
-    more cost.
+    """Return the settings that epochs in one call try: rates of `settings_by_decay`, half of them with fewer rows a
+    batch at no more cost.
 
     Chosen on files and sets of yes or no by their held-out loss, as the page says beside the times.
     """
@@ -79,19 +80,19 @@ def epoch_call_settings(model: str) -> list[dict[str, Any]]:
 
 
 def dual_settings(model: str) -> list[dict[str, Any]]:
-    """Settings that dual ascent tries: scikit-learn's C, by which the weight decay is 1 / (C rows)."""
+    """Return the settings that dual ascent tries: scikit-learn's C, by which the weight decay is 1 / (C rows)."""
     return list(STRENGTHS)
 
 
 def trained(needs_product: bool = False) -> tuple[str, ...]:
-    """All models; with `needs_product` those whose scores are X @ W."""
+    """Return all models; with `needs_product` those whose scores are X @ W."""
     return tuple(name for name in models.names() if models.get(name).is_product or not needs_product)
 
 
 def project_candidate(
     name: str, values: Tried = settings_by_decay, needs_product: bool = False, is_dense: bool = False, **chosen: Any
 ) -> Candidate:
-    """A contender that trains with these settings of a cell; what they leave open is completed."""
+    """Return a candidate that trains with these settings of a configuration; what they leave open is completed."""
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         x = formats.to_format(rows.x, "dense") if is_dense else rows.x

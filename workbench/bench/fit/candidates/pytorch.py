@@ -35,7 +35,7 @@ def linear(rows: Rows, sparse: bool) -> Made:
 
 
 def machine(rows: Rows, sparse: bool) -> Made:
-    """A factorization machine: half of the square of sums less the sum of squares, beside X @ w."""
+    """Return a factorization machine: half of the square of sums less the sum of squares, beside X @ w."""
     torch = pytorch()
     w, v = bag(rows, 1, sparse), torch.nn.Embedding(rows.x.shape[1], rows.width, sparse=sparse)
     torch.nn.init.normal_(v.weight, std=0.01)
@@ -52,7 +52,7 @@ def machine(rows: Rows, sparse: bool) -> Made:
 
 
 def factors(rows: Rows, sparse: bool) -> Made:
-    """Biases, and the product of the factors of a row's user and item."""
+    """Return biases, and the product of the factors of a row's user and item."""
     torch = pytorch()
     features, width = rows.x.shape[1], rows.width
     w, v = (torch.nn.Embedding(features, size, sparse=sparse) for size in (1, width))

@@ -12,7 +12,7 @@ from workbench.bench.fit.torch_loop import RIVAL
 
 
 def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Epochs over all pairs; the other item is drawn uniformly of all items, as tutorials do."""
+    """Yield epochs over all pairs; the other item is drawn uniformly of all items, as tutorials do."""
     torch = pytorch()
     torch.manual_seed(rows.seed)
     users, items = rows.facts["fields"]

@@ -20,7 +20,7 @@ from workbench.models import glorot
 
 @functools.cache
 def product_class() -> Any:
-    """The product of a CSR tensor and a dense one as an autograd function, once PyTorch is loaded."""
+    """Return the product of a CSR tensor and a dense one as an autograd function, once PyTorch is loaded."""
     torch = pytorch()
 
     class Product(torch.autograd.Function):
@@ -64,7 +64,7 @@ def features(rows: Rows) -> Any:
 
 
 def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
-    """The parameters, and what gives the scores [nodes, N]; in training some entries and units are left out."""
+    """Return the parameters, and what gives the scores [nodes, N]; in training some entries and units are left out."""
     torch = pytorch()
     hidden, rate = rows.options["hidden"], rows.options["dropout"]
     product, x = product_class().apply, both_ways(features(rows))
@@ -87,7 +87,7 @@ def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Full batches, each a point; scores are of the nodes behind those trained on."""
+    """Yield full batches, each a point; scores are of the nodes behind those trained on."""
     torch = pytorch()
     torch.manual_seed(rows.seed)
     held, forward = network(rows)

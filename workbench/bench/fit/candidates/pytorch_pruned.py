@@ -13,7 +13,10 @@ from workbench.models import patterns
 
 
 def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
-    """The network of the model at a pattern drawn as ours is; gradients are dense, and X is read by its entries."""
+    """Return the network of the model at a pattern drawn as ours is.
+
+    Gradients are dense, and X is read by its entries.
+    """
     torch = pytorch()
     model = models.get(rows.model)
     given = model.given(rows.x.shape[1], rows.width, rows.settings.get("model_options"), rows.facts)
@@ -45,7 +48,7 @@ def _moves(rows: Rows) -> str:
 
 
 def bytes_needed(rows: Rows) -> int:
-    """Weights, mask, gradient and the history of AdaGrad of the first matrix."""
+    """Return weights, mask, gradient and the history of AdaGrad of the first matrix."""
     hidden = int(str(rows.options["hidden"]).split("x")[0])
     return 4 * 4 * rows.x.shape[1] * hidden
 

@@ -17,7 +17,10 @@ DUAL = " dual"
 
 
 def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
-    """A logistic regression with at most so many iterations; a solver that ends in " dual" goes by its dual problem."""
+    """Return a logistic regression with at most so many iterations.
+
+    A solver that ends in " dual" goes by its dual problem.
+    """
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(
@@ -31,7 +34,7 @@ def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
 
 
 def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """A logistic or softmax regression with at most so many iterations."""
+    """Return a logistic or softmax regression with at most so many iterations."""
     from sklearn.exceptions import ConvergenceWarning
 
     model = estimator(solver, rows, value, iterations)
@@ -45,7 +48,7 @@ def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Score
 
 
 def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """A logistic regression for each class, one against the rest, with at most so many iterations."""
+    """Return a logistic regression for each class, one against the rest, with at most so many iterations."""
     import joblib
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.multiclass import OneVsRestClassifier
@@ -59,7 +62,8 @@ def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) 
 
 
 def refit_ridge(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """A ridge regression by conjugate gradients with at most so many iterations, or by a factorization at once."""
+    """Return a ridge regression by conjugate gradients with at most so many iterations, or by a factorization at
+    once."""
     from sklearn.linear_model import Ridge
 
     model = Ridge(alpha=value["alpha"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept)
@@ -70,7 +74,7 @@ def refit_ridge(solver: str, rows: Rows, value: Value, iterations: int) -> tuple
 
 
 def hessian(rows: Rows) -> int:
-    """Bytes of the matrix [D N, D N] that newton-cholesky factors."""
+    """Return the bytes of the matrix [D N, D N] that newton-cholesky factors."""
     size = rows.x.shape[1] * (rows.width if rows.model == "softmax" else 1)
     return size * size * BYTES_NUMBER
 

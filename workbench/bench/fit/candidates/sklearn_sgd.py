@@ -23,13 +23,14 @@ Steps = Callable[[Rows, Value], Iterator[Scorer]]
 
 
 def parts(rows: Rows) -> list[slice]:
-    """The rows up to each next point."""
+    """Return the rows up to each next point."""
     count, each = rows.x.shape[0], rows.rows_point
     return [slice(start, min(start + each, count)) for start in range(0, count, each)]
 
 
 def schedule_of(value: Value) -> dict[str, Any]:
-    """The learning rate of a setting as scikit-learn's estimators take it; without a schedule it is their optimal one.
+    """Return the learning rate of a setting as scikit-learn's estimators take it; without a schedule it is their
+    optimal one.
 
     Its adaptive schedule is the constant one where rows come part by part, as here.
     """
@@ -59,7 +60,7 @@ def ones_beside(x) -> scipy.sparse.csr_array:
 
 
 def with_ones(steps: Steps) -> Steps:
-    """The same training with a column of ones in place of the intercept of sparse rows.
+    """Return the same training with a column of ones in place of the intercept of sparse rows.
 
     The intercept of sparse rows has a hundredth of the learning rate in scikit-learn (`SPARSE_INTERCEPT_DECAY`), by
     which some data are hardly learned; a column of ones has all of it.
@@ -76,7 +77,8 @@ def with_ones(steps: Steps) -> Steps:
 
 
 def log_probabilities(model, width: int, x) -> np.ndarray:
-    """Scores [R, N] whose softmax is what the model says: those of classes one against the rest are no such scores.
+    """Return scores [R, N] whose softmax is what the model says: those of classes one against the rest are no such
+    scores.
 
     A class that no row has that is trained on is as good as impossible to it.
     """
@@ -86,7 +88,7 @@ def log_probabilities(model, width: int, x) -> np.ndarray:
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Epochs of yes or no, or of classes; the rows are cut into parts once."""
+    """Yield the epochs of yes or no, or of classes; the rows are cut into parts once."""
     model, classes = _classifier(rows, value), np.arange(max(rows.width, 2))
     y = rows.y.reshape(-1).astype(np.int64)
     cut = [(rows.x[part], y[part]) for part in parts(rows)]
@@ -102,7 +104,7 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Epochs of one model for each class."""
+    """Yield the epochs of one model for each class."""
     from sklearn.multioutput import MultiOutputClassifier
 
     model = MultiOutputClassifier(_classifier(rows, value), n_jobs=rows.threads)
@@ -115,7 +117,7 @@ def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def steps_of_numbers(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Epochs of one number a row."""
+    """Yield the epochs of one number a row."""
     from sklearn.linear_model import SGDRegressor
 
     average, seed = value["average"], rows.seed

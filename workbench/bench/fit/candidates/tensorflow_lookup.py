@@ -1,4 +1,4 @@
-"""TensorFlow: the scores X @ W by `tf.nn.embedding_lookup_sparse`, updates of the touched rows, by tf.function.
+"""TensorFlow: the scores X @ W by `tf.nn.embedding_lookup_sparse`, updates of the active rows, by tf.function.
 
 The gradient of a lookup comes as IndexedSlices, each row once. Batches go in as ragged tensors of the row starts, so
 that one compiled function takes all of them.
@@ -71,13 +71,13 @@ class Lookup:
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(y, scores))
 
     def batch(self, x: Any, start: int, stop: int) -> list[Any]:
-        """Column numbers, values and row starts of rows `start` to `stop` of X csr."""
+        """Return column indices, values and row starts of rows `start` to `stop` of X csr."""
         first, last = x.indptr[start], x.indptr[stop]
         starts = x.indptr[start : stop + 1] - first
         return [x.indices[first:last].astype(np.int32), x.data[first:last], starts.astype(np.int32)]
 
     def scores(self, x: Any) -> np.ndarray:
-        """The scores of X csr, 4,096 rows at once."""
+        """Return the scores of X csr, 4,096 rows at once."""
         count = x.shape[0]
         cuts = [(start, min(start + 4096, count)) for start in range(0, count, 4096)]
         return np.concatenate([self.found(*self.batch(x, *cut)).numpy() for cut in cuts])
@@ -87,7 +87,7 @@ made = functools.cache(Lookup)
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
-    """Epochs, shuffled anew each time and cut into batches."""
+    """Yield epochs, shuffled anew each time and cut into batches."""
     shape, loss = (rows.x.shape[1], rows.width), LOSSES.get(rows.model, "logistic")
     lookup = made(shape, loss, value["optimizer"], rows.has_intercept)
     lookup.start()

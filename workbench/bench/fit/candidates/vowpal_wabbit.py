@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, one_number, register
 
-INSTALL = "pip install 'sparse-workbench[rivals]'"
+INSTALL = "pip install 'sparse-workbench[competitors]'"
 RULES = {"adaptive": "--learning_rate {rate}", "ftrl": "--ftrl --ftrl_alpha {rate}"}
 """Options by the name of the rule; the first is its default."""
 CONSTANT = 11650396
@@ -27,18 +27,18 @@ CONSTANT = 11650396
 
 
 def bits_of(rows: Rows) -> int:
-    """Bits of the table of weights: a place for each column, and for the constant feature one that none has."""
+    """Return the bits of the weight table, so that each column and the constant feature has a separate slot."""
     return max(int(rows.x.shape[1] - 1).bit_length(), 1) + 1
 
 
 def options(rows: Rows) -> str:
-    """The options that all its calls on these rows share."""
+    """Return the options that all its calls on these rows share."""
     loss = "squared" if rows.model == "linear" else "logistic"
     return f"--quiet --loss_function {loss} -b {bits_of(rows)}{'' if rows.has_intercept else ' --noconstant'}"
 
 
 def lines(rows: Rows) -> Iterator[str]:
-    """The rows as its text: labels -1 and 1, or numbers; columns by number, in the namespace without a name."""
+    """Yield the rows as its text: labels -1 and 1, or numbers; columns by number, in the namespace without a name."""
     y = rows.y.reshape(-1).astype(np.float64)
     labels = (y if rows.model == "linear" else 2 * y - 1).tolist()
     columns, values = rows.x.indices.tolist(), rows.x.data.tolist()
@@ -74,14 +74,14 @@ def cache_of(rows: Rows) -> FileInMemory:
 
 
 def length(rows: Rows, eighths: int) -> str:
-    """The options for a training of so many points of a pass: a part of the first, then whole passes."""
+    """Return the options for a training of so many points of a pass: a part of the first, then whole passes."""
     if eighths < rows.points:
         return f"--passes 1 --examples {eighths * rows.rows_point}"
     return f"--passes {-(-eighths // rows.points)}"
 
 
 def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """A training of so many points of a pass over the rows in their order, from its cache file."""
+    """Return a training of so many points of a pass over the rows in their order, from its cache file."""
     import vowpalwabbit
 
     rule = RULES[value["rule"]].format(rate=value["rate"])
@@ -91,7 +91,7 @@ def refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
 
 
 def scores(rows: Rows, vw: Any, x: Any) -> np.ndarray:
-    """The scores of X csr; of numbers within those that were learned, as its predictions are."""
+    """Return the scores of X csr; for regression they are clipped to the range of the training targets."""
     weights = np.array([vw.get_weight(place, 0) for place in range(x.shape[1])])
     found = x @ weights
     if rows.has_intercept:
