@@ -23,7 +23,7 @@ from workbench.analysis.best_of_all import is_dense_batch_of_compact_data
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.breakeven_text import baseline, format_density_ranges, list_open_contests
 from workbench.analysis.compare import REMEDY, Contest, contests, trained_worse
-from workbench.analysis.grades import bound_reason, format_factor_with_interval
+from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
 from workbench.analysis.verdict_text import MEASURES
 
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
@@ -466,6 +466,9 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
     if not any(one.ratio for one in compared):
         none = f"no density has a result from both sparse and dense ({reasons[0]})"
         return f"No comparison: {reasons[0]}", f"For {name} there is no answer yet: {none}.{todo}"
+    if len(compared) == 1 and compared[0].likely:
+        said = f"{grade_comparison(compared[0], measure)} {format_density_ranges(compared, compared, DIGITS)}"
+        return f"{said[0].upper()}{said[1:]}", f"For {name}, {said}."
     text = _open_sentences(compared).removeprefix(" Undecided ")
     return f"Undecided in {name}: {reasons[0]}", f"For {name} it is undecided {text}{todo}"
 
