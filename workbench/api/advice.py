@@ -143,7 +143,7 @@ def advise(
 ) -> Advice:
     """Say what to train the data with: sparse or dense, how, and how much faster; measured here.
 
-    Ctrl-C, or interrupting the configuration, ends the measuring; what was measured answers.
+    Ctrl-C, or interrupting the cell, ends the measuring; what was measured answers.
 
     Parameters
     ----------

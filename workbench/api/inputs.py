@@ -21,7 +21,7 @@ class InputTypeError(DataError, TypeError):
 
 
 def say(text: str) -> None:
-    """Print a remark: in a notebook below the configuration, elsewhere on the error stream, so that output stays
+    """Print a remark: in a notebook below the cell, elsewhere on the error stream, so that output stays
     clean."""
     print(text, file=sys.stdout if "ipykernel" in sys.modules else sys.stderr)
 

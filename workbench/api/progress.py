@@ -18,7 +18,7 @@ Show = Callable[[Progress, float, float], None]
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
-    """Show a run until it is over; Ctrl-C, or interrupting the configuration, stops it and keeps what was measured."""
+    """Show a run until it is over; Ctrl-C, or interrupting the cell, stops it and keeps what was measured."""
     show, close = _display(heading, folder)
     states, is_stopping = run_folder.watch_progress(folder), False
     try:

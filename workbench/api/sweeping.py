@@ -39,7 +39,7 @@ def sweep(
 ) -> Result:
     """Measure sparse against dense over settings, and return the result.
 
-    Dense is always measured, in all its forms. Ctrl-C, or interrupting the configuration, stops the run and returns
+    Dense is always measured, in all its forms. Ctrl-C, or interrupting the cell, stops the run and returns
     what there is; the same call again measures the rest.
 
     Parameters
