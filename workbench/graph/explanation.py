@@ -39,7 +39,7 @@ class Line:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The configurations of the table, in the order of `COLUMNS`."""
+        """The cells of the table, in the order of `COLUMNS`."""
         inputs = ", ".join(self.inputs)
         return cut(self.name), self.operator, inputs, self.result, self.kernel, self.bytes, self.remark
 
