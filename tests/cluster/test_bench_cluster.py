@@ -109,7 +109,7 @@ def test_every_part_names_the_rows_that_it_gives(tmp_path):
     quick = bench.SIZES["quick"]
     line, cores = bench.cost.Line(1e-5, 1e-7), bench.cost.Cores(2)
     speeds, touched = bench.cost.Speeds(line, line), bench.touched_by(quick)
-    told = [columns["what"] for columns in bench.predicted(quick, touched, speeds, cores)]
+    told = [columns["what"] for columns in bench.predict_step_times(quick, touched, speeds, cores)]
     assert told == next(part.names for part in bench.parts_of("quick", tmp_path) if len(part.names) > 1)
 
 
