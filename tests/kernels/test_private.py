@@ -67,7 +67,7 @@ def test_private_parts_are_named_in_one_place() -> None:
     named = {}
     for package in ("kernels", "workbench"):
         for file in (ROOT / package).rglob("*.py"):
-            if file.parent.name != "private" and (parts := inside(file.read_text(encoding="utf-8"))):
+            if file.parent.name != "_compat" and (parts := inside(file.read_text(encoding="utf-8"))):
                 named[file.name] = parts
     assert named == {}
 

@@ -108,7 +108,7 @@ def test_fields_for_files_show_with_the_data_sets_that_read_them(here, opened, n
     visible = lambda: [name for name in ("path", "labels") if panel.form.fields[name].box.layout.display != "none"]  # noqa: E731
     assert visible() == []
     panel.state.choose(dataset="svmlight")
-    assert visible() == ["path"]
+    assert visible() == ["path", "labels"]
     panel.state.choose(dataset="npz")
     assert visible() == ["path", "labels"]
     panel.state.choose(dataset="svmlight", path=str(news))

@@ -147,11 +147,11 @@ def test_closing_the_panel_ends_the_counting(here, opened, news, counted):
     assert counted.started[0].stopped
 
 
-def test_a_matrix_without_its_labels_is_not_asked_for(here):
+def test_a_matrix_is_profiled_without_labels_and_with_them(here):
     scipy.sparse.save_npz(here / "x.npz", scipy.sparse.eye_array(3, format="csr"))
     study = lab.study(dataset="uniform")
     study.choose(dataset="npz", path=str(here / "x.npz"))
-    assert asked_of(study.choices) is None
+    assert asked_of(study.choices).parameters.keys() == {"path"}
     np.save(here / "y.npy", np.arange(3))
     study.choose(labels=str(here / "y.npy"), reading="classes=3, kind=x")
     assert asked_of(study.choices).parameters.keys() == {"path", "labels", "classes", "kind"}

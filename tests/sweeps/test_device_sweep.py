@@ -45,7 +45,7 @@ def test_a_trial_on_a_device_fills_its_row(gpu, setting):
     unknown = {name for name, value in row.items() if value is None}
     not_given = {"path", "labels", "columns", "kind", "positive", "reading", "model_options"}
     of_the_machine = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
-    assert unknown - of_the_machine == OUTSIDE | not_given | {"index_dtype", "bytes_needed"}
+    assert unknown - of_the_machine == OUTSIDE | not_given | {"index_dtype", "bytes_needed", "seconds_predicted"}
     assert (row["gpu"], row["bytes_device_limit"]) == ("NVIDIA H200", 141 * 10**9)
     assert row["versions"]["CUDA driver"] == "12.8"
     assert row["versions"]["cupy"] == "14.2.0"

@@ -1,6 +1,7 @@
 """A sweep that is asked to adds densities around its break-even by itself, and finds them done when it is resumed."""
 
 import json
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ class Measured(Supervisor):
     """A supervisor whose trials come from a law."""
 
     def do(self, task):
-        drawn = np.random.default_rng(int(task.key[:8], 16) + task.round)
+        drawn = np.random.default_rng(zlib.crc32(f"{task.cell.format} {task.cell.density}".encode()) + task.round)
         known = {"key": task.key, "round": task.round, "run": self.run_name}
         return made.row(LAWS[task.cell.format], task.cell.density, drawn, noise=0.004, **known)
 

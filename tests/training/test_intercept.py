@@ -147,7 +147,7 @@ def test_it_is_an_axis_and_an_option_of_the_command():
     assert grid.setup_of(cell).intercept
     assert grid.configuration_key(cell) != grid.configuration_key(cell_of({}))
     assert grid.describe_configuration(cell) == f"{grid.describe_configuration(cell_of({}))} intercept=True"
-    with pytest.raises(spec.SpecError, match="axis intercept = 'maybe': Input should be a valid boolean"):
+    with pytest.raises(spec.SpecError, match="axis intercept = 'maybe': 'maybe' is text; expected true or false"):
         spec.parse_spec('name = "x"\n[axes]\nintercept = "maybe"\n')
 
 

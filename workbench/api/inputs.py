@@ -20,10 +20,17 @@ class InputTypeError(DataError, TypeError):
     """Input of a type that cannot be trained on; the message ends with a line to type."""
 
 
+def in_notebook() -> bool:
+    """Return whether this code runs in the kernel of a notebook, which shows HTML; a loaded ipykernel is not enough."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
 def say(text: str) -> None:
     """Print a remark: in a notebook below the cell, elsewhere on the error stream, so that output stays
     clean."""
-    print(text, file=sys.stdout if "ipykernel" in sys.modules else sys.stderr)
+    print(text, file=sys.stdout if in_notebook() else sys.stderr)
 
 
 def in_python(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.api import shown
-from workbench.api.inputs import say
+from workbench.api.inputs import in_notebook, say
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress
 
@@ -50,7 +50,7 @@ def line(state: Progress, spent: float, budget: float) -> str:
 
 
 def _display(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    if "ipykernel" in sys.modules:
+    if in_notebook():
         return _in_notebook(heading, folder)
     return _in_terminal(heading) if sys.stderr.isatty() else _in_log(heading)
 
