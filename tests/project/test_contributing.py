@@ -12,19 +12,20 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPES = (ROOT / "docs" / "develop" / "adding.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-THINGS = ("kernel", "rival", "format", "operator", "optimizer", "data set", "model", "chart")
+THINGS = ("kernel", "competitor", "format", "operator", "optimizer", "data set", "model", "chart")
 
 
 def test_files_that_are_named_are_there():
-    named = re.findall(r"(?<![\w/.])(?:kernels|workbench|tests|\.ci|\.github)/[\w./-]*\w", GUIDE)
+    named = re.findall(r"(?<![\w/.])(?:kernels|workbench|tests|\.ci|\.github)/[\w./-]*\w", GUIDE + RECIPES)
     assert len(named) > 20
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
 @pytest.mark.parametrize("thing", THINGS)
 def test_every_kind_of_entry_has_a_recipe_with_a_file_to_copy_and_what_follows(thing):
-    [recipe] = re.findall(rf"^### An? {thing}\n(.*?)^##", GUIDE, re.DOTALL | re.MULTILINE)
+    [recipe] = re.findall(rf"^## An? {thing}\n(.*?)^##", RECIPES, re.DOTALL | re.MULTILINE)
     assert re.search(r"[Cc]opy (an entry of )?`(kernels|workbench)/", recipe)
     assert "What follows:" in recipe.replace("\n", " ")
 
