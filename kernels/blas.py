@@ -2,13 +2,11 @@
 
 OpenBLAS divides a product among all its threads and waits for the last one, so that beside a busy program it takes as
 long as that program lets it. Here each product runs on the thread count that was faster for such products, and yields
-to
-other programs as this package's own parallel calls do (`kernels.choice`, `kernels.choosing`).
+to other programs as this package's own parallel calls do (`kernels.choice`, `kernels.choosing`).
 
 For about two in five shapes OpenBLAS adds terms in another order on another number of threads. Results must not depend
 on other programs: before products of a shape run on one thread, a product of random numbers of that shape is computed
-on
-one thread and on all; if its bits differ, all products of the shape are left to NumPy. Large products and other
+on one thread and on all; if its bits differ, all products of the shape are left to NumPy. Large products and other
 libraries are left to NumPy, too.
 """
 

@@ -3,20 +3,17 @@
 A parallel call pays for entering its region: little while the threads are awake, which they stay for some time after a
 region, and fifty times as much if they sleep and have to be woken. A call whose work is worth an entry with awake
 threads finds them asleep at first and stays on one thread; the time that it would have gained is credited. Calls in
-close
-succession accumulate credit, and once it covers the cost of waking, the threads are woken and stay awake. A call that
-gains more than waking costs pays for it at once. This is the ski rental rule: at most as much is wasted as was spent
-before, and calls with pauses in between never wake a thread.
+close succession accumulate credit, and once it covers the cost of waking, the threads are woken and stay awake. A call
+that gains more than waking costs pays for it at once. This is the ski rental rule: at most as much is wasted as was
+spent before, and calls with pauses in between never wake a thread.
 
 If another program occupies a core, threads are never awake there: every region costs as much as waking. So after
 threads were woken, and every `SECONDS_ASK` thereafter, an empty region is timed first; if it is slow, calls stay on one
 thread until they have accumulated many times the cost.
 
 Times of calls of about equal work are estimated first and then measured, serial and parallel; calls use the side that
-is
-faster. The other side is tried again occasionally by a few calls, since a disturbance may have passed: the longer it
-was
-found slower the more rarely, and soon if calls take longer than before.
+is faster. The other side is tried again occasionally by a few calls, since a disturbance may have passed: the longer it
+was found slower the more rarely, and soon if calls take longer than before.
 
 >>> costs = Costs(seconds_awake=2e-6, seconds_asleep=50e-6, seconds_stay=40e-6, seconds_work=1e-10)
 >>> team = Team()

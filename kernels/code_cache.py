@@ -2,14 +2,12 @@
 
 Numba keys the cache of a function by the time stamp of its own file, so that changes in files that it takes compiled
 functions or constants from go unnoticed. Here the name of a cached file contains a digest of the function's byte code,
-its
-options, and all that both refer to: compiled functions recursively, constants, and whole files for intrinsics and
+its options, and all that both refer to: compiled functions recursively, constants, and whole files for intrinsics and
 overloads. Checkouts of the same code share the folder that NUMBA_CACHE_DIR names.
 
 Numba 0.68 writes a function's index first, then the file of the new version under the index's next number, without a
 lock. Two processes that save two versions at once may take the same number: the index then has the code of one under
-the
-types of the other, and a later process runs it. A lock here serialises them; saving takes some ms.
+the types of the other, and a later process runs it. A lock here serialises them; saving takes some ms.
 """
 
 import fcntl

@@ -300,10 +300,8 @@ class Cost:
     """Work of one call: floating-point operations, and bytes if every distinct dense row is moved once.
 
     `bytes_gather` counts a dense row once per stored entry: what the cache must deliver. `work` are pairs (kind,
-    amount) of
-    work that keeps a core busy with all data in cache: values through exp and log, values passed over, entries of a sum
-    and
-    rows begun, entries placed by a counter (names as in `workbench.measure.bandwidth`).
+    amount) of work that keeps a core busy with all data in cache: values through exp and log, values passed over,
+    entries of a sum and rows begun, entries placed by a counter (names as in `workbench.measure.bandwidth`).
     """
 
     flops: int
@@ -361,19 +359,16 @@ class Case:
 class Kernel:
     """One operation: its definition, its implementations, its cost and how to build its operands.
 
-    `operands` names every parameter in order with its kind and shape, for example
-    `"indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is
-    int32 or int64, the same for all; d is float64; l is int64; b is uint8; h is uint16; s a scalar;
-    `indices:i[z]<D` declares the contents (signs as in `SIGN`). `cpu` validates all of it; `trusted`, the same
-    implementation, validates dtypes and shapes only: it is for arrays whose contents were validated before.
-    `writes` names the parameters that a call may change. `rival_of` names the kernel that this one competes with.
-    `prepare`, of competitors with data structures of their own, takes the operands and returns a call without
-    arguments, which
-    a benchmark times: it returns the result, or None if `out` has it. `bound` takes the arrays of a call and returns
-    the CPU
-    implementation on them (see `bind`) if more is needed than filling them in. `why_below` explains, for the results
-    page,
-    what keeps calls from the bound that follows from `cost`.
+    `operands` names every parameter in order with its kind and shape, for example `"indptr:i[R+1] indices:i[z]
+    data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is int32 or int64, the same for
+    all; d is float64; l is int64; b is uint8; h is uint16; s a scalar; `indices:i[z]<D` declares the contents (signs as
+    in `SIGN`). `cpu` validates all of it; `trusted`, the same implementation, validates dtypes and shapes only: it is
+    for arrays whose contents were validated before. `writes` names the parameters that a call may change. `rival_of`
+    names the kernel that this one competes with. `prepare`, of competitors with data structures of their own, takes the
+    operands and returns a call without arguments, which a benchmark times: it returns the result, or None if `out` has
+    it. `bound` takes the arrays of a call and returns the CPU implementation on them (see `bind`) if more is needed
+    than filling them in. `why_below` explains, for the results page, what keeps calls from the bound that follows from
+    `cost`.
     """
 
     name: str
@@ -486,8 +481,7 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
     """Wrap `raw` by a validation of its operands; compiled code then receives only writable C-contiguous arrays.
 
     Read-only inputs are passed as an alias and non-contiguous ones as a copy, so that each kernel compiles once for
-    each pair
-    of value and index dtype. A non-contiguous output is written through a copy.
+    each pair of value and index dtype. A non-contiguous output is written through a copy.
     """
     parsed = kernel.parsed
     written = tuple(name in kernel.writes for name, _, _ in parsed)

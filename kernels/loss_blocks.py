@@ -1,10 +1,8 @@
 """Compiled loss functions of a block of rows, by the name of their kernel; also used by whole-epoch kernels.
 
 `block(scores [r, N], targets, gradient [r, N], scale)` overwrites `gradient` with the derivative of each row's loss
-with
-respect to its scores, times `scale`, and returns the sum of the losses (float64) and the first row whose target is out
-of
-range, or -1. Targets are as the kernel takes them; [r, N] with N = 1 may also be [r].
+with respect to its scores, times `scale`, and returns the sum of the losses (float64) and the first row whose target is
+out of range, or -1. Targets are as the kernel takes them; [r, N] with N = 1 may also be [r].
 """
 
 from collections.abc import Callable
@@ -33,9 +31,8 @@ def register_block(name: str, block: Callable, curvature: float, element: Callab
     """Register the compiled block function of a loss.
 
     `curvature` bounds the second derivative of a row's loss with respect to its scores, in any direction. For a loss
-    that is
-    a sum over scores, `element(score, target, one)` returns the term of one score and its derivative; `one` has their
-    dtype.
+    that is a sum over scores, `element(score, target, one)` returns the term of one score and its derivative; `one` has
+    their dtype.
     """
     _blocks[name] = _Loss(block, curvature, element)
 

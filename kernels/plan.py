@@ -156,9 +156,8 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int, values: np.nd
     """Compute the plan of a CSR batch: `indptr` [R + 1], `indices` [z] (int32 or int64), `n_columns` features. O(z).
 
     Indices of a row may be unsorted and repeated. `indptr` may start above zero, as in a slice of rows. If `values` [z]
-    are
-    given, they are sorted along, which is faster for large batches; `in_order` then accepts these values only. Raises
-    KernelError for an index outside [0, n_columns) or inconsistent row pointers.
+    are given, they are sorted along, which is faster for large batches; `in_order` then accepts these values only.
+    Raises KernelError for an index outside [0, n_columns) or inconsistent row pointers.
     """
     starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
     if not starts.size:

@@ -87,8 +87,7 @@ class Sorted(NamedTuple):
     """Entries grouped by column: those of `columns[u]`, int64 [U], are `segments[u]` to `segments[u + 1]` - 1.
 
     Entry k in this order was entry `permutation[k]`, in row `rows[k]`; `rows` is None if a word had no room for it. If
-    values
-    were sorted along, they are `values`, and `permutation` is None.
+    values were sorted along, they are `values`, and `permutation` is None.
     """
 
     columns: np.ndarray

@@ -1,8 +1,7 @@
 """A random permutation as NumPy's `Generator.permutation`, bit for bit, in about half of its time.
 
 Source: Fisher and Yates, from the last position down, each swapped with one up to it: as many bits of a 32-bit number
-as
-the position has, drawn again if they exceed it.
+as the position has, drawn again if they exceed it.
 
 >>> one, other = (np.random.default_rng(5) for _ in range(2))
 >>> bool((permutation(one, 1000) == other.permutation(1000)).all())

@@ -2,8 +2,7 @@
 
 The calls of `radix` for a batch of 32 rows take ten times as long as their work. One compiled call here validates row
 pointers and columns, sorts by digits of 8 bits (Knuth vol. 3, 5.2.5), and finds where columns begin. Column and
-position
-of an entry fit one 64-bit word; rows are looked up by position afterwards, in the first-level cache.
+position of an entry fit one 64-bit word; rows are looked up by position afterwards, in the first-level cache.
 """
 
 import threading

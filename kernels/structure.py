@@ -1,8 +1,7 @@
 """Validation of index arrays in one pass: row pointers that rise from 0 to nnz, indices in range, ascending indices.
 
 Compiled code follows any index, so one that is out of range ends the process or overwrites other data. The functions
-only
-return whether an array is valid, in a few microseconds per batch; callers build the message.
+only return whether an array is valid, in a few microseconds per batch; callers build the message.
 
 >>> starts = np.array([0, 2, 3])
 >>> is_compressed(starts, np.array([0, 4, 1]), 5), is_compressed(starts, np.array([0, 5, 1]), 5)

@@ -313,11 +313,9 @@ def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, m
     faster.
 
     Returns the first non-negative result, which ends the call, or -1. For compiled loops over steps of about equal
-    `work`
-    (multiply-adds; `maker` identifies them). The caller cuts the work into parts by `is_serial(work, within=True)` and
-    `get_threads`; only the number of threads that execute the parts varies, so no sum changes its order or bits. If
-    another
-    program occupies a core, one thread executes all parts; see `kernels.choosing`.
+    `work` (multiply-adds; `maker` identifies them). The caller cuts the work into parts by `is_serial(work,
+    within=True)` and `get_threads`; only the number of threads that execute the parts varies, so no sum changes its
+    order or bits. If another program occupies a core, one thread executes all parts; see `kernels.choosing`.
     """
     own, layer = this_thread, numba_internals.layer()
     count = get_threads()

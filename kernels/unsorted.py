@@ -2,10 +2,8 @@
 
 A plan sorts the entries of a batch. If a row of g has few values, the sort takes several times as long as the rest of a
 step, and pays only for a batch that repeats. Here each entry is added to sums with an element for every column, and
-sets a
-bit for its column; the bits then give the active columns in order. Sums and bits are memory that a thread keeps and a
-call
-leaves zero; `suits` accepts batches with about as many entries as columns.
+sets a bit for its column; the bits then give the active columns in order. Sums and bits are memory that a thread keeps
+and a call leaves zero; `suits` accepts batches with about as many entries as columns.
 
 The two halves of the rows have separate sums, however many threads there are: a sum has one order, and so the same bits
 on every run and thread count.

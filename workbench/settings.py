@@ -2,8 +2,8 @@
 
 How to add a setting: one entry in `SETTINGS`, and the code that applies it. From an entry follow the field of a sweep's
 configuration with its validation, the field of the training setup or the option of the optimizer, the column of
-records,
-its role in analysis, the options of `workbench train` and `sweep`, the control of the panel and the notebook parameter.
+records, its role in analysis, the options of `workbench train` and `sweep`, the control of the panel and the notebook
+parameter.
 
 This module imports nothing of the project, so that every module may read the table.
 """
@@ -21,8 +21,7 @@ class Control:
     """Input for a setting in the panel, in notebooks and in the command `sweep`.
 
     `kind` is one or many (of the allowed values; no and yes for a flag), text, number, or numbers (comma-separated).
-    `main`
-    controls are always shown, the others on request. `name` is also the parameter of a notebook.
+    `main` controls are always shown, the others on request. `name` is also the parameter of a notebook.
     """
 
     name: str
@@ -41,12 +40,9 @@ class Setting:
     """One setting. A `default` of None is replaced by what data, optimizer or machine suggest.
 
     `allowed` are the allowed values, or the name of their registry (`sweeps.spec.REGISTRIES`); numbers may be bounded
-    by
-    `least`, `above` and `most`. `goes_to` names where it is applied: data, target, model, setup, optimizer, trial.
-    `role` is
-    its role in analysis: records that differ in the axis form one line, in a line setting several lines of one chart,
-    in a
-    group setting several charts; of records that differ in a best setting only the best is shown.
+    by `least`, `above` and `most`. `goes_to` names where it is applied: data, target, model, setup, optimizer, trial.
+    `role` is its role in analysis: records that differ in the axis form one line, in a line setting several lines of
+    one chart, in a group setting several charts; of records that differ in a best setting only the best is shown.
     """
 
     name: str

@@ -89,9 +89,8 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
     thread.
 
     `write(builder, first, parts, values)` emits the code of consecutive parts, given the shared values; it is emitted
-    once,
-    as a function. The layer passes the address `first`, since it adds to pointers: NULL is the first part, a step one
-    byte.
+    once, as a function. The layer passes the address `first`, since it adds to pointers: NULL is the first part, a step
+    one byte.
     """
     i64, bytes_, void = ir.IntType(64), ir.IntType(8).as_pointer(), ir.VoidType()
     shared = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, values))

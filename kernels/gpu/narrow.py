@@ -2,9 +2,8 @@
 
 A table is float16, or bfloat16 stored as uint16, which NumPy and CuPy lack. Sums are computed in float32. Index arrays
 are int32 or int64, all of a call the same. Arrays are on a device; non-contiguous ones are copied. Raises KernelError
-for
-invalid operands, and TypeError for host arrays. Updates are in `narrow_updates`; `rounding.rounded` converts a table
-from float32, and `take_rows` reads it back.
+for invalid operands, and TypeError for host arrays. Updates are in `narrow_updates`; `rounding.rounded` converts a
+table from float32, and `take_rows` reads it back.
 """
 
 from typing import Any

@@ -1,9 +1,8 @@
 """Validation of calls with tables of two bytes per value.
 
 Operands are declared as in `kernels.contract`, for example `"indptr:i[R+1] indices:i[z] x:h[D,N] out:f[R,N]"`: i is
-int32
-or int64, l is int64, f is float32, h a table of two bytes per value, m either f or h; each the same for all operands of
-its kind.
+int32 or int64, l is int64, f is float32, h a table of two bytes per value, m either f or h; each the same for all
+operands of its kind.
 """
 
 import functools

@@ -2,8 +2,7 @@
 
 Arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and `<rule>_replay`, with weights that
 are float16, or bfloat16 as uint16. Arrays are on a device; non-contiguous ones are copied. Raises KernelError for
-invalid
-operands, and TypeError for host arrays.
+invalid operands, and TypeError for host arrays.
 """
 
 from collections.abc import Callable

@@ -21,10 +21,8 @@ def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = 
     """Compute the plan of a CSR batch: `indptr` [R + 1], `indices` [z] (int32 or int64), `n_columns` features.
 
     Its arrays are on the device. `indptr` must start at 0. With `in_order_of_length`, `row_order` and `column_order`
-    are
-    computed if lengths vary much: one more sort each, for batches that repeat. Waits for the device (five values are
-    read).
-    Raises ValueError for an index outside [0, n_columns) or inconsistent row pointers.
+    are computed if lengths vary much: one more sort each, for batches that repeat. Waits for the device (five values
+    are read). Raises ValueError for an index outside [0, n_columns) or inconsistent row pointers.
     """
     device, size, rows = devices.device_of(indices), indices.size, indptr.size - 1
     ends = int(device.read(indptr[:1])[0]), int(device.read(indptr[rows:])[0])  # synchronize!

@@ -21,9 +21,8 @@ class Rounding:
     """Rounding of float32 to two bytes per value. Raises KernelError for an invalid seed or step.
 
     Without a seed to nearest, ties to even. With a seed stochastically, so that the mean is exact: steps too small to
-    change
-    a weight then do so occasionally. The random number of an element depends on seed, step and position only, so that a
-    repeated call gives the same bits.
+    change a weight then do so occasionally. The random number of an element depends on seed, step and position only, so
+    that a repeated call gives the same bits.
     """
 
     seed: int | None = None

@@ -154,8 +154,7 @@ class Slot:
         at once.
 
         Steps queued before still read the previous batch. The marks `start` and `copied` enclose the copies and `make`.
-        Raises
-        TypeError for values of another dtype.
+        Raises TypeError for values of another dtype.
         """
         host = self.buffers.take()
         with self.session.beside() as work:
@@ -192,8 +191,7 @@ class CsrSlot(Slot):
         """Queue the copies of a CSR batch of the host and of its plan, as `Slot.copy`.
 
         `indptr` may start above zero, as in a slice of rows; indices are converted to the dtypes of the slot. Raises
-        KernelError
-        for a batch that is too large and for labels out of range, TypeError for values of another dtype.
+        KernelError for a batch that is too large and for labels out of range, TypeError for values of another dtype.
         """
         count = indptr.size - 1
         self.layout.refuse((count, indices.size, plan.touched), targets)

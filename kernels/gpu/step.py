@@ -23,8 +23,7 @@ class Step(InSlots[CsrSlot]):
     """A step on CSR batches; it updates the active rows of `arrays`.
 
     Weights may be float16, or bfloat16 as uint16: states and computation are float32 then, and new weights are rounded
-    to
-    nearest, or stochastically with a `seed`.
+    to nearest, or stochastically with a `seed`.
     """
 
     def __init__(

@@ -1,12 +1,10 @@
 """Steps that rows have missed: products of small matrices over ranges of steps.
 
 For some rules a step without gradient multiplies a row and its state by a 2 x 2 matrix. A row that was inactive needs
-the
-product of the matrices between, another one for every row. `Spans` keeps products over blocks of 2, 4, 8, ... steps in
-a
-tree: a product over n steps takes at most 2 log2 n of them. For many rows the products from every step to the last are
-computed in one pass. No product is divided by another, so that singular matrices, as with a decay of one, are handled,
-and nothing underflows early.
+the product of the matrices between, another one for every row. `Spans` keeps products over blocks of 2, 4, 8, ... steps
+in a tree: a product over n steps takes at most 2 log2 n of them. For many rows the products from every step to the last
+are computed in one pass. No product is divided by another, so that singular matrices, as with a decay of one, are
+handled, and nothing underflows early.
 """
 
 from collections.abc import Sequence
@@ -145,8 +143,7 @@ class Spans:
         """Return the product of the matrices from each step in `since` int64 [U] to the last, later ones on the left.
 
         float64 [U, columns], with `columns` 1 (scalar a) or 4. If there are more rows than steps, one pass over the
-        steps,
-        O(U + steps); else by the tree, O(log STEPS) per row.
+        steps, O(U + steps); else by the tree, O(log STEPS) per row.
         """
         first = int(since.min()) if since.size else self.count
         if self.count - first <= since.size:

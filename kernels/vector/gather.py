@@ -153,12 +153,10 @@ class RowLoop(dict[tuple, Callable]):
     `kernels.vector.tiles`.
 
     `loop.run(shape, rows, work, *arguments)` processes rows 0 to `rows` - 1, on all threads if that is faster; `shape`
-    is what
-    `cut` takes: columns of a row, bytes of an element, and what is not in the cache. Parts have equal cost: `per_row`
-    per row
-    plus its entries, given by the row pointers among the arguments at position `starts` (None: rows only).
-    `loop[shape](parts, rows, width, *arguments)` is the compiled function; a dictionary, since the look-up is in every
-    call.
+    is what `cut` takes: columns of a row, bytes of an element, and what is not in the cache. Parts have equal cost:
+    `per_row` per row plus its entries, given by the row pointers among the arguments at position `starts` (None: rows
+    only). `loop[shape](parts, rows, width, *arguments)` is the compiled function; a dictionary, since the look-up is in
+    every call.
     """
 
     def __init__(

@@ -46,8 +46,7 @@ class Program(NamedTuple):
     """Source of generated code: the row function and the cut of its columns.
 
     `starts` is the position of the row pointers among the arguments, None if rows cost the same; `per_row` the cost of
-    a row
-    besides its entries, in entries.
+    a row besides its entries, in entries.
     """
 
     row: Callable

@@ -2,8 +2,7 @@
 
 A tile is what one pass over a row's entries sums in registers. A row of N columns is cut into full tiles of the widest
 kind and one for the rest, with the narrowest vectors that hold it, so that N = 1, 2, 3, 4, 8 have code of their own.
-Code
-is compiled once for all widths with the same tiles: a mask limits the columns of the last vector.
+Code is compiled once for all widths with the same tiles: a mask limits the columns of the last vector.
 """
 
 import functools
@@ -77,8 +76,7 @@ class Cut:
     """Division of a row: full tiles (None if the row is no wider than `rest`), and one tile for the rest.
 
     `far_rows`: whether the rows that a sum gathers are prefetched from memory; `far_state`: the same of the rows that
-    an
-    update reads and writes. `head`: entries summed without a branch.
+    an update reads and writes. `head`: entries summed without a branch.
     """
 
     full: Tile | None
@@ -150,9 +148,8 @@ def cache_bytes(level: int) -> int:
 def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
     """Return whether rows of an operand that a sum gathers should be prefetched, since it exceeds a core's cache.
 
-    Measured on one core of an EPYC 9005, rows of 128 to 1024 bytes: 10 to 25 % faster from the shared cache, up to
-    40 % from memory; up to 20 % slower within a core's cache. A row of one cache line gains 25 % from memory and
-    nothing
+    Measured on one core of an EPYC 9005, rows of 128 to 1024 bytes: 10 to 25 % faster from the shared cache, up to 40 %
+    from memory; up to 20 % slower within a core's cache. A row of one cache line gains 25 % from memory and nothing
     from the shared cache; shorter ones never gain, since the processor itself looks as many entries ahead.
     """
     if bytes_row < LINE:
@@ -195,8 +192,7 @@ def is_far_state(bytes_state: int, bytes_row: int) -> bool:
     """Return whether rows of weights and states that an update changes should be prefetched.
 
     Measured as above: a third faster for wide rows that exceed a core's cache, and half for single values from memory,
-    where
-    the sum of a column keeps the processor from looking far ahead.
+    where the sum of a column keeps the processor from looking far ahead.
     """
     return bytes_state >= (4 * cache_bytes(2) if bytes_row >= LINE else cache_bytes(3) // 2)
 
@@ -205,8 +201,7 @@ def head_of(entries: int, rows: int, bytes_row: int) -> int:
     """Return the entries to sum without a branch, from the mean length of rows that are never empty.
 
     Measured on columns of batches with 1.6 to 5.5 entries on average, N = 1 to 16: 10 to 60 % faster than a loop; with
-    wider
-    rows no gain.
+    wider rows no gain.
     """
     if bytes_row > register_bytes():
         return 0

@@ -150,8 +150,7 @@ def advise(
     Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
     batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
     trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over; `measure` says how
-    each trial is measured, as in a spec. `SpecError` and `data.DataError` for what cannot be
-    trained on.
+    each trial is measured, as in a spec. `SpecError` and `data.DataError` for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")

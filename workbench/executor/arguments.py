@@ -40,8 +40,7 @@ class InputChecker:
     """Sparse arrays passed in by the caller, by slot, which are validated before each pass that reads them.
 
     Weights whose index arrays are the same read-only objects as before are not validated again: a step that reads few
-    rows
-    would pay for all stored ones.
+    rows would pay for all stored ones.
     """
 
     def __init__(self, names: dict[int, str]) -> None:

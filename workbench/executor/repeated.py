@@ -1,8 +1,7 @@
 """Training passes over arrays that stay the same objects while their contents change: looked up and validated once.
 
 A dense batch that is always copied to the same memory makes each step the same call. Finding the program for a batch
-and
-validating its arrays takes several times as long as the work on a small batch.
+and validating its arrays takes several times as long as the work on a small batch.
 """
 
 from collections.abc import Callable

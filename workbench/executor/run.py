@@ -66,10 +66,8 @@ class Executor:
     """A bound graph; created by `bind`.
 
     `args`, `grads` and `outputs` are arrays by name; outputs and gradients are overwritten by the next call. `requests`
-    has
-    "write" or "add" for each argument with a gradient; `reads_plan` names the arguments whose batch plan (column index)
-    is
-    read, which `forward` builds unless it is passed.
+    has "write" or "add" for each argument with a gradient; `reads_plan` names the arguments whose batch plan (column
+    index) is read, which `forward` builds unless it is passed.
 
     Examples
     --------

@@ -29,8 +29,7 @@ class Step:
     """A step: `values[output] = call(*values of inputs, out=out)`.
 
     `name` is the node's; `op` its operator, None for building a plan or storing a gradient; `part` one of `PARTS`
-    (loss: a
-    loss computed with the gradient of its scores). `dead` are slots whose values are not read afterwards.
+    (loss: a loss computed with the gradient of its scores). `dead` are slots whose values are not read afterwards.
     """
 
     name: str

@@ -48,8 +48,7 @@ class Explanation:
     """Explanation of a graph: prints as a table, displays in notebooks as a picture with a table.
 
     `lines` has a `Line` for each node. Nodes that make their inputs dense are marked, with the formats that have no
-    rule and
-    the bytes of the dense copies.
+    rule and the bytes of the dense copies.
 
     Parameters
     ----------

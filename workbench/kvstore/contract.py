@@ -46,9 +46,8 @@ class Store(ABC):
         worker.
 
         The arrays of a key are summed: row_sparse ones to the union of their rows, mixed ones to a dense sum. With an
-        optimizer
-        the sum is the gradient of a step; without one it replaces the whole value, and rows that were not pushed become
-        zero.
+        optimizer the sum is the gradient of a step; without one it replaces the whole value, and rows that were not
+        pushed become zero.
         """
 
     @abstractmethod
@@ -70,8 +69,7 @@ class Store(ABC):
         """Write the rows that a training step reads to the arrays `out`, caught up if the optimizer is lazy and exact.
 
         `rows` has for each key row indices int64, sorted and unique, or None for all rows. A row_sparse array then
-        stores
-        exactly these rows; a dense one keeps its other rows.
+        stores exactly these rows; a dense one keeps its other rows.
         """
 
     @abstractmethod

@@ -33,16 +33,12 @@ class Parameter:
     """A trained array: its name in the graph, its shape and initial values.
 
     Rows of a `touched` parameter, D of them, belong to features: a sparse batch updates the rows of its entries only,
-    and the
-    gradient may be row_sparse. If the gradient is a `product` X.T @ g it may be fused with the update. Initial values
-    are
-    normal with standard deviation `deviation` (0: zeros); `glorot` and `he` compute usual ones.
+    and the gradient may be row_sparse. If the gradient is a `product` X.T @ g it may be fused with the update. Initial
+    values are normal with standard deviation `deviation` (0: zeros); `glorot` and `he` compute usual ones.
 
     A parameter with a `matrix` (D, N) holds the values of a weight matrix at the positions of its pattern, `shape` of
-    them.
-    The graph has the whole matrix: `held` as csr, as masked (dense with zeros elsewhere), or as auto (masked if X is
-    dense,
-    else csr).
+    them. The graph has the whole matrix: `held` as csr, as masked (dense with zeros elsewhere), or as auto (masked if X
+    is dense, else csr).
     """
 
     name: str
@@ -75,8 +71,7 @@ class Input:
     """An array that the graph of scores takes besides X and parameters, by its name; batches have it in `others`.
 
     All its lengths may change between batches; `shape` and `nnz` describe the largest. It is in `format` if X is
-    sparse, else
-    dense.
+    sparse, else dense.
     """
 
     name: str
@@ -132,8 +127,7 @@ class Given:
     """Sizes and options of a model: D `features`, N `width`, `options` by name, and `facts` about the data.
 
     `facts["fields"]` has the numbers of columns of consecutive fields; `facts["graph"]` the rows of the data as nodes
-    of a
-    graph (`nodes.Nodes`).
+    of a graph (`nodes.Nodes`).
     """
 
     features: int
@@ -174,31 +168,23 @@ class Model:
     """A model.
 
     `scores(x, engine, given)` builds the symbol of its scores [R, outputs] from that of X [R, D]. `parameters(given)`
-    are its
-    trained arrays. `loss` names the kernel of the mean loss and of the gradient of the scores; `target` is the type of
-    target, as in `data.targets`. `outputs` is the number of scores per row if that is not the width N. `width` is the
-    natural
-    width if labels do not determine it; `widths` describes the allowed ones and `allows` decides. `quality(scores,
-    targets)`
-    is larger for better models and called `quality_name`; `measures` are further metrics by name. `predicts` describes
-    the
-    scores. `options` are its own options by name. `needs` names what it needs of the data (`NEEDS`). `has_kinks` states
-    that
-    the gradient is discontinuous, as of rectified units: there float32 and float64 may differ.
+    are its trained arrays. `loss` names the kernel of the mean loss and of the gradient of the scores; `target` is the
+    type of target, as in `data.targets`. `outputs` is the number of scores per row if that is not the width N. `width`
+    is the natural width if labels do not determine it; `widths` describes the allowed ones and `allows` decides.
+    `quality(scores, targets)` is larger for better models and called `quality_name`; `measures` are further metrics by
+    name. `predicts` describes the scores. `options` are its own options by name. `needs` names what it needs of the
+    data (`NEEDS`). `has_kinks` states that the gradient is discontinuous, as of rectified units: there float32 and
+    float64 may differ.
 
     `sampler(given, x)` returns `complete(batch, generator)`, which completes a batch before a step; `draws(given)` says
     whether it reads the generator. `inputs(given, rows)` are the inputs of the graph besides X and parameters, in
-    `others` of
-    a completed batch. `rows_apart` is False if the scores of a row depend on other rows: a batch is then never cut, X
-    has
-    about `reads(given, rows)` rows, and predictions use batches completed without a generator.
+    `others` of a completed batch. `rows_apart` is False if the scores of a row depend on other rows: a batch is then
+    never cut, X has about `reads(given, rows)` rows, and predictions use batches completed without a generator.
 
     A ranking model has no intercept (`has_intercept`), and `rank(given, arrays)` returns `scores_of(users)` over all
-    items for
-    ranking metrics. `moves(given)` states how patterns of parameters change during training. `usual_for` is the task
-    for
-    which it is the usual first choice: regression, binary, classes or multilabel labels, or graph, field or implicit
-    data.
+    items for ranking metrics. `moves(given)` states how patterns of parameters change during training. `usual_for` is
+    the task for which it is the usual first choice: regression, binary, classes or multilabel labels, or graph, field
+    or implicit data.
     """
 
     name: str

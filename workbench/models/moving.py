@@ -64,8 +64,7 @@ def largest(
     """Return the keys (row * N + column, ascending) of the `count` elements of largest magnitude of a matrix [D, N].
 
     Keys in `taken` are excluded. `rows_of(low, high)` returns rows [high - low, N], at most `bytes_block` bytes in
-    float64 (at
-    least one row) at once. O(D N) time, O(block + count) memory. NaN counts as zero.
+    float64 (at least one row) at once. O(D N) time, O(block + count) memory. NaN counts as zero.
     """
     rows, width = shape
     at_once = max(bytes_block // (8 * max(width, 1)), 1)

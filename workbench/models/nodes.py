@@ -24,8 +24,7 @@ class Nodes:
     """All rows of the data, held-out ones too: `x` csr [n, D] the features, `edges` csr [n, n] the edges.
 
     Training row i is node i; held-out rows follow. Graph and features of all rows are used while the loss covers
-    training
-    labels only (transductive learning).
+    training labels only (transductive learning).
     """
 
     x: scipy.sparse.csr_array
@@ -110,10 +109,8 @@ class Around:
         """Return rows of the adjacency with at most `drawn` neighbours each: indptr, indices, values.
 
         The diagonal entry is kept. Of d others, c are drawn, one from each of c equal parts of a random rotation: each
-        with
-        probability c / d, none twice. Their values are multiplied by d / c, which keeps the expected sum (Hamilton et
-        al. 2017 draw
-        uniformly and take the mean). O(entries drawn).
+        with probability c / d, none twice. Their values are multiplied by d / c, which keeps the expected sum (Hamilton
+        et al. 2017 draw uniformly and take the mean). O(entries drawn).
         """
         adjacency, own = self.nodes.adjacency, self.nodes.own_places[rows]
         start = adjacency.indptr[rows].astype(np.int64)

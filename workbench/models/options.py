@@ -21,8 +21,7 @@ class Option:
     """One option: its `default` (which gives its type), its meaning, and the allowed values.
 
     Numbers are between `least` and `most`; text is one of `allowed`, or matches the regular expression `form`, of which
-    `like`
-    is an example. Text of digits may be given as a number.
+    `like` is an example. Text of digits may be given as a number.
     """
 
     default: int | float | str

@@ -96,8 +96,7 @@ def counts(shapes: Sequence[tuple[int, int]], density: float, spread: str) -> li
     """Return the number of positions of each matrix [D, N], for a total density.
 
     `spread` "uniform" gives each the same density; "erdos_renyi" a density proportional to (D + N) / (D N), at most 1
-    (Mocanu
-    et al. 2018, section 2; Evci et al. 2020, section 3): what exceeds a small matrix goes to the others.
+    (Mocanu et al. 2018, section 2; Evci et al. 2020, section 3): what exceeds a small matrix goes to the others.
     """
     sizes, sums = np.array([d * n for d, n in shapes]), np.array([d + n for d, n in shapes])
     wanted = density * sizes

@@ -28,8 +28,7 @@ class Module:
     """A graph with parameters: all arguments that are neither data nor labels.
 
     Call `bind`, `initialise` and `set_optimizer`, then `fit`, or `forward`, `backward` and `update` yourself; `score`
-    and
-    `predict` need no optimizer. A call that comes too early raises ModuleError, which says what to call first.
+    and `predict` need no optimizer. A call that comes too early raises ModuleError, which says what to call first.
 
     Parameters
     ----------

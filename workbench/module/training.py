@@ -130,8 +130,7 @@ def prepare(
     `plans`.
 
     `once` states that the batch is used for one step, so an index may be omitted if that is faster; `is_own` that
-    nobody
-    else holds it, so that slices of validated rows are not validated again.
+    nobody else holds it, so that slices of validated rows are not validated again.
     """
     self._need("bound", "bind(batches)")
     arrays = self.layout.arrays(batch, self.workers[0].executor.known)

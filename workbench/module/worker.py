@@ -146,8 +146,7 @@ class Worker:
         first.
 
         `planned` returns an existing plan of the first array, or None. With `always` plans are computed even if the
-        graph could
-        do without.
+        graph could do without.
         """
         known, first, plans = self.executor.known, next(iter(arrays)), {}
         for name in self.executor.reads_plan:

@@ -1,14 +1,12 @@
 """The Op record: meaning on dense arrays, a table of rules by format, shape and dtype, gradients.
 
 How to add an operator. Copy an entry of `unary.py`: `dense`, the meaning on NumPy arrays; a `Rule` for every
-combination
-of formats with its own implementation; `shape`, which raises for inputs that do not fit; a gradient, written with
-operators. Registered, it works on arrays (computes) and on symbols (adds a node), and takes part in the inference of
-formats, in `documentation()` and in the tests.
+combination of formats with its own implementation; `shape`, which raises for inputs that do not fit; a gradient,
+written with operators. Registered, it works on arrays (computes) and on symbols (adds a node), and takes part in the
+inference of formats, in `documentation()` and in the tests.
 
 Rules are selected by formats, shapes and parameters, never by values, so a graph is known before it runs. Inputs
-without
-a rule are made dense, with a warning and an entry in the log (`fallback.py`).
+without a rule are made dense, with a warning and an entry in the log (`fallback.py`).
 """
 
 import functools

@@ -1,10 +1,8 @@
 """Sums, means, norms, extremes and products along axes, in every format.
 
 `axis` is None for all axes, an integer, negative from the end, or a tuple; with `keepdims` reduced axes stay with
-length
-one. Sparse formats are reduced over stored entries; zeros that are not stored are counted, not created. Sums of csr,
-csc
-and coo are accumulated in float64. The result is dense.
+length one. Sparse formats are reduced over stored entries; zeros that are not stored are counted, not created. Sums of
+csr, csc and coo are accumulated in float64. The result is dense.
 
 >>> import numpy as np
 >>> from workbench import ops

@@ -22,10 +22,8 @@ class Ahead:
     """The next `count` steps of a parameter. `begin` creates it; call `end` after the steps were done.
 
     `tables` are weights and states [rows, N] (states with one value per row: [rows]); `settings` the settings of the
-    steps
-    [count or 1, numbers]. `way` names the treatment of inactive rows (lazy, standard or a catch-up strategy) and
-    `beside`
-    the arrays for it, as in `kernels.epochs`.
+    steps [count or 1, numbers]. `way` names the treatment of inactive rows (lazy, standard or a catch-up strategy) and
+    `beside` the arrays for it, as in `kernels.epochs`.
     """
 
     parameter: Parameter

@@ -76,8 +76,7 @@ class Parameter:
     """Step count and states of one parameter; states are zero unless `states` is given.
 
     Weights are checked when they are first passed and whenever they are another array than in the previous step;
-    indices of
-    row_sparse weights are then made read-only, so that they stay valid.
+    indices of row_sparse weights are then made read-only, so that they stay valid.
     """
 
     def __init__(

@@ -3,8 +3,7 @@
 `about` is JSON as uint8 bytes: the optimizer, `lazy`, and for each parameter its step, shape, dtype, format and, if
 rows may be behind, the step `base`, the count of recorded steps and the catch-up strategy. Parameter p has an array
 `p/<state>` for each state, or `p/<state>/values` and `p/<state>/indices` if it is row_sparse; if rows may be behind
-also
-`p/last` and `p/record`.
+also `p/last` and `p/record`.
 
 A state may come from an untrusted file: everything that compiled code would follow is validated first.
 """

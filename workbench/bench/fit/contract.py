@@ -121,10 +121,9 @@ class Candidate:
     """A way to train. It has either `steps`, which goes on without end and gives a scorer at each point, or `refit`.
 
     `refit(rows, value, iterations)` trains anew with that many iterations at most, and gives the scorer and whether it
-    was done before. All that either does is timed; what it imports, and what is compiled, is not.
-    `values(model)` are the settings that are tried, `TRIED` of them. `needs` is the
-    package that it imports, `install` the line that gets it. `bytes_needed(rows)` is what it holds at least;
-    `why_not(rows)` says why it cannot train these rows.
+    was done before. All that either does is timed; what it imports, and what is compiled, is not. `values(model)` are
+    the settings that are tried, `TRIED` of them. `needs` is the package that it imports, `install` the line that gets
+    it. `bytes_needed(rows)` is what it holds at least; `why_not(rows)` says why it cannot train these rows.
     `prepare(rows)` is called before the clock starts: it makes what stands in memory for this library as `Rows` do for
     all, and keeps it, so that the same rows are prepared once.
     """

@@ -41,11 +41,11 @@ def make(
     Without a name the samples are the largest sparse matrix, else the largest matrix of numbers; labels are the
     variable that is called so (y, gnd, label, ...) and has as many entries as the matrix has rows or columns, else the
     only vector that has. `transposed` says that samples are columns, as in files of words x documents; None tells it
-    from the number of labels, and takes rows where both sides fit. `labels` is a file
-    of labels, .npy or text, in place of a variable. Labels are a vector of numbers, rows of text, or a
-    matrix of 0 and 1: with one 1 a row its columns are classes, counted from 0. `kind`, `positive`, `classes` and
-    `unseen` are those of the data set npz. Refused (`DataError`): version 7.3, names that there are not, variables of
-    other classes, sides that do not fit. Memory about twice the variables, as they are unpacked.
+    from the number of labels, and takes rows where both sides fit. `labels` is a file of labels, .npy or text, in place
+    of a variable. Labels are a vector of numbers, rows of text, or a matrix of 0 and 1: with one 1 a row its columns
+    are classes, counted from 0. `kind`, `positive`, `classes` and `unseen` are those of the data set npz. Refused
+    (`DataError`): version 7.3, names that there are not, variables of other classes, sides that do not fit. Memory
+    about twice the variables, as they are unpacked.
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, WHAT), opened_matlab(path) as file:

@@ -1,9 +1,9 @@
 """The source text of the running Python's own standard library: real, skewed text that is on every machine.
 
 Its `.py` files are cut into pieces of 16 lines. A piece is a sample, identifiers are features, and the label is the
-top-level module or package that the piece is from; the most frequent
-one is the positive class. Installed packages are left out. The standard library's own tests
-are half of its text and, mostly, one class named test; installations that lack them give a smaller set.
+top-level module or package that the piece is from; the most frequent one is the positive class. Installed packages are
+left out. The standard library's own tests are half of its text and, mostly, one class named test; installations that
+lack them give a smaller set.
 
 Features come in descending frequency. Values are 1 + log(count), and each row is scaled to 2-norm `ROW_NORM`.
 Neighbouring pieces resemble each other, so eight of them, 128 lines, make a group that a split never parts. Splitting
