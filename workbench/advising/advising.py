@@ -5,6 +5,7 @@ first: who is far behind has one round. Then the best of each side meet with lar
 that there is time for, which says what would change the answer. Rows stay, and asking again goes on from them.
 """
 
+import dataclasses
 import hashlib
 import math
 import shlex
@@ -17,6 +18,7 @@ from kernels import devices
 from workbench import data, store
 from workbench.advising.answer import Answer
 from workbench.advising.candidates import is_faithful, list_candidates
+from workbench.advising.first_part import FirstPart, first_part
 from workbench.advising.source import suggest_model
 from workbench.analysis import configurations
 from workbench.analysis.compare import PREDICTED
@@ -107,6 +109,8 @@ SLOWDOWN_BOTH = 2.0
 """A slowdown from which on a run takes too long to begin for two of them."""
 SLOWDOWN_MOST = 3.0
 """Beside many other programs the answer takes longer: at most so many times the reserve is left for it."""
+READING_SHARE = 0.5
+"""Share of the budget that reading may take: of a file that takes longer the first part is read."""
 FIRST_SHARE = 0.6
 """Share of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
@@ -155,14 +159,25 @@ def advise(
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
     clock = _Clock(seconds, seconds_spent)
-    fixed, profiled, problem = _profiled_settings(_absolute(settings))
-    folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(fixed)
+    given = _absolute(settings)
+    part = first_part(given, READING_SHARE * clock.left)
+    fixed, profiled, problem = _profiled_settings(given, part)
+    original = fixed | {name: given[name] for name in ("path",) if name in given}
+    folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(original)
     able = list_candidates(fixed, _devices(settings.get("device")), lazy)
     advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}), problem)
     advising.race()
     if not advising.is_stopped:
         advising.look_around()
-    return advising.answer(profiled)
+    answer = advising.answer(profiled)
+    return answer if part is None else _told_of_part(answer, part, given["path"])
+
+
+def _told_of_part(answer: Answer, part: FirstPart, path: str) -> Answer:
+    """Return the answer of a first part as one about the whole file, with the sentence that says what was read."""
+    note = part.describe(path, answer.profile.rows, answer.seconds_budget)
+    command = answer.command.replace(shlex.quote(str(part.path)), shlex.quote(path))
+    return dataclasses.replace(answer, command=command, settings={**answer.settings, "path": path}, note=note)
 
 
 def affordable_candidates(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
@@ -182,11 +197,19 @@ def _devices(asked: str | None) -> tuple[str, ...]:
     return ("cpu", "cuda") if devices.probe().present else ("cpu",)
 
 
-def _profiled_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile, Problem]:
-    """Return the settings completed with a model, and the profile of the data.
+def _profiled_settings(
+    settings: dict[str, Any], part: FirstPart | None = None
+) -> tuple[dict[str, Any], Profile, Problem]:
+    """Return the settings completed with a model, and the profile of the data, of a first part of it if one is given.
 
     Raises DataError if it cannot be trained on.
     """
+    if part is not None:
+        try:
+            return _profiled_settings(settings | {"path": str(part.path)})
+        except (data.DataError, SpecError) as error:
+            why = f"Only the first {100 * part.share:.2g} % of the file were read, to keep the budget"
+            raise type(error)(f"{error}\n{why}; for all of it take {part.seconds_for_all:.0f} s or more.") from None
     validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
         raise SpecError(f"{no_device(found)}\nTake --device cpu.")

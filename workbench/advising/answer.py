@@ -31,6 +31,8 @@ class Answer:
     trials: int
     is_stopped: bool = False
     seconds_compiled: float = 0.0
+    note: str = ""
+    """What the answer leaves out: rows of the file that were not read; "" if nothing."""
 
     def __str__(self) -> str:
         lines = [str(self.recommendation)]
@@ -43,7 +45,8 @@ class Answer:
         stopped = "stopped early; " if self.is_stopped else ""
         took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
-        return f"{stopped}{took}{once}. Rows: {self.folder}"
+        read = f"{self.note}\n" if self.note else ""
+        return f"{read}{stopped}{took}{once}. Rows: {self.folder}"
 
     def as_json(self) -> dict[str, Any]:
         """Return numbers, sentences with their keys, command and profile, for JSON.
@@ -68,6 +71,7 @@ class Answer:
             "trials": self.trials,
             "seconds": self.seconds,
             "is_stopped": self.is_stopped,
+            "note": self.note,
             "rows": str(self.folder),
             "profile": asdict(self.profile),
         }

@@ -1,6 +1,7 @@
 """Advice from Python: sparse or dense, how, how sure that is, and what trains so."""
 
 import html
+import time
 from pathlib import Path
 from typing import Any
 
@@ -187,13 +188,14 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
-    seconds = _seconds(budget)
+    seconds, start = _seconds(budget), time.monotonic()
     loaded = received(X, y, label, reading)
     folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
     fixed = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
     try:
-        answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow)
+        spent = time.monotonic() - start
+        answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow, seconds_spent=spent)
     except SpecError as error:
         raise SpecError(in_python(str(error))) from None
     return Advice(answer, loaded)

@@ -79,6 +79,7 @@ __all__ = [
     "guess",
     "guess_columns",
     "highest_density",
+    "is_cached",
     "keep_features",
     "keep_rows",
     "load",
@@ -117,6 +118,15 @@ def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = T
     else:
         dataset = _cache.load_or_make(source, complete, None if cache is True else Path(cache))
     return dataset if like is None else merge_classes_like(dataset, like)
+
+
+def is_cached(name: str, **parameters: Any) -> bool:
+    """Return whether the data set of that name and parameters is in the cache folder, and its files unchanged.
+
+    `DataError` for unknown names and parameters, as `load`.
+    """
+    source = get(name)
+    return source.is_cached and _cache.is_stored(source, source.complete(parameters))
 
 
 def batches_of(x: Any, y: Any = None, rows: int = 256, **options: Any) -> Batches | StoredBatches:

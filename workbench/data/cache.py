@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 META = "meta.json"
 GRAPH_PARTS = ("indptr", "indices", "data")
-__all__ = ["VARIABLE", "cache_folder", "clear", "load_or_make", "make_data_set"]
+PARTS = "parts"
+"""Subfolder of the cache folder for first parts of files that were too large to be read whole."""
+__all__ = ["VARIABLE", "cache_folder", "clear", "is_stored", "load_or_make", "make_data_set"]
 
 
 def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
@@ -56,6 +58,13 @@ def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | Non
     return dataset
 
 
+def is_stored(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> bool:
+    """Return whether the cache holds the data set, so that its files need not be read."""
+    states = content.states_of(source.files(**parameters))
+    stored = content.stored_hash(states, where) if states else ""
+    return stored is not None and _entry(source, parameters, stored, where).is_dir()
+
+
 def make_data_set(source: "Source", parameters: dict[str, Any]) -> Dataset:
     """Return the data set as its source makes it; an error from a file that changed meanwhile says so."""
     states = content.states_of(source.files(**parameters))
@@ -77,6 +86,9 @@ def clear(where: str | Path | None = None) -> int:
     for meta in cache_folder(where).glob(f"*/{META}"):
         freed += sum(file.stat().st_size for file in meta.parent.iterdir())
         shutil.rmtree(meta.parent)
+    for part in (cache_folder(where) / PARTS).glob("*/*"):
+        freed += part.stat().st_size if part.is_file() else 0
+    shutil.rmtree(cache_folder(where) / PARTS, ignore_errors=True)
     for note in (cache_folder(where) / content.NOTES).glob("*.json"):
         freed += note.stat().st_size
         note.unlink()

@@ -1,0 +1,157 @@
+"""The first part of a large text file, for advice within a budget that reading the whole file would use up.
+
+The beginning of the file is read twice and timed once, which gives the time that the whole file would take. If that is
+more than the limit, the first lines are copied into the cache folder: as many as are read in half of the limit.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench import data
+from workbench.data import content
+from workbench.data.cache import PARTS
+from workbench.data.files.opened import open_text
+from workbench.sweeps.problem import parameters_of_file
+from workbench.sweeps.spec import FILES
+
+READERS = ("svmlight", "table", "vw", "ratings")
+"""Data sets that read a row from each line, so that the first lines are data of the same kind."""
+QUOTING = ("table", "ratings")
+"""Those in which a line may end within quotes."""
+LEAST_BYTES = 24 << 20
+"""Files below this size are read whole: no reader takes longer for them than half of the smallest budget."""
+SAMPLE_BYTES = 2 << 20
+"""Bytes of text that are read to see how fast reading is."""
+MIB = 1 << 20
+
+
+class FirstPart(NamedTuple):
+    """A copy of the first lines of a file: its path, its bytes of text, its share of the file (0 to 1), and how long
+    the whole file would take to read, in seconds."""
+
+    path: Path
+    bytes_text: int
+    share: float
+    seconds_whole: float
+
+    def describe(self, original: str, rows: int, budget: float) -> str:
+        """Return the sentence that tells the user which part of the file was read, and how to read it all."""
+        return (
+            f"Only the first {rows:,} rows of {original} were read, about {100 * self.share:.2g} % of the file: all of "
+            f"it takes about {self.seconds_whole:.0f} s to read, more than half of the budget of {budget:g} s. "
+            f"For all rows take a budget of {self.seconds_for_all:.0f} s or more."
+        )
+
+    @property
+    def seconds_for_all(self) -> float:
+        """Budget in seconds with which the whole file is read: somewhat more than twice the time of reading."""
+        return 2.2 * self.seconds_whole + 5
+
+
+def first_part(settings: Mapping[str, Any], limit: float) -> FirstPart | None:
+    """Return a copy of the first lines of the file that `settings` name, or None if the whole file is to be read.
+
+    None if reading it takes at most `limit` seconds, if it is in the data cache already, if it is small or is not read
+    line by line, and if it cannot be read at all: then the reader reports why.
+    """
+    path, dataset = settings.get("path"), settings["dataset"]
+    if not path or dataset not in READERS or settings.get("labels") or not os.path.isfile(path):
+        return None
+    size = os.path.getsize(path)
+    if size < LEAST_BYTES or data.is_cached(dataset, **_parameters(settings, path)):
+        return None
+    try:
+        return _cut(settings, Path(path), size, limit)
+    except data.DataError:
+        return None
+
+
+def _cut(settings: Mapping[str, Any], path: Path, size: int, limit: float) -> FirstPart | None:
+    """Return the first part, sized by the time that a sample of the text takes to read. `DataError` if it cannot be
+    read."""
+    folder = content.cache_folder() / PARTS / _hash_of(path, settings["dataset"])
+    folder.mkdir(parents=True, exist_ok=True)
+    sample = folder / "sample" / path.name
+    is_quoting = settings["dataset"] in QUOTING
+    try:
+        bytes_sample, packed = _copy_lines(path, sample, SAMPLE_BYTES, is_quoting)
+        seconds = _seconds_to_read(settings, sample)
+        whole = seconds * size / packed
+        if whole <= limit:
+            return None
+        part = folder / path.name
+        wanted = max(int(bytes_sample * limit / 2 / seconds), bytes_sample)
+        if not _is_usable(part, path, wanted):
+            _copy_lines(path, part, wanted, is_quoting)
+        bytes_part = part.stat().st_size
+        return FirstPart(part, bytes_part, min(bytes_part / bytes_sample * packed / size, 1.0), whole)
+    finally:
+        shutil.rmtree(sample.parent, ignore_errors=True)
+
+
+def _is_usable(part: Path, path: Path, wanted: int) -> bool:
+    """Return whether a part that was copied earlier is newer than the file and about as large as wanted.
+
+    The same part has the records of earlier advice; one that differs by some rows would have none.
+    """
+    if not part.exists():
+        return False
+    state = part.stat()
+    return state.st_mtime_ns > path.stat().st_mtime_ns and wanted / 3 < state.st_size < wanted * 2
+
+
+def _hash_of(path: Path, dataset: str) -> str:
+    """Return a short name for the parts of a file that has this path."""
+    name = f"{dataset}\0{path.resolve()}".encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(name, digest_size=8).hexdigest()
+
+
+def _parameters(settings: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
+    return parameters_of_file(dict.fromkeys(FILES) | dict(settings) | {"path": str(path)})
+
+
+def _seconds_to_read(settings: Mapping[str, Any], sample: Path) -> float:
+    """Return how long the sample takes to read when the code for it is loaded."""
+    dataset, parameters = settings["dataset"], _parameters(settings, sample)
+    data.load(dataset, cache=False, **parameters)
+    start = time.perf_counter()
+    data.load(dataset, cache=False, **parameters)
+    return max(time.perf_counter() - start, 1e-6)
+
+
+def _copy_lines(source: Path, target: Path, most: int, is_quoting: bool) -> tuple[int, int]:
+    """Copy the first whole lines of a text file, unpacked, up to `most` bytes; a first line that is longer is copied
+    too.
+
+    Returns the bytes of text that were copied, and how many bytes of the file they came from.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open_text(source) as file:
+        text = file.read(most)
+        end = _end_of_lines(text, is_quoting)
+        while not end and (more := file.read(MIB)):
+            text += more
+            end = _end_of_lines(text, is_quoting)
+        position = os.lseek(file.fileno(), 0, os.SEEK_CUR)
+    kept = text[: end or len(text)]
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    beside.write_bytes(kept)
+    beside.replace(target)
+    return len(kept), max(position * len(kept) // max(len(text), 1), 1)
+
+
+def _end_of_lines(text: bytes, is_quoting: bool) -> int:
+    r"""Return the number of bytes up to the end of the last whole row; 0 if there is none.
+
+    >>> _end_of_lines(b'a,b\n1,"x\ny', is_quoting=True), _end_of_lines(b'a,b\n1,"x\ny', is_quoting=False)
+    (4, 9)
+    """
+    end = text.rfind(b"\n") + 1
+    while end and is_quoting and text.count(b'"', 0, end) % 2:
+        end = text.rfind(b"\n", 0, end - 1) + 1
+    return end
