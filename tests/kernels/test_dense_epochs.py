@@ -7,7 +7,7 @@ import pytest
 
 from kernels import Kernel, KernelError, Sizes, threads
 from kernels.epochs import dense
-from kernels.epochs.dense import calls
+from kernels.epochs.dense import calls, stripes
 from kernels.epochs.dense.loops import make_loop
 from kernels.epochs.dense.programs import MOST_NARROW, programs_for
 from kernels.epochs.dense.sources import HALVES, SOURCES
@@ -43,6 +43,13 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
     monkeypatch.setattr(calls, "LEAST_ROWS", 3)
     monkeypatch.setattr(calls, "ROWS_AN_OUTPUT", 0)
+
+
+@pytest.fixture
+def in_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stripes of blocks of a few rows, whatever the size of a batch."""
+    monkeypatch.setattr(stripes, "suits", lambda *sizes: True)
+    monkeypatch.setattr(stripes, "rows_of_block", lambda rows, columns, itemsize, rows_at_once: rows_at_once)
 
 
 def no_intercept(kernel: Kernel) -> dict[str, np.ndarray]:
@@ -92,14 +99,46 @@ def test_a_batch_of_several_blocks_has_one_step(width: int, rule: str, held: str
     assert_as_defined(dense.get("softmax", rule, held), random_case(60, 25, 400, width), batch_rows=17)
 
 
+@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize(("rule", "width"), [("adagrad", 1), ("adagrad", 3), ("group_adagrad", 3), ("sgd", 20)])
+@pytest.mark.parametrize("batch_rows", [1, 45, 400])
+@pytest.mark.usefixtures("in_stripes")
+def test_a_batch_in_stripes_has_one_step(batch_rows: int, width: int, rule: str, held: str) -> None:
+    loss = "logistic" if width == 1 else "softmax"
+    assert_as_defined(dense.get(loss, rule, held), random_case(190, 25, 1400, width), batch_rows=batch_rows)
+
+
+@pytest.mark.usefixtures("in_stripes")
+def test_stripes_of_no_intercept_and_rows_counted_alike() -> None:
+    kernel = dense.get("logistic", "sgd")
+    assert_as_defined(kernel, random_case(90, 25, 700, 1), batch_rows=70, **no_intercept(kernel))
+
+
+@pytest.mark.usefixtures("in_stripes")
+def test_a_label_out_of_range_in_stripes_is_the_first_one_named() -> None:
+    case = random_case(60, 25, 400, 3)
+    labels = np.zeros(60, np.int64)
+    labels[[31, 58]] = 3
+    with pytest.raises(KernelError, match=r"labels\[31\] is 3; scores have 3 columns"):
+        assert_as_defined(dense.get("softmax", "sgd"), case, targets=labels, order=np.arange(60), batch_rows=60)
+
+
+def test_whether_a_batch_is_cut_into_stripes_does_not_depend_on_threads() -> None:
+    large = stripes.suits(4096, 4096, 1, 4)
+    threads.set_threads(1)
+    assert large is stripes.suits(4096, 4096, 1, 4) is True
+    assert not stripes.suits(4096, 4096, 64, 4)  # a stripe's gradient would exceed a cache
+    assert not stripes.suits(256, 64, 1, 4)  # a batch that a cache holds
+
+
 @pytest.mark.parametrize("held", ["dense", "csr"])
 @pytest.mark.parametrize("width", [3, 20])
-@pytest.mark.parametrize("blocks", ["one block", "several blocks"])
+@pytest.mark.parametrize("blocks", ["one block", "small_blocks", "in_stripes"])
 def test_weights_have_the_same_bits_on_any_number_of_threads(
     width: int, held: str, blocks: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if blocks == "several blocks":
-        request.getfixturevalue("small_blocks")
+    if blocks != "one block":
+        request.getfixturevalue(blocks)
     kernel, case = dense.get("softmax", "adagrad", held), random_case(90, 150, 1400, width)
     monkeypatch.setattr(calls, "LEAST_SHARED", 2)
     alone = assert_as_defined(kernel, case, batch_rows=37)

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.epochs.calls import check_batches, given_settings, intercept_tables
-from kernels.epochs.dense import loops
+from kernels.epochs.dense import loops, stripes
 from kernels.epochs.dense.programs import Programs, programs_for
 from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import bare
@@ -80,21 +80,29 @@ def _loop(loss: str, rule: Rule, held: str, call: Call, losses: np.ndarray) -> i
     columns, width = weights.shape
     batch_rows = min(call.batch_rows, call.order.size)
     parts = _parts(batch_rows, columns, width)
-    block_rows = _block_rows(batch_rows, columns, width, weights.itemsize, parts)
     programs = programs_for(rule.name, width, weights.itemsize, settings.shape[1], is_far(held, call.x))
     arrays = _in_layout(programs, call.arrays)
-    needs_sums = bool(programs.by_row) or block_rows < batch_rows
+    is_striped = stripes.suits(batch_rows, columns, width, weights.itemsize)
+    if is_striped:
+        block_rows = stripes.rows_of_block(batch_rows, columns, weights.itemsize, programs.rows)
+    else:
+        block_rows = _block_rows(batch_rows, columns, width, weights.itemsize, parts)
+    needs_sums = not is_striped and (bool(programs.by_row) or block_rows < batch_rows)
     gradient = aligned.zeros(arrays[0].shape if needs_sums else (0, arrays[0].shape[1]), weights.dtype)
     has_intercept = call.intercept[0].size > 0
     added = call.intercept[0] if has_intercept else np.zeros(width, weights.dtype)
     tables = intercept_tables(call.intercept, call.arrays[-1].ndim == 1)
     trained = loops.Trained(arrays, gradient, added, tables, settings, settings_intercept)
     targets = call.targets.reshape(-1) if width == 1 else call.targets
-    scratch = _scratch(targets, block_rows, weights, parts, has_intercept)
-    source = SOURCES[held].prepare(call.x, call.order, columns, block_rows, weights.dtype)
-    loop = loops.make_loop(programs, loss, held, is_parallel=parts > 1)
+    rows_held = block_rows * parts if is_striped else block_rows
+    scratch = _scratch(targets, rows_held, weights, parts, has_intercept)
+    source = SOURCES[held].prepare(call.x, call.order, columns, rows_held, weights.dtype)
+    make_loop = stripes.make_loop if is_striped else loops.make_loop
+    loop = make_loop(programs, loss, held, is_parallel=parts > 1)
     sizes = batch_rows, block_rows, parts
-    shared = source, call.order, *sizes, (targets, call.counts), bare(trained), bare(scratch), losses
+    shared: tuple = source, call.order, *sizes, (targets, call.counts), bare(trained), bare(scratch), losses
+    if is_striped:
+        shared += (bare(stripes.store_for(arrays[0].shape, width, weights.dtype, has_intercept)),)
     if parts == 1:
         wrong = loop(*shared, (0, losses.size))
     else:
