@@ -23,8 +23,9 @@ PLACES = 16
 LOOKED_THROUGH = 64
 """Columns whose marks are looked through for each entry of a batch at most, in less time than listing takes for it."""
 
-ROWS = 128
-"""Rows of a block that has its scores, its slopes and its sums before the next one."""
+ROWS, ENTRIES = 128, 24 * 1024
+"""Rows of a block that has its scores, its slopes and its sums before the next one, and entries from which on it has no
+further row: some 200 KB of X, which the cache of a core still has when it is read for the second time."""
 
 STRETCH = 512
 """Columns of a stretch, whose sums lie in a core's nearest cache."""
@@ -84,15 +85,26 @@ def make_gather(programs: Programs) -> Callable:
     return inlined(gather)
 
 
+@inlined
+def end_of_block(rows, order, begin, last):
+    """Return the end of the block of rows that starts at `begin` of the order: at least one row."""
+    entries, end = 0, begin
+    while end < min(begin + ROWS, last) and entries < ENTRIES:
+        row = np.uint64(order[end])
+        entries += rows.indptr[row + np.uint64(1)] - rows.indptr[row]
+        end += 1
+    return end
+
+
 def make_pass(programs: Programs, forward: Callable) -> Callable:
     """Scores, slopes and, where asked for, sums of the rows `order[first:last]`, a block at a time, whose entries the
     core's cache then still has: (sum of losses, place of a wrong target or -1)."""
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
-        total = 0.0
-        for begin in range(first, last, ROWS):
-            end = min(begin + ROWS, last)
+        total, end = 0.0, first
+        while end < last:
+            begin, end = end, end_of_block(rows, order, end, last)
             slope = scratch.slope[begin - first : end - first]
             own = scratch.scores, scratch.targets, slope
             loss, wrong = forward(rows, order, begin, end, share, arrays, added, is_far, own)

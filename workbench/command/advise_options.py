@@ -53,7 +53,7 @@ def advise(
 
 def bench_advise(
     ctx: typer.Context,
-    quick: Annotated[bool, typer.Option("--quick", help="Six cases, some nine minutes; all take twenty.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Twelve cases, about half an hour; all take an hour.")] = False,
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")

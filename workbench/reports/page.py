@@ -92,10 +92,15 @@ def _item(value: Any) -> str:
     return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
 
 
+TEXT = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
+"""Text in an SVG is text: it can be read aloud, searched and copied, and a chart has a quarter of the size. Where the
+first font is missing the second one has the same width."""
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write the figure as SVG or PNG, by the suffix: the same bytes for the same picture, so that rows tell changes."""
     is_svg = path.suffix == ".svg"
-    with matplotlib.rc_context({"svg.hashsalt": path.stem}):
+    with matplotlib.rc_context({"svg.hashsalt": path.stem, **TEXT}):
         figure.savefig(path, dpi=150, metadata={"Date": None} if is_svg else None)
 
 
@@ -111,7 +116,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     """
     buffer = io.StringIO()
     unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with matplotlib.rc_context({"svg.hashsalt": place, "svg.fonttype": "path"}):
+    with matplotlib.rc_context({"svg.hashsalt": place, **TEXT}):
         figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
     text = buffer.getvalue()
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
