@@ -24,6 +24,7 @@ def advise(
         bool, typer.Option("--lazy", help="An update may be recommended that trains another model than dense.")
     ] = False,
     dataset: data_commands.Dataset = "",
+    label: data_commands.Label = "",
     labels: data_commands.Labels = "",
     columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
@@ -41,7 +42,9 @@ def advise(
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
     from workbench.command import advising
+    from workbench.command.data_source import with_label
 
+    reading = with_label(reading, label)
     files = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     answer = advising.advise(source, files, given, seconds, lazy, run, json, verbose)

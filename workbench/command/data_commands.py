@@ -11,6 +11,7 @@ from workbench.command.exit_codes import Group
 data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
 Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")]
+Label = Annotated[str, typer.Option(help="Column or variable of labels; by default guessed, and told.")]
 Labels = Annotated[str, typer.Option(help="Your file of labels (.npy or text), where the data has none.")]
 Columns = Annotated[str, typer.Option(help="Your file of column kinds (.toml), for tables.")]
 Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]
@@ -34,7 +35,7 @@ def profile(
     labels: Labels = "",
     columns: Columns = "",
     kind: Kind = "",
-    label: Annotated[str, typer.Option(help="Column or variable of labels; by default guessed.")] = "",
+    label: Label = "",
     reading: Reading = "",
     json: Json = False,
     charts: Charts = None,
@@ -82,6 +83,7 @@ def convert(
     labels: Labels = "",
     columns: Columns = "",
     kind: Kind = "",
+    label: Label = "",
     reading: Reading = "",
     shuffle: Annotated[bool, typer.Option(help="Random order, without which no rows can be held out.")] = True,
     seed: Annotated[int, typer.Option(min=0, help="Draws the order.")] = 0,
@@ -90,5 +92,6 @@ def convert(
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
     from workbench.command import data_convert, data_source
 
+    reading = data_source.with_label(reading, label)
     name, parameters = data_source.named_source(source, dataset, labels, kind, reading, columns)
     data_convert.convert(name, parameters, folder, seed if shuffle else None, shard_bytes)

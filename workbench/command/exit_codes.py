@@ -98,7 +98,12 @@ def _as_options(text: str) -> str:
         text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
     names = {name for source in data.names() for name in data.get(source).parameters}
     given = rf"\b({'|'.join(sorted(names))}) ?= ?('[^']*'|True|False|\.\.\.)"
-    return re.sub(given, lambda match: f"--reading {match[1]}={match[2].strip(chr(39)).lower()}", text)
+    return re.sub(given, lambda match: _option_text(match[1], match[2].strip("'")), text)
+
+
+def _option_text(name: str, value: str) -> str:
+    """Return the parameter of a reader as it is typed on the command line."""
+    return f"--label {value}" if name == "label" else f"--reading {name}={value.lower()}"
 
 
 _is_own_process = False

@@ -21,6 +21,7 @@ def bench_fit(
     model: Annotated[str, typer.Option(help="Model, for --data; by default guessed, and told.")] = "logistic",
     held_out: HeldOut = "0.2",
     dataset: data_commands.Dataset = "",
+    label: data_commands.Label = "",
     labels: data_commands.Labels = "",
     columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
@@ -44,6 +45,7 @@ def bench_fit(
     from workbench.bench.fit import cases
     from workbench.bench.fit.records import Policy
     from workbench.command import fit
+    from workbench.command.data_source import with_label
 
     chosen = cases.choose_cases(tuple(case or ()), quick)
     if data:
@@ -52,7 +54,7 @@ def bench_fit(
         settings = {name: value for name, value in (given | more).items() if value}
         if exit_codes.is_default(ctx, "model"):
             settings.pop("model")  # guessed from the labels, as train and advise do
-        chosen = [fit.case_of(data, held_out, dataset, reading, **settings)]
+        chosen = [fit.case_of(data, held_out, dataset, with_label(reading, label), **settings)]
     policy = Policy(seconds, rounds, threads, first_seconds)
     if not fit.run(chosen, tuple(contender or ()), results, policy, exit_codes.original_command_line(ctx)):
         exit_codes.exit_interrupted(ctx, "Stopped")

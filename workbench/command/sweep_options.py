@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from workbench.command import exit_codes
-from workbench.command.options import with_choices
+from workbench.command.options import CHOSEN, with_choices
 
 PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
 
@@ -31,12 +31,18 @@ def sweep(
     budget: Annotated[
         float | None, typer.Option(min=1, help="Seconds that the sweep may take, instead of the spec's.")
     ] = None,
+    label: Annotated[
+        str, typer.Option(help="Column or variable of labels; by default guessed, and told.", rich_help_panel=CHOSEN)
+    ] = "",
     **choices: str | None,
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
+    from workbench.command.data_source import with_label
     from workbench.sweeps import agent_commands, estimate, run_folder
 
+    if label:
+        choices["reading"] = with_label(choices.get("reading") or "", label)
     settings, size = sweeping.load_sweep(spec, choices, budget)
     folder = run or run_folder.ROOT / settings.name
     agents = [] if cluster is None else agent_commands.list_agents(cluster)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import exit_codes
+from workbench.command import data_commands, exit_codes
 from workbench.command.options import with_settings
 
 
@@ -19,7 +19,7 @@ def train(
         str,
         typer.Argument(metavar="[SOURCE]", help="Your file or folder, or the name of a data set.", show_default=False),
     ] = "",
-    label: Annotated[str, typer.Option(help="Column or variable of labels; by default guessed, and told.")] = "",
+    label: data_commands.Label = "",
     save: Annotated[
         Path | None,
         typer.Option(help="Folder to keep the trained model in, for 'workbench apply'.", show_default=False),

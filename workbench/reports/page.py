@@ -33,12 +33,27 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken, "coded": _coded}
+    environment.filters["plain_but_code"] = _plain_but_code
     return environment
 
 
 def _plain(value: Any) -> str:
     """Return the text that Markdown takes literally, on one line."""
-    return re.sub(r"([\\`*<>|\[\]])", r"\\\1", " ".join(str(value).split()))
+    return _escaped(" ".join(str(value).split()))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*<>|\[\]])", r"\\\1", text)
+
+
+def _plain_but_code(value: Any) -> str:
+    """Return Markdown in which what stands between backticks is code, and all else is taken literally.
+
+    >>> _plain_but_code("4 * 2: type `a_b` now")
+    '4 \\\\* 2: type `a_b` now'
+    """
+    pieces = re.split(r"(`[^`]+`)", " ".join(str(value).split()))
+    return "".join(piece if place % 2 else _escaped(piece) for place, piece in enumerate(pieces))
 
 
 def _unbroken(value: Any) -> str:
