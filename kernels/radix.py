@@ -50,10 +50,11 @@ class Word(NamedTuple):
 
 
 def word_of(rows: int, entries: int, columns: int, parts: int, low: int | None = None) -> Word | None:
-    """Return the layout of words for this many entries, rows and columns, sorted by `parts` threads; None if there is
-    no room.
+    """Return the layout of words for this many entries, rows and columns, sorted by `parts` threads; None if
+    64 bits are too few.
 
-    The lowest `low` bits are for a value; by default they are for a position. A value also needs room for the row.
+    The lowest `low` bits are for a value; by default they are for a position. With values, the row number takes bits
+    too.
     """
     bits, row_bits = max((columns - 1).bit_length(), 1), max(rows - 1, 1).bit_length()
     row = max(entries - 1, 1).bit_length() if low is None else low
@@ -86,7 +87,7 @@ several threads have more to do."""
 class Sorted(NamedTuple):
     """Entries grouped by column: those of `columns[u]`, int64 [U], are `segments[u]` to `segments[u + 1]` - 1.
 
-    Entry k in this order was entry `permutation[k]`, in row `rows[k]`; `rows` is None if a word had no room for it. If
+    Entry k in this order was entry `permutation[k]`, in row `rows[k]`; `rows` is None if it did not fit into a word. If
     values were sorted along, they are `values`, and `permutation` is None.
     """
 

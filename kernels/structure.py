@@ -1,6 +1,6 @@
 """Validation of index arrays in one pass: row pointers that rise from 0 to nnz, indices in range, ascending indices.
 
-Compiled code follows any index, so one that is out of range ends the process or overwrites other data. The functions
+Compiled code follows any index: an index out of range ends the process or overwrites other data. The functions
 only return whether an array is valid, in a few microseconds per batch; callers build the message.
 
 >>> starts = np.array([0, 2, 3])

@@ -163,7 +163,7 @@ def layer() -> Layer:
 
 
 def is_layer_loaded() -> bool:
-    """Return whether this process, or the one that it was forked from, has loaded a threading layer."""
+    """Return whether this process or the process it was forked from has loaded a threading layer."""
     if not hasattr(_parallel, "_is_initialized"):
         raise missing("numba.np.ufunc.parallel._is_initialized")
     return _parallel._is_initialized

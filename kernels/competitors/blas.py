@@ -5,7 +5,7 @@ blas.dense_t_dense  out = x.T @ g, without a transposed copy
 
 Arguments  x float32|float64 [R, D]; w same [D, N]; g same [R, N]
 Writes     out [R, N] or [D, N], overwritten; nothing else changes
-Assumes    C order; BLAS is told that x is transposed
+Assumes    C order; BLAS gets x with its transposed flag set
 Cost       2*R*D*N flops; reads R*D*value bytes and the other operand, writes the result
 Parallel   as BLAS does, on the threads that threadpoolctl sets for it, not Numba's; the order of sums is its own
 Limits     memory: R*D*value bytes for x

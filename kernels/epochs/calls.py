@@ -215,7 +215,8 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
 
 
 def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The settings that code is called with, without those that change nothing: see `steps.UNCHANGED`."""
+    """Return both tables of settings [S, K] as compiled code takes them: without the last two columns, rescale and
+    clip, if all of these are `steps.UNCHANGED`."""
     tables = settings, settings_intercept
     if all(map(_is_unchanged, tables)):
         return np.ascontiguousarray(tables[0][:, :-2]), np.ascontiguousarray(tables[1][:, :-2])

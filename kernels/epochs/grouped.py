@@ -21,9 +21,12 @@ LINES = 4
 
 
 class Grouped(NamedTuple):
-    """Columns by owner: how they are found, those that it meets, by their number where the entries of each begin
-    `starts` int64 [P, most + 2], of its entries as they come the `numbers` int32 [P, entries] of their columns, their
-    `rows` in the batch and `values`, and both in the order of the columns.
+    """Entries of a batch by the part (0 to P - 1) that owns their column.
+
+    `hashing` and `stacked` find the number of an active column of a part. `starts` int64 [P, most + 2] is where the
+    entries of each column begin in the ordered arrays. In the order of the batch an entry has the number of its column,
+    `numbers` int32 [P, entries], its row in the batch, `rows` int32, and its value, `values`; `rows_ordered` and
+    `values_ordered` have the last two in the order of the columns.
 
     Columns whose numbers differ in no more than the last `group` bits have one owner: they share a line of memory.
     """

@@ -158,8 +158,8 @@ def make_merge(programs: Programs) -> Callable:
 @functools.cache
 def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
-    a `placed.Placed`, a `grouped.Grouped` or a `Listed`. `told` are losses and places of wrong targets of the parts of
-    a batch [P]; `span` are the first batch that is done and the one after the last."""
+    a `placed.Placed`, a `grouped.Grouped` or a `Listed`. `told` is a pair of arrays [P]: the loss of each part of
+    a batch, and the place of its first wrong target or -1. `span` is the first batch to do and the end."""
     one_pass, merge, store_of = make_two(programs, loss, sums)
     do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)

@@ -1,9 +1,9 @@
 """The gradient of a batch in sums that have a place for every column, where there are few columns for its entries.
 
-Each entry is added at the place of its column and marks it: no column is looked for, and nothing is guessed. Then the
-marked columns have the rule's step in their order, a stretch at a time: what the parts of the batch have summed is
-added up before, in their order, and cleared behind. Weights of one number have it a vector of neighbours at a time,
-those that are not marked masked out.
+Each entry is added at the place of its column, which is marked; no column is searched for. Then the marked columns are
+stepped in ascending order, `STRETCH` columns at a time: first the sums of the parts of the batch are added in the order
+of the parts, and cleared. With one output, neighbouring columns are stepped as a vector, in which unmarked ones are
+masked.
 """
 
 from collections.abc import Callable

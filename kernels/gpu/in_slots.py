@@ -29,8 +29,9 @@ S = TypeVar("S", bound=Slot)
 class InSlots(ABC, Generic[S]):
     """Steps that update `arrays`, weights [D, N] and states on the session's device, by a rule of `kernels.rules`.
 
-    Scores and their gradient [R, N] have room for `rows` rows, in `dtype`. Wait for queued loads by `session.until`
-    before releasing this object, which owns their memory. Raises KernelError for a loss that is not among `LOSSES`.
+    Scores and their gradient [R, N] are allocated for up to `rows` rows, in `dtype`. Wait for queued loads by
+    `session.until` before releasing this object, which owns their memory. Raises KernelError for a loss that is not
+    among `LOSSES`.
     """
 
     slots: Sequence[S]

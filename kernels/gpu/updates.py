@@ -181,8 +181,8 @@ def fused(
     """Update the active rows of a batch (columns, segments, rows, values, g) in `arrays`, weights and states.
 
     `lengths` is what is known of the column lengths. For work that is repeated as a graph: `counted` int64 [1] is the
-    number of columns if the arrays have room for more, `live` [settings] is read instead of `settings`, and `partial`
-    [2 * pieces_of(z), N] is room for sums of pieces. Weights as in `lazy`.
+    number of columns if the arrays are longer, `live` [settings] is read instead of `settings`, and `partial`
+    [2 * pieces_of(z), N] holds sums of pieces. Weights as in `lazy`.
     """
     columns, segments, rows, values, g = batch
     count, width = columns.size, g.shape[1]

@@ -45,7 +45,7 @@ def step_elements(rule, places: list, gradient, settings: tuple) -> None:
 
 
 def _whole(rule, settings: tuple) -> tuple:
-    """Return the settings with those that were omitted."""
+    """Return all settings of the rule: the given ones, with `UNCHANGED` appended if the last two were omitted."""
     return settings if len(settings) == len(rule.settings(*rule.example)) else (*settings, *UNCHANGED)
 
 

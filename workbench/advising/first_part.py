@@ -97,7 +97,7 @@ def _cut(settings: Mapping[str, Any], path: Path, size: int, limit: float) -> Fi
 def _is_usable(part: Path, path: Path, wanted: int) -> bool:
     """Return whether a part that was copied earlier is newer than the file and about as large as wanted.
 
-    The same part has the records of earlier advice; one that differs by some rows would have none.
+    Records belong to content: the same part keeps those of earlier advice, a part with other rows starts without any.
     """
     if not part.exists():
         return False

@@ -126,9 +126,8 @@ def _slowest(able: Sequence[Record]) -> Record:
 
 
 def seconds_of(row: Record, chosen: Record) -> float:
-    """Return the seconds per step of the configuration with these settings.
-
-    Of the slowest one that ran if it failed.
+    """Return the seconds per step of the configuration with these settings; if it failed, those of the slowest
+    configuration that ran.
     """
     able = _that_ran(row)
     return next((cell for cell in able if matches_settings(cell, chosen)), _slowest(able))["seconds"]

@@ -89,9 +89,9 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
 
     Rows are as `configurations.latest` pools them. Rows of a lazy update that trained to a worse model
     (`trained_worse`) may not win. No side wins if only some configurations of the other were measured, as at densities
-    that were added around a break-even, and an unmeasured one may be faster. Of configurations that win equally at a
-    density, the one that wins at most densities is named. All texts, charts and tables take their verdicts and ratios
-    from here. O(rows * rounds).
+    that were added around a break-even, and an unmeasured one may be faster. If several configurations win equally at a
+    density, the configuration that wins at most densities is named. All texts, charts and tables take their verdicts
+    and ratios from here. O(rows * rounds).
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
@@ -153,8 +153,8 @@ def undominated_records(rows: Iterable[Record], measure: str, side: str = "spars
 def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str) -> Contest:
     """Compare the best of some records with the best of others at one density; smaller values are better.
 
-    The best of a side has the least expected loss. Every text and chart that compares these two records shows this
-    ratio. A side that did not fit in memory loses to one that ran.
+    The best record of a side has the least expected loss. Every text and chart that compares these two records shows
+    this ratio. A side that did not fit in memory loses to one that ran.
     """
     return _compare_lines(sparse, dense, measure)[0]
 

@@ -91,7 +91,8 @@ class Entry:
 
     @property
     def best(self) -> Record | None:
-        """Record of the setting that reached the target first, else of the one that came closest; None without any."""
+        """Return the record of the setting that reached the target first, else of the setting that came closest; None
+        if there are no records."""
         known = [row for row in self.settings if _is_number(row["value_best"])]
         reached = [(point[0], row) for row in known if (point := self._reached(row))]
         if reached:

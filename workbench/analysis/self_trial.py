@@ -30,7 +30,7 @@ def newest_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def criteria(frame: pd.DataFrame) -> list[Criterion]:
-    """Return the outcomes that have a target, and those that failed, in the order written."""
+    """Return the outcomes that have a target or failed, in the order in which they were written."""
     return [
         _criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is not None or row["status"] != "ok"
     ]

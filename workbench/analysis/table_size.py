@@ -44,7 +44,7 @@ def groups(frame: pd.DataFrame) -> list[configurations.Group]:
 
 
 def _without_sizes(reading: Any) -> str | None:
-    """Return the model options without those that set table sizes; None if none remains."""
+    """Return the model options except the sizes of tables; None if none remains."""
     if not isinstance(reading, str):
         return None
     try:

@@ -35,7 +35,7 @@ class Text:
 
 
 class Result:
-    """The result of a sweep, from its run folder; of one that is still measured, as far as it is.
+    """The result of a sweep, read from its run folder; of a running sweep, the records measured so far.
 
     Attributes
     ----------

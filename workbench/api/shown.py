@@ -1,4 +1,4 @@
-"""Cards by which objects of the front door are shown in a notebook, in light and dark themes, and their charts."""
+"""HTML of results, advice and profiles for notebooks, in light and dark themes, with their charts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -165,9 +165,8 @@ class Placement:
         return [place for place in self._left() if place not in taken]
 
     def _free(self, agent: str) -> int | None:
-        """Return the comparison for the agent to measure next.
-
-        The common one, one that its machine has begun, or any.
+        """Return the comparison for the agent to measure next: a comparison that all machines share, else one begun on
+        its machine, else any.
         """
         machine = self.machines[agent]
         if self._lacks_common(machine):

@@ -116,7 +116,7 @@ class Hosts:
             raise failures[0]
 
     def _start(self, wanted: Sequence[AgentCommand]) -> list[StoreError]:
-        """Start processes and wait until they have joined; return the errors of those that failed."""
+        """Start processes and wait until all have joined or failed; return the errors of the failed ones."""
         begun, failures = list[Process](), list[StoreError]()
         for place in wanted:
             try:

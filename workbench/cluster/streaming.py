@@ -79,7 +79,7 @@ def names_of(rows: int) -> list[str]:
 
 
 def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """Return the columns of a training that streams its rows and of one that holds them.
+    """Return the record columns of two trainings: one streams its rows from disk, the other holds them in memory.
 
     Data and logs go to the folder.
     """

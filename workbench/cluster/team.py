@@ -208,7 +208,7 @@ class Team:
         return []
 
     def _hear_all(self) -> None:
-        """Drain messages in flight; drop those that do not arrive in time."""
+        """Receive messages in flight until the time is over; later ones are dropped."""
         end = time.monotonic() + SECONDS_REASON
         while self.told < self.answers[0]["step"] and time.monotonic() < end:
             time.sleep(SECONDS_LOOK)

@@ -80,7 +80,7 @@ def status(
     run: Annotated[str | None, typer.Argument(help="A run folder, or the name of a run; by default all.")] = None,
     root: Root = Path("runs"),
 ) -> None:
-    """Say what runs where: state, trials done, time left, process and folder of each sweep, also of those that died."""
+    """List all sweeps: state, trials done, time left, process and folder; sweeps whose process died are included."""
     from workbench.command import console, running
 
     runs = running.find(root) if run is None else [running.choose(run, root)]

@@ -26,7 +26,7 @@ class FormatError(ValueError):
     """An array is invalid or in no known format; the message says what was found, what is allowed and how to correct
     it.
 
-    `told` holds these three sentences for arrays that were refused by `refuse`.
+    `told` is a tuple of these three sentences, if `refuse` raised the error.
     """
 
     told: tuple[str, str, str] | None = None

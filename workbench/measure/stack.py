@@ -19,7 +19,7 @@ _LOADED = "import json, numpy, scipy.linalg, threadpoolctl as t; print(json.dump
 def describe_stack(*more: str) -> dict[str, str]:
     """Return the versions of Python, `PACKAGES` and BLAS, and the name of the processor.
 
-    `more` names further packages; one that is not installed has an empty version.
+    `more` names further packages; a package that is not installed has the version "".
     """
     return versions(*more) | {"blas": _blas(), "cpu": machine.cpu_name()}
 

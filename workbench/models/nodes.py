@@ -94,7 +94,7 @@ class Around:
         return batch.with_x(self._features(first, inner.shape[0]), {"inner": inner, "outer": outer})
 
     def _layer(self, rows: np.ndarray, room: int, generator: np.random.Generator | None) -> tuple[Any, np.ndarray]:
-        """Return the transposed rows of the adjacency csr [nodes read, room], and the nodes read, int64, sorted."""
+        """Return the transposed rows of the adjacency as csr [nodes read, `room`] and the sorted nodes read, int64."""
         if self.drawn and generator is not None:
             indptr, indices, values = self._drawn(rows, generator)
         else:
@@ -131,7 +131,7 @@ class Around:
         return indptr, adjacency.indices[places], adjacency.data[places] * scale
 
     def _features(self, rows: np.ndarray, room: int) -> scipy.sparse.csr_array:
-        """Return the features of these rows as csr, with empty rows up to `room`."""
+        """Return the features of these rows as csr with `room` rows; the last ones are empty."""
         indptr, indices, values = rows_of(self.nodes.x, rows)
         values = values.astype(self.dtype, copy=False)
         if self.is_scaled:

@@ -196,7 +196,7 @@ def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | N
 
 
 def _check_feed(self: "Module", train: Feed) -> None:
-    """Raise ModuleError if a restored module is given batches that differ from those that it was trained with."""
+    """Raise ModuleError if the batches of a restored module differ from the batches it was trained with."""
     settings = train.settings()
     if self.trained_with is not None and self.position != (0, 0) and self.trained_with != settings:
         raise ModuleError(

@@ -1,7 +1,7 @@
-"""Fallback for operators without a rule for the formats of their inputs: these are made dense, never silently.
+"""Fallback for operators without a rule for the formats of their inputs: the inputs are made dense, with a warning.
 
 The result is that of the dense meaning. The user gets a `DensifyWarning`, once per line of code, operator and formats;
-every densification is logged. `strict` refuses it; `fallback_budget_bytes` refuses those that take more memory.
+every densification is logged. `strict` refuses it; `fallback_budget_bytes` limits its memory.
 
 >>> import numpy as np, warnings
 >>> from workbench import formats, ops
@@ -48,7 +48,7 @@ class Densified:
     """One densification: operator, formats and shapes of its inputs, bytes of the dense copies, the user's line of
     code.
 
-    `budget_bytes` is the limit of one that was requested explicitly.
+    `budget_bytes` is the limit of an explicitly requested densification.
     """
 
     op: str
@@ -76,7 +76,7 @@ class Densified:
 
 @dataclass(frozen=True)
 class Settings:
-    """`strict` refuses every densification; `fallback_budget_bytes` those that take more bytes."""
+    """`strict` refuses every densification, `fallback_budget_bytes` every densification that takes more bytes."""
 
     strict: bool = False
     fallback_budget_bytes: int | None = None

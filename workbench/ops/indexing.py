@@ -55,7 +55,7 @@ def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
 
 
 def _take_rows(x, indices, out=None, axis=0, mode="raise"):
-    """Take rows of a row_sparse array; those that it stores are stored in the result."""
+    """Return the row_sparse array of the rows at `indices`; a row is stored in the result if the array stores it."""
     place, hits = places(row_numbers(indices, x.shape[0], mode), x.indices)
     return formats.RowSparse.assemble(x.values[place[hits]], np.flatnonzero(hits), (indices.size, *x.shape[1:]))
 

@@ -1,4 +1,5 @@
-"""Positions at which a gradient is computed: those that an array stores, or all. `workbench.autodiff` states the rule.
+"""Positions at which a gradient is computed: the stored positions of an array, or all. `workbench.autodiff` states the
+rule.
 
 >>> import numpy as np
 >>> from workbench import ops

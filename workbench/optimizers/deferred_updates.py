@@ -48,9 +48,9 @@ def numbers_kept(rule: Rule, way: str) -> int:
 
 
 def matrix_of(rule: Rule, numbers: Sequence[float]) -> tuple[float, ...]:
-    """Return the matrix, row by row, that a step without gradient multiplies weights and states by.
+    """Return the matrix, in row-major order, by which a step without gradient multiplies (weight, state).
 
-    `numbers` are those that the rule's kernels take. Raises OptimizerError if the rule has no such matrix.
+    `numbers` are the scalars that the rule's kernels take. Raises OptimizerError if the rule has no such matrix.
     """
     return _matrix(rule, rule.settings(*numbers))
 

@@ -57,7 +57,7 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
 
 
 def _predicted(axes: Axes, rows: list[configurations.Record]) -> None:
-    """Draw a thin line through the predicted memory of each configuration, also of those that did not run."""
+    """Draw a thin line through the predicted memory of each configuration, whether or not it ran."""
     known = sorted(
         (configurations.density_of(row), row[PREDICTED])
         for row in rows

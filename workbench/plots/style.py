@@ -167,7 +167,7 @@ def _first_density(frame: pd.DataFrame) -> str:
 def finish(figure: Figure, axes: Axes, title: str, group: configurations.Group, more: str = "", **change: Any) -> None:
     """Add the finding as title, the fixed settings as subtitle, and the legend under the axes.
 
-    `columns` is the legend's number of columns, `room` the share of the figure's width for the axes.
+    `columns` is the legend's number of columns, `room` the width of the axes as a share of the figure's width.
     """
     left_out = ("shuffle", "ahead", "machine")
     fixed = configurations.describe(group.settings, [name for name in configurations.GROUP if name not in left_out])

@@ -87,7 +87,7 @@ def dense_configurations(holds: Sequence[str], launches: Sequence[str] = ()) -> 
 
 
 def _without_unsupported(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
-    """Return the configurations without those that no model and device of the axes supports.
+    """Return the configurations that some model and device of the axes support.
 
     Affects epochs in one call, which are also offered step by step, and other storage of dense data.
     """

@@ -50,8 +50,7 @@ class AgentCommand:
 
 
 def list_agents(where: str) -> list[AgentCommand]:
-    """Return the agents of a sweep: those that WHERE describes, or those on the machines of the scheduler that it
-    names.
+    """Return the agents of a sweep: as WHERE describes them, or one on each machine of the scheduler that WHERE names.
 
     A scheduler is queried for its machines. Raises SpecError if there is none.
     """

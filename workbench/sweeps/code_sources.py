@@ -22,7 +22,8 @@ ON_CUDA = frozenset({"workbench.training.device"})
 
 
 def work_of(cell: Cell, usual: str) -> str:
-    """Return "module:function" that the trial's process calls: `usual`, or the one that starts several trainers."""
+    """Return "module:function" that the trial's process calls: `usual`, or the function that starts several
+    trainers."""
     return usual if cell.trainers == 1 else "workbench.cluster.training:answers"
 
 

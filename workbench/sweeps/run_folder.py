@@ -355,7 +355,7 @@ def matches_spec(folder: Path, spec: "Spec") -> bool:
 
 
 def read_all_records(folder: Path) -> list[dict[str, Any]]:
-    """Return all records in a run folder, also those that its present sweep does not show; empty without a file."""
+    """Return all records in a run folder, including records of earlier specs; empty if there is no file."""
     return store.read(folder) if (folder / store.FILE).exists() else []
 
 

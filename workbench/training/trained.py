@@ -1,7 +1,7 @@
-"""A trained model that is kept: weights, labels and reader in one folder, which `load_model` reads and `apply` uses.
+"""A trained model on disk: weights, labels and reader in one folder, which `load_model` reads and `apply` uses.
 
 The folder holds `model.json`, what the model is and how data for it is read, and `weights.npz`, its arrays. Nothing in
-it is a pickle, and nothing in it is run. A folder of a newer version, and one that is damaged, is refused in one line.
+it is a pickle, and nothing in it is run. A damaged folder or a folder of a newer version is refused in one line.
 
 >>> import tempfile
 >>> from workbench import data, training

@@ -89,7 +89,8 @@ def _clear(table, q, row, indptr, indices):
 
 @inlined
 def _fill_from_csr(source, order, start, begin, end):
-    """Clear what the rows of the table hold, and add the entries of those that come."""
+    """Make rows `begin` to `end` of the table hold the rows of X that the order names: clear the old entries, add the
+    new."""
     indptr, indices, data, table, _, held = source
     for q in range(np.uint64(begin), np.uint64(end)):
         if held[q] >= 0:

@@ -8,7 +8,7 @@ Weights are [D, N] for `copied`. For `in_place` and `buffered` they are transpos
 of `GROUP` outputs unless there is one, so that the inner loops run along the columns of X.
 
 Arguments  x float32 [R, D]; labels int64 [R]; order int64 [M]; b [padded]; losses float64 [batches], written;
-           xs float32 [batch_rows, D], room for a batch that is copied
+           xs float32 [batch_rows, D], memory for a batch that is copied
 """
 
 import numpy as np

@@ -70,7 +70,8 @@ def _ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int)
 
 
 class _Worker(threading.Thread):
-    """Thread that prepares items while `room` allows, and signals each result or the end by `made`."""
+    """Thread that prepares the next items while the semaphore `room` allows, and signals each result or the end by the
+    semaphore `made`."""
 
     def __init__(self, items: Iterable, prepare: Callable, depth: int) -> None:
         super().__init__(name="loader", daemon=True)

@@ -72,7 +72,7 @@ class Buffers:
         return rows <= len(buffer.held) and buffer.references() == buffer.alone
 
     def _made(self, rows: int) -> _Buffer:
-        """Return a new buffer that replaces one that is too small, or the oldest if there are many."""
+        """Return a new buffer in place of a buffer that is too small, or of the oldest if there are many."""
         kept = [buffer for buffer in self.buffers if len(buffer.held) >= rows]
         self.buffers = [*kept[-(MOST - 1) :], buffer := _Buffer(rows, self.columns, self.dtype)]
         return buffer

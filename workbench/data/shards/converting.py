@@ -168,7 +168,8 @@ class LabelCollector:
         return meaning, lambda kept: kept.astype(of_sample.dtype)
 
     def _sample(self) -> np.ndarray:
-        """Return labels to infer the kind from: all of few; of many the extremes and one that is not an integer."""
+        """Return labels to infer the kind from: all if there are few, else the least, the greatest and one
+        non-integer."""
         assert self.kind is not None
         some = [self.low, self.high] if self.between is None else [self.low, self.between, self.high]
         return np.unique(np.concatenate([self.distinct, some]).astype(self.kind[0]))

@@ -33,7 +33,7 @@ def make(
     """X of the file, and as labels the column of `obs` that is named, or the matrix of `obsm` of that name.
 
     `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Refused (`DataError`): a missing or
-    damaged file, a column that is not there, with those that are; where anndata is not installed, the line that
+    damaged file; an unknown column, with a list of the known ones; where anndata is not installed, the line that
     installs it.
     """
     with reading_hdf5(path, WHAT):

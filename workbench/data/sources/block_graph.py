@@ -1,8 +1,8 @@
 """A synthetic graph of nodes with classes: edges join nodes of one class more often, features hint at the class.
 
 The edges are those of a stochastic block model (Holland, Laskey and Leinhardt 1983), features are words of a text: a
-node has some of its class's own words and some of all words. A model of the features alone sees a noisy hint; one that
-sees the neighbours' features, too, sees many.
+node has some of its class's own words and some of all words. A model of the features alone sees one noisy hint; a model
+that also sees the neighbours' features sees many.
 """
 
 import numpy as np

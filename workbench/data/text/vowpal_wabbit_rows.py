@@ -24,8 +24,8 @@ _FIRST, _SECOND = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 class BlockRows(NamedTuple):
     """Rows of a block: `labels` float64 [rows], `starts` int64 [rows + 1], `values` float64 [entries].
 
-    `hashes` uint32 [entries] are those of the names; `numbers` int64 [entries] the names themselves, None if one is no
-    number up to `LARGEST`. `namespace` is the first one that has names, None without; `has_several` tells of others.
+    `hashes` uint32 [entries] are those of the names; `numbers` int64 [entries] the names themselves, None if a name is
+    no number up to `LARGEST`. `namespace` is the first one that has names, None without; `has_several` tells of others.
     """
 
     lines: int
