@@ -74,7 +74,7 @@ ALLOWED = {
     "workbench.__main__": {"command"},
     "workbench.api": {
         *("formats", "data", "models", "bridges", "training", "store", "analysis", "plots", "sweeps", "advising"),
-        *("reports", "study", "panels", "option_text"),
+        *("reports", "study", "panels", "option_text", "bench"),
     },
     "workbench.train": {"api"},
     "workbench.sweep": {"api"},

@@ -7,12 +7,15 @@ from typing import Any
 
 from workbench.advising import Answer
 from workbench.advising import advise as measure
+from workbench.advising.advising import SECONDS
 from workbench.api import progress, shown, stored, training
 from workbench.api.inputs import in_python
 from workbench.api.loading import Loaded, received
 from workbench.api.results import CHARTS, Result
 from workbench.sweeps.spec import SpecError
 
+SECONDS_FRAMEWORK = 120.0
+"""Usual budget of advice for a framework, whose libraries and compilers take their time."""
 LAZY = {"lazy": "on", "exact": "exact", "standard": "off"}
 """The parameter `lazy` of an estimator by the update of a configuration."""
 
@@ -128,11 +131,52 @@ class Advice:
         return shown.page(body, self.result.trials, CHARTS["time"])
 
 
+class FrameworkAdvice:
+    """Which way to train inside a framework: a card in a notebook, text in a terminal.
+
+    Attributes
+    ----------
+    side : str
+        dense or sparse: how the recommended way holds the data.
+    best : str
+        Name of the recommended way.
+    ratio : tuple of float or None
+        Time of the fastest dense way divided by that of the fastest sparse one: value, low and high of the 95 %
+        interval. None if a side did not run.
+    code : str
+        Lines to paste, for a SciPy CSR matrix `x` and labels `y`.
+    """
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+        self.side, self.best, self.code = answer.best.kind, answer.best.name, answer.best.lines
+        self.ratio = None if answer.ratio is None else (answer.ratio.value, answer.ratio.low, answer.ratio.high)
+
+    @property
+    def table(self) -> Any:
+        """All ways as a pandas DataFrame: seconds a batch, bytes of the data, and why a way was not timed."""
+        import pandas as pd
+
+        columns = ("name", "kind", "seconds", "bytes_data", "reason")
+        return pd.DataFrame([[getattr(way, name) for name in columns] for way in self._answer.ways], columns=[*columns])
+
+    def __repr__(self) -> str:
+        return f"FrameworkAdvice: {self._answer.headline}"
+
+    def __str__(self) -> str:
+        return str(self._answer)
+
+    def _repr_html_(self) -> str:
+        head = f'<p class="verdict"><strong>{html.escape(self._answer.headline)}</strong></p>'
+        rows = "".join(f"<li>{html.escape(line.strip())}</li>" for line in self._answer.lines_of_ways)
+        return shown.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>")
+
+
 def advise(
     X: Any,
     y: Any = None,
     *,
-    budget: float = 60.0,
+    budget: float | None = None,
     model: str | None = None,
     label: str | None = None,
     optimizer: str | None = None,
@@ -140,8 +184,9 @@ def advise(
     device: str | None = None,
     lazy: bool = False,
     run: str | Path | None = None,
+    framework: str | None = None,
     **reading: Any,
-) -> Advice:
+) -> Advice | FrameworkAdvice:
     """Say what to train the data with: sparse or dense, how, and how much faster; measured here.
 
     Ctrl-C, or interrupting the cell, ends the measuring; what was measured answers.
@@ -152,8 +197,8 @@ def advise(
         A matrix `[rows, features]`, a frame, the path of a file, or the name of a data set.
     y : array of shape [rows], optional
         Labels of a matrix in memory. Without labels random ones are used to time training.
-    budget : float
-        Seconds for all of it, 5 or more.
+    budget : float, optional
+        Seconds for all of it, 5 or more; by default 60, for a framework 120.
     model : str, optional
         Model that is trained; by default what suits the labels.
     label : str, optional
@@ -164,12 +209,15 @@ def advise(
         Whether an update may be recommended that trains another model than dense training.
     run : path, optional
         Run folder; by default one below `runs`, named after data and model. It is gone on with.
+    framework : str, optional
+        "pytorch", "tensorflow", "keras" or "sklearn": which way to train inside that framework, its own dense and
+        sparse ways against ours through the bridge, with plain SGD. Needs labels that are classes.
     **reading
         Settings of the reader, as of `load`.
 
     Returns
     -------
-    Advice
+    Advice or FrameworkAdvice
         The recommendation with its grounds, all candidates, and the code that trains so.
 
     Raises
@@ -188,8 +236,11 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
-    seconds, start = _seconds(budget), time.monotonic()
+    usual = SECONDS if framework is None else SECONDS_FRAMEWORK
+    seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
     loaded = received(X, y, label, reading)
+    if framework is not None:
+        return _in_framework(framework, loaded, seconds, batch_rows)
     folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
     fixed = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
@@ -199,6 +250,16 @@ def advise(
     except SpecError as error:
         raise SpecError(in_python(str(error))) from None
     return Advice(answer, loaded)
+
+
+def _in_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: int | None) -> FrameworkAdvice:
+    from workbench.bench.frameworks import answer_for
+
+    if not loaded.is_labelled:
+        raise SpecError(
+            "Advice for a framework needs labels, one class for each row.\nType wb.advise(X, y, framework=...)."
+        )
+    return FrameworkAdvice(answer_for(framework, loaded.dataset, budget=seconds, batch_rows=batch_rows))
 
 
 def _seconds(budget: Any) -> float:

@@ -20,6 +20,13 @@ def advise(
         int | None, typer.Option(min=1, help="Rows of a batch; by default 256, and a larger one is tried.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda alone; by default all there are.")] = "",
+    framework: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            help="pytorch, tensorflow, keras or sklearn: which way to train inside that framework; then 120 seconds.",
+        ),
+    ] = "",
     lazy: Annotated[
         bool, typer.Option("--lazy", help="An update may be recommended that trains another model than dense.")
     ] = False,
@@ -45,6 +52,13 @@ def advise(
     from workbench.command.data_source import with_label
 
     reading = with_label(reading, label)
+    if framework:
+        from workbench.command import framework_advice
+
+        budget = None if exit_codes.is_default(ctx, "seconds") else seconds
+        read = {"dataset": dataset, "labels": labels, "kind": kind, "reading": reading, "columns": columns}
+        framework_advice.show(source, framework, read, budget, batch_rows, json)
+        return
     files = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
     given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
     answer = advising.advise(source, files, given, seconds, lazy, run, json, verbose)

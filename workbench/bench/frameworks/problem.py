@@ -1,0 +1,57 @@
+"""The rows that the ways of a framework are timed on: the user's, as CSR and, if there is memory for it, dense."""
+
+import numpy as np
+import scipy.sparse
+
+from workbench import data
+from workbench.bench.fair.configurations import Configuration
+from workbench.bench.fair.problem import Problem
+from workbench.bench.shapes import BenchError
+from workbench.formats.compressed import assemble
+from workbench.measure import memory
+
+ROWS = 32_768
+"""Rows that are trained on at most: a batch takes as long with more."""
+STEP = 0.5
+"""Learning rate for rows of length 1; for longer ones it is divided by their mean squared length."""
+
+
+def problem_of(dataset: data.Dataset, batch_rows: int, threads: int, bytes_dense: int | None = None) -> Problem:
+    """Return the first rows of a data set, whole batches of them, as a problem of `workbench.bench.fair`.
+
+    `dense` has no rows if they would take more than `bytes_dense`, by default half of the memory available. Raises
+    BenchError for data whose labels are not single classes.
+    """
+    if dataset.kind != "classes":
+        raise BenchError(
+            f"The labels are {dataset.labels}; advice for a framework needs one class for each row.\n"
+            "Type --kind classes if they are classes, or leave --for out."
+        )
+    classes = max(len(dataset.classes), 2)
+    rows = min(dataset.rows, ROWS)
+    batch = min(batch_rows, rows)
+    rows = rows // batch * batch
+    csr = _first_rows(scipy.sparse.csr_array(dataset.x), rows)
+    labels = np.asarray(dataset.y[:rows], np.int64)
+    features, limit = csr.shape[1], memory.available_bytes() // 2 if bytes_dense is None else bytes_dense
+    fits = 4 * rows * features <= limit
+    dense = csr.toarray() if fits else np.zeros((0, features), np.float32)
+    configuration = Configuration(features, batch, 1 if classes == 2 else classes, csr.nnz / max(rows * features, 1))
+    rate = STEP / max(float(csr.data @ csr.data) / rows, 1.0)
+    return Problem(configuration, dense, csr, labels, threads, rate)
+
+
+def _first_rows(x: scipy.sparse.csr_array, rows: int) -> scipy.sparse.csr_array:
+    """Return the first rows with values float32 and indices int32, sorted and each once."""
+    taken = scipy.sparse.csr_array(x[:rows], dtype=np.float32)
+    taken.sum_duplicates()
+    parts = taken.indptr.astype(np.int32), taken.indices.astype(np.int32), taken.data
+    return assemble("csr", *parts, taken.shape)
+
+
+def why_no_dense(problem: Problem) -> str:
+    """Return the reason why X is not there as a dense array, or ""."""
+    if len(problem.dense):
+        return ""
+    gigabytes = 4 * len(problem.labels) * problem.features / 1e9
+    return f"X as a dense array takes {gigabytes:.3g} GB for {len(problem.labels):,} rows; that is not free here."

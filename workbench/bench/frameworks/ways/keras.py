@@ -1,0 +1,88 @@
+"""Keras: model.fit with a Dense layer on dense rows and on CSR rows; our layer and optimizer."""
+
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench.bench.fair.contract import LoopTrainer
+from workbench.bench.fair.problem import Problem, State
+from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.problem import why_no_dense
+
+
+@final
+class KerasTrainer(LoopTrainer):
+    """`model.fit` on the rows of an order; `kind` is how they come, dense or sparse, `is_ours` the layer and step."""
+
+    def __init__(self, problem: Problem, kind: str, is_ours: bool) -> None:
+        import keras
+
+        super().__init__(problem)
+        self.kind = kind
+        rows = keras.Input((problem.features,), sparse=kind == "sparse")
+        layer, optimizer = self._ours(problem) if is_ours else self._theirs(keras, problem)
+        self.model = keras.Model(rows, layer(rows))
+        loss = keras.losses.BinaryCrossentropy if problem.outputs == 1 else keras.losses.SparseCategoricalCrossentropy
+        self.model.compile(optimizer, loss(from_logits=True))
+        self.layer = layer
+
+    @staticmethod
+    def _theirs(keras: Any, problem: Problem) -> tuple[Any, Any]:
+        zeros = {"kernel_initializer": "zeros", "bias_initializer": "zeros"}
+        return keras.layers.Dense(problem.outputs, **zeros), keras.optimizers.SGD(problem.rate)
+
+    @staticmethod
+    def _ours(problem: Problem) -> tuple[Any, Any]:
+        from workbench.bridges.keras import LazySGD, SparseDense
+
+        zeros = {"kernel_initializer": "zeros", "bias_initializer": "zeros"}
+        return SparseDense(problem.outputs, **zeros), LazySGD(problem.rate)
+
+    def train(self, order: np.ndarray, losses: np.ndarray) -> None:
+        """Train on the rows of this order; Keras reports the mean loss of the epoch alone."""
+        one = self.problem
+        x = one.csr[order] if self.kind == "sparse" else one.dense[order]
+        y = one.labels[order] if one.outputs > 1 else one.labels[order].astype(np.float32)[:, None]
+        self.model.fit(x, y, batch_size=one.batch_rows, shuffle=False, verbose=0)
+
+    def state(self) -> State:
+        """Return weights [D, N] and intercept [N]."""
+        weights, intercept = (np.asarray(value) for value in self.layer.get_weights())
+        return State(weights, intercept)
+
+
+LINES = """\
+import keras
+{imports}
+rows = keras.Input(({features},){sparse})
+model = keras.Model(rows, {layer}({outputs})(rows))
+model.compile({optimizer}({rate:.3g}), keras.losses.{loss}(from_logits=True))
+model.fit({x}, y, batch_size={batch}, epochs=epochs)"""
+DENSE = {"imports": "", "sparse": "", "layer": "keras.layers.Dense", "optimizer": "keras.optimizers.SGD"}
+SPARSE = DENSE | {"sparse": ", sparse=True"}
+OURS = {
+    "imports": "from workbench.bridges.keras import LazySGD, SparseDense\n",
+    "sparse": ", sparse=True",
+    "layer": "SparseDense",
+    "optimizer": "LazySGD",
+}
+
+
+def _lines(words: dict[str, str], x: str, problem: Problem) -> str:
+    one = problem
+    loss = "BinaryCrossentropy" if one.outputs == 1 else "SparseCategoricalCrossentropy"
+    sizes = {"features": one.features, "outputs": one.outputs, "rate": one.rate, "batch": one.batch_rows}
+    return LINES.format(**words, **sizes, x=x, loss=loss)
+
+
+def _way(name: str, kind: str, words: dict[str, str], side: str = "independent", **more: Any) -> Way:
+    package, _, install = FRAMEWORKS["keras"]
+    make = partial(KerasTrainer, kind=kind, is_ours=side == "project")
+    lines = partial(_lines, words, "x" if kind == "sparse" else "x.toarray()")
+    return Way(name, side, kind, make, needs=package, install=install, framework="keras", lines=lines, **more)
+
+
+register(_way("Keras Dense, dense rows", "dense", DENSE, why_not=why_no_dense))
+register(_way("Keras Dense, CSR rows", "sparse", SPARSE))
+register(_way("SparseDense and LazySGD", "sparse", OURS, side="project"))

@@ -1,0 +1,99 @@
+"""scikit-learn: SGDClassifier on dense and on CSR rows, a step a row; and SparseClassifier in its place."""
+
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench.bench.fair.competitors.sklearn_sgd import SklearnTrainer
+from workbench.bench.fair.competitors.sklearn_sgd import why_not as why_not_sgd
+from workbench.bench.fair.contract import Trainer
+from workbench.bench.fair.problem import Problem, State
+from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.problem import why_no_dense
+
+
+@final
+class Bridge(Trainer):
+    """`SparseClassifier.partial_fit` with a step a row, as SGDClassifier does."""
+
+    def __init__(self, problem: Problem) -> None:
+        from workbench.bridges.sklearn import SparseClassifier
+
+        super().__init__(problem)
+        self.model = SparseClassifier(
+            optimizer="sgd", learning_rate=problem.rate, batch_rows=problem.batch_rows, shuffle=False, random_state=0
+        )
+        self.runs = 0
+
+    def first_order(self) -> np.ndarray:
+        """Return rows as they stand."""
+        return np.arange(len(self.problem.labels))
+
+    def run(self, batches: int) -> int:
+        """Train on the first rows, from the second run on in a random order."""
+        one, rows = self.problem, batches * self.problem.batch_rows
+        self.model.set_params(shuffle=self.runs > 0)
+        self.runs += 1
+        is_whole = rows == len(one.labels)
+        x, y = (one.csr, one.labels) if is_whole else (one.csr[:rows], one.labels[:rows])
+        self.model.partial_fit(x, y, classes=np.unique(one.labels))
+        return batches
+
+    def state(self) -> State:
+        """Return coefficients and intercept."""
+        return State(np.atleast_2d(self.model.coef_).T, np.atleast_1d(self.model.intercept_))
+
+
+LINES = """\
+{imports}
+model = {model}
+model.fit({x}, y)"""
+THEIRS = 'SGDClassifier(loss="log_loss", penalty=None, learning_rate="constant", eta0={rate:.3g})'
+OURS = 'SparseClassifier(optimizer="sgd", learning_rate={rate:.3g}, batch_rows={batch})'
+
+
+def _lines(imports: str, model: str, x: str, problem: Problem) -> str:
+    made = model.format(rate=problem.rate, batch=problem.batch_rows)
+    return LINES.format(imports=imports, model=made, x=x)
+
+
+def _way(name: str, kind: str, make: Any, lines: tuple, side: str = "independent", **more: Any) -> Way:
+    package, _, install = FRAMEWORKS["sklearn"]
+    named = {"needs": package, "install": install, "framework": "sklearn", "lines": partial(_lines, *lines)}
+    return Way(name, side, kind, make, **named, **more)
+
+
+def why_no_dense_sgd(problem: Problem) -> str:
+    """Return the reason why SGDClassifier does not train on dense rows here, or ""."""
+    return why_not_sgd(problem) or why_no_dense(problem)
+
+
+IMPORT = "from sklearn.linear_model import SGDClassifier"
+register(
+    _way(
+        "SGDClassifier, dense rows",
+        "dense",
+        partial(SklearnTrainer, kind="dense"),
+        (IMPORT, THEIRS, "x.toarray()"),
+        why_not=why_no_dense_sgd,
+    )
+)
+register(
+    _way(
+        "SGDClassifier, CSR rows",
+        "sparse",
+        partial(SklearnTrainer, kind="sparse"),
+        (IMPORT, THEIRS, "x"),
+        why_not=why_not_sgd,
+    )
+)
+register(
+    _way(
+        "SparseClassifier",
+        "sparse",
+        Bridge,
+        ("from workbench.bridges.sklearn import SparseClassifier", OURS, "x"),
+        side="project",
+    )
+)

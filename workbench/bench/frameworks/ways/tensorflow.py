@@ -1,0 +1,196 @@
+"""TensorFlow: a compiled step on dense rows, its sparse product, and ours, whose gradient stays row-sparse."""
+
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench.bench.fair.contract import LoopTrainer
+from workbench.bench.fair.problem import Problem, State
+from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.problem import why_no_dense
+
+
+def loss_of(tf: Any, scores: Any, labels: Any) -> Any:
+    """Return the mean loss: of one output logistic, of several softmax."""
+    if scores.shape[1] == 1:
+        wanted = tf.cast(labels, tf.float32)
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(wanted, scores[:, 0]))
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
+
+
+class TensorFlowTrainer(LoopTrainer):
+    """A training loop: `step(labels, *batch)` is compiled by tf.function and returns the loss."""
+
+    def __init__(self, problem: Problem) -> None:
+        import tensorflow as tf
+
+        super().__init__(problem)
+        self.tf = tf
+        self.w = tf.Variable(tf.zeros([problem.features, problem.outputs]))
+        self.b = tf.Variable(tf.zeros([problem.outputs]))
+        self.prepare()
+        self.step = tf.function(self._step, reduce_retracing=True)
+
+    def prepare(self) -> None:
+        """Hold X as this way needs it."""
+
+    def batch_of(self, rows: np.ndarray) -> tuple:
+        """Return the tensors of these rows."""
+        raise NotImplementedError
+
+    def scores(self, *batch: Any) -> Any:
+        """Return X @ w of a batch."""
+        raise NotImplementedError
+
+    def update(self, gradient: Any) -> None:
+        """Step the weights by their gradient."""
+        self.w.assign_sub(self.problem.rate * gradient)
+
+    def _step(self, labels: Any, *batch: Any) -> Any:
+        with self.tf.GradientTape() as tape:
+            loss = loss_of(self.tf, self.scores(*batch) + self.b, labels)
+        of_weights, of_intercept = tape.gradient(loss, [self.w, self.b])
+        self.update(of_weights)
+        self.b.assign_sub(self.problem.rate * of_intercept)
+        return loss
+
+    def train(self, order: np.ndarray, losses: np.ndarray) -> None:
+        """Train on the rows of this order."""
+        size, labels = self.problem.batch_rows, self.problem.labels
+        for number in range(losses.size):
+            rows = order[number * size : (number + 1) * size]
+            losses[number] = float(self.step(self.tf.constant(labels[rows]), *self.batch_of(rows)))
+
+    def state(self) -> State:
+        """Return weights [D, N] and intercept [N]."""
+        return State(self.w.numpy(), self.b.numpy(), self.losses)
+
+
+@final
+class Dense(TensorFlowTrainer):
+    """A product of dense rows."""
+
+    def prepare(self) -> None:
+        """Hold X as a tensor."""
+        self.x = self.tf.constant(self.problem.dense)
+
+    def batch_of(self, rows: np.ndarray) -> tuple:
+        """Return the rows' numbers, by which the step takes them."""
+        return (self.tf.constant(rows),)
+
+    def scores(self, *batch: Any) -> Any:
+        """Return X @ w of a batch."""
+        return self.tf.matmul(self.tf.gather(self.x, batch[0]), self.w)
+
+
+class Sparse(TensorFlowTrainer):
+    """tf.sparse.sparse_dense_matmul, whose gradient is dense."""
+
+    def batch_of(self, rows: np.ndarray) -> tuple:
+        """Return the rows as a SparseTensor."""
+        from workbench.bridges.tensorflow import to_sparse_tensor
+
+        return (to_sparse_tensor(self.problem.csr[rows]),)
+
+    def scores(self, *batch: Any) -> Any:
+        """Return X @ w of a batch."""
+        return self.tf.sparse.sparse_dense_matmul(batch[0], self.w)
+
+
+@final
+class Bridge(Sparse):
+    """`sparse_product` of `workbench.bridges.tensorflow`, whose gradient has the active rows only."""
+
+    def scores(self, *batch: Any) -> Any:
+        """Return X @ w of a batch."""
+        from workbench.bridges.tensorflow import sparse_product
+
+        return sparse_product(batch[0], self.w)
+
+    def update(self, gradient: Any) -> None:
+        """Step the rows of the weights that the gradient has."""
+        self.w.scatter_sub(self.tf.IndexedSlices(self.problem.rate * gradient.values, gradient.indices))
+
+
+LINES = """\
+import numpy as np
+import tensorflow as tf
+{imports}
+w, b = tf.Variable(tf.zeros([{features}, {outputs}])), tf.Variable(tf.zeros([{outputs}]))
+{before}
+@tf.function(reduce_retracing=True)
+def step(labels, batch):
+    with tf.GradientTape() as tape:
+        scores = {scores} + b
+        loss = {loss}
+    of_w, of_b = tape.gradient(loss, [w, b])
+    {update}
+    b.assign_sub({rate:.3g} * of_b)
+    return loss
+
+for epoch in range(epochs):
+    order = np.random.permutation(len(y))
+    for first in range(0, len(y), {batch}):
+        rows = order[first:first + {batch}]
+        step(tf.constant(y[rows]), {batch_of})"""
+LOSSES = {
+    True: "tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(tf.cast(labels, tf.float32), scores[:, 0]))",
+    False: "tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))",
+}
+ALL = "w.assign_sub({rate:.3g} * of_w)"
+TOUCHED = "w.scatter_sub(tf.IndexedSlices({rate:.3g} * of_w.values, of_w.indices))"
+
+
+def _lines(imports: str, before: str, scores: str, update: str, batch_of: str, problem: Problem) -> str:
+    one = problem
+    sizes = {"features": one.features, "outputs": one.outputs, "rate": one.rate, "batch": one.batch_rows}
+    given = {"imports": imports, "before": before, "scores": scores, "batch_of": batch_of}
+    return LINES.format(**sizes, **given, update=update.format(rate=one.rate), loss=LOSSES[one.outputs == 1])
+
+
+def _way(name: str, kind: str, make: Any, lines: tuple, side: str = "independent", **more: Any) -> Way:
+    package, _, install = FRAMEWORKS["tensorflow"]
+    named = {"needs": package, "install": install, "framework": "tensorflow", "lines": partial(_lines, *lines)}
+    return Way(name, side, kind, make, **named, **more)
+
+
+OF_SPARSE = "to_sparse_tensor(x[rows])"
+register(
+    _way(
+        "TensorFlow dense, tf.function",
+        "dense",
+        Dense,
+        ("", "x = tf.constant(x.toarray())", "tf.matmul(tf.gather(x, batch), w)", ALL, "tf.constant(rows)"),
+        why_not=why_no_dense,
+    )
+)
+register(
+    _way(
+        "TensorFlow sparse_dense_matmul",
+        "sparse",
+        Sparse,
+        (
+            "from workbench.bridges.tensorflow import to_sparse_tensor",
+            "",
+            "tf.sparse.sparse_dense_matmul(batch, w)",
+            ALL,
+            OF_SPARSE,
+        ),
+    )
+)
+register(
+    _way(
+        "sparse_product of the bridge",
+        "sparse",
+        Bridge,
+        (
+            "from workbench.bridges.tensorflow import sparse_product, to_sparse_tensor",
+            "",
+            "sparse_product(batch, w)",
+            TOUCHED,
+            OF_SPARSE,
+        ),
+        side="project",
+    )
+)
