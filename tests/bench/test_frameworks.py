@@ -1,4 +1,4 @@
-"""Advice inside a framework: every way trains as the definition says, its lines run, and the answer follows the times."""
+"""Advice inside a framework: every way trains as the definition says, its lines run, the answer follows the times."""
 
 import importlib.util
 import json
