@@ -1,14 +1,14 @@
 """State of a call of an epoch's kernel, its scratch memory, and the choice of the loop for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from kernels import aligned
 from kernels.contract import KernelError
-from kernels.epochs import grouped, loops, placed, scattered, ways
+from kernels.epochs import direct, grouped, loops, placed, scattered, ways
 from kernels.epochs.loops import bare, make_serial
 from kernels.epochs.parallel import PARTS, Listed, make_parallel
 from kernels.epochs.programs import programs_for
@@ -24,6 +24,13 @@ FEW_COLUMNS = 1024
 
 ENTRY_WORK = 16
 """What taking up an entry costs, in both passes over it, beside its columns, in the measure of `threads.is_serial`."""
+
+LONG = 128
+"""Mean entries of a row from which on entries are not asked for: the processor reads ahead by itself in time, and rows
+to come would drive the weights from the nearest cache. 10 % of the time with 2,458 entries a row."""
+
+DIRECT_SHARE = 4
+"""Share of a core's cache from which on weights are stepped at once by several threads, not summed for each before."""
 
 REGIONS = 8
 """What a batch on several threads pays for, in entries of regions: its two passes, and looking for the columns of each
@@ -153,6 +160,9 @@ def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
 def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     """Run the loop that suits the work of a batch; the place of a wrong target or -1."""
     weights, settings = call.arrays[0], given_settings(call.settings, call.settings_intercept)
+    is_direct = _is_direct(rule, call, settings[0])
+    if is_direct:  # rows that a batch does not touch would not change
+        call = replace(call, way="lazy", beside=())
     stepped, beside, units, work_untouched = _untouched(rule, call)
     width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
@@ -162,7 +172,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, beside, units)
     is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
-    rows, sums = _rows(call, width), _sums(call, entries, parts)
+    rows, sums = _rows(call, width), _sums(call, entries, parts, is_direct)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
     store = _store(sums, call, batch_rows, parts)
     scratch = _scratch(rows, batch_rows, weights, parts)
@@ -177,14 +187,28 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
 
 
-def _sums(call: Call, entries: int, parts: int) -> str:
-    """Way to sum the gradient of batches of so many entries."""
+def _is_direct(rule: Rule, call: Call, settings: np.ndarray) -> bool:
+    """Whether entries step the weights at once; `settings` as code takes them."""
+    is_unchanged = settings.shape[1] < call.settings.shape[1]
+    return not ways.catches_up(call.way) and direct.suits(rule, call.settings, is_unchanged)
+
+
+def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
+    """Way to sum the gradient of batches of so many entries; `is_direct`: it need not be summed.
+
+    Measured on two cores of an EPYC 9004 with SGD, N = 64, direct / placed / grouped: 32 rows of 820 columns, 16,384 in
+    all, 760 / 1,200 / 1,310 us a batch; 32 of 51 of 1,024: 14 / 24 / 32; 4,096 of 51 of 1,024: 1,300 / 1,240 / 2,850;
+    4,096 of 154 of 256: 5,500 / 4,400 / 9,800.
+    """
     weights = call.arrays[0]
-    if grouped.suits(weights.shape[1], weights.itemsize):
-        return "grouped"
+    is_placed = placed.suits(entries, *weights.shape)
+    if is_direct and (parts == 1 or not is_placed or weights.nbytes > cache_bytes(2) // DIRECT_SHARE):
+        return "direct"
     if parts == 1 and scattered.suits(entries, call.batches, weights):
         return "scattered"
-    return "placed" if placed.suits(entries, *weights.shape) else "listed"
+    if is_placed:
+        return "placed"
+    return "grouped" if grouped.suits(weights.shape[1], weights.itemsize) else "listed"
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
@@ -192,6 +216,8 @@ def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
     weights = call.arrays[0]
     if sums == "placed":
         return placed.placed_for(parts, weights)
+    if sums == "direct":
+        return direct.direct_for(parts, call.indices, weights)
     most = _largest_batch(call.indptr, call.order, batch_rows)
     if sums == "grouped":
         return grouped.grouped_for(parts, most, weights, _group(weights))
@@ -232,8 +258,9 @@ def _is_unchanged(table: np.ndarray) -> bool:
 
 def _is_far(call: Call) -> tuple[bool, bool]:
     """Whether entries of X come from beyond a core's cache, and whether weights and states do."""
-    bytes_state = sum(array.nbytes for array in call.arrays)
-    return call.indices.nbytes + call.data.nbytes > cache_bytes(2), bytes_state > cache_bytes(2)
+    bytes_state, rows = sum(array.nbytes for array in call.arrays), max(call.indptr.size - 1, 1)
+    is_far = call.indices.nbytes + call.data.nbytes > cache_bytes(2) and call.indices.size < LONG * rows
+    return is_far, bytes_state > cache_bytes(2)
 
 
 def _rows(call: Call, width: int) -> loops.Rows:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.code_cache import inlined, njit
-from kernels.epochs import grouped, placed, scattered
+from kernels.epochs import direct, grouped, placed, scattered
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import Hashing, Touched, find, forget, put
 from kernels.epochs.ways import ALL, make_after, make_before
@@ -230,6 +230,8 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
     if sums == "grouped":
         return grouped.make_pass(forward), grouped.make_step(programs), grouped.grouped_of
 
+    if sums == "direct":
+        return direct.make_pass(forward), direct.make_step(programs, is_parallel=False), direct.direct_of
     if sums == "scattered":
         return scattered.make_pass(programs, forward), scattered.make_step(programs), scattered.scattered_of
 
@@ -252,8 +254,9 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
 def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1.
 
-    `sums` says how the gradient is summed, placed, grouped, scattered or listed, and `store` is what that needs: a
-    `placed.Placed`, a `grouped.Grouped`, a `scattered.Scattered` or an `Alone`. Operands come `bare`.
+    `sums` says how the gradient is summed: placed, grouped, scattered, listed, or direct (not at all). `store`
+    is what that needs: a `placed.Placed`, `grouped.Grouped`, `scattered.Scattered`, `direct.Direct` or an `Alone`.
+    Operands come `bare`.
     """
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)

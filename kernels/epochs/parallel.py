@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
-from kernels.epochs import grouped, placed
+from kernels.epochs import direct, grouped, placed
 from kernels.epochs.loops import (
     Rows,
     Scratch,
@@ -99,6 +99,8 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
     forward = make_forward(programs, loss)
     if sums == "placed":
         return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
+    if sums == "direct":
+        return direct.make_pass(forward), direct.make_step(programs, is_parallel=True), direct.direct_of
     if sums == "grouped":
         return grouped.make_pass(forward), grouped.make_step(programs), grouped.grouped_of
     return make_pass(programs, forward), make_merge(programs), listed_of
@@ -158,8 +160,8 @@ def make_merge(programs: Programs) -> Callable:
 @functools.cache
 def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
-    a `placed.Placed`, a `grouped.Grouped` or a `Listed`. `told` is a pair of arrays [P]: the loss of each part of
-    a batch, and the place of its first wrong target or -1. `span` is the first batch to do and the end."""
+    a `placed.Placed`, `grouped.Grouped`, `direct.Direct` or `Listed`. `told` is a pair of arrays [P]: the loss of each
+    part of a batch, and the place of its first wrong target or -1. `span` is the first batch to do and the end."""
     one_pass, merge, store_of = make_two(programs, loss, sums)
     do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)

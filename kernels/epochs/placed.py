@@ -70,17 +70,16 @@ def placed_for(parts: int, weights: np.ndarray) -> Placed:
 
 def make_gather(programs: Programs) -> Callable:
     """Adds up the gradient of the rows `order[first:last]`, whose slope it is, in one part's sums."""
-    add = programs.add
+    add = programs.add_entries
 
     def gather(part, rows, order, first, last, slope, placed):
         width, marks = slope.shape[1], placed.marks[part]
         base = part * marks.size
         for place in range(first, last):
             row = np.uint64(order[place])
-            for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
-                column = np.uint64(rows.indices[k])
-                marks[column] = 1
-                emit_row(add, base + np.int64(column), width, (rows.data[k], slope, place - first, placed.sums))
+            start, stop = np.int64(rows.indptr[row]), np.int64(rows.indptr[row + np.uint64(1)])
+            operands = (stop, rows.indices, rows.data, slope, place - first, placed.sums, base, marks)
+            emit_row(add, start, width, operands)
 
     return inlined(gather)
 

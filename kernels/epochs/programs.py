@@ -48,6 +48,25 @@ def _add(lane, u, factor, vectors, r, sums):
     lane.blocks(block)
 
 
+def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
+    """Rows `base + indices[k]` of the sums: `data[k]` times row `q` of the slopes more, for k from `first` to `stop`;
+    `marks[indices[k]]` becomes 1."""
+
+    def block(j, _):
+        moved = slope.row(q, j).load()
+
+        def entry(k, _):
+            column, factor = indices[k], lane.numbers.spread(data[k])
+            place = sums.row(base + column, j)
+            pairs = zip(moved, place.load(), strict=True)
+            place.store([factor.times_plus(value, total) for value, total in pairs])
+            marks.mark(column)
+
+        lane.loop(first, stop, 1, [], entry)
+
+    lane.blocks(block)
+
+
 def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """Rows `columns[u]`, each by row `u` of the sums, for `u` from `first` to `last`, or those `listed` there."""
     written = len(rule.written)
@@ -83,6 +102,32 @@ def _entries(rule: Rule, count: int) -> Callable:
             steps.step(rule, lane, indices[k], arrays, gradient, numbers)
 
         lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def _entries_at(rule: Rule, count: int) -> Callable:
+    """Rows `indices[k]`, each by `data[k]` times row `q` of the slopes, one after the other, for `k` from `first` to
+    `last`; of rules that are linear in the gradient, in steps that change nothing without one.
+
+    Such a step adds the gradient times what a gradient of one makes of a weight of zero: the same for all entries.
+    """
+
+    def work(lane, first, last, weights, indices, data, slope, q, settings, at):
+        numbers, nought, one = numbers_at(settings, at, count), lane.number(0), lane.number(1)
+        (rate,) = rule.formula(nought, one, *steps.whole(rule, tuple(numbers)))
+
+        def block(j, _):
+            moved = [lane.numbers.spread(rate) * g for g in slope.row(q, j).load()]
+
+            def entry(k, _):
+                place, factor = weights.row(indices[k], j), lane.numbers.spread(data[k])
+                pairs = zip(moved, place.load(), strict=True)
+                place.store([factor.times_plus(change, old) for change, old in pairs])
+
+            lane.loop(first, last, 1, [], entry)
+
+        lane.blocks(block)
 
     return work
 
@@ -174,10 +219,10 @@ def _asking(with_states: bool, by_row: bool) -> Callable:
     return work
 
 
-_LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add)}
+_LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add, _add_entries)}
 _OF_RULE = {
     make.__name__[1:]: make
-    for make in (_steps, _steps_placed, _marked, _listed, _grouped, _entries, _ask, _ask_weights)
+    for make in (_steps, _steps_placed, _marked, _listed, _grouped, _entries, _entries_at, _ask, _ask_weights)
 }
 
 
@@ -204,6 +249,7 @@ class Programs:
     score: str
     begin: str
     add: str
+    add_entries: str
     steps: str
     steps_placed: str
     marked: str
@@ -211,6 +257,8 @@ class Programs:
     listed: str
     grouped: str
     entries: str
+    entries_at: str
+    """Of rules that are linear in the gradient; "" of others."""
     ask: str
     steps_intercept: str
     """As `steps`, for rows of one number."""
@@ -240,7 +288,9 @@ def programs_for(
     if width == 1 and not get_rule(rule_name).average:
         kinds["marked"] = _of_rule(rule_name, put + "marked", count).code(cut_neighbours(itemsize))
     kinds["grouped"] = _of_rule(rule_name, put + "grouped", count).code(cut_sums(width, itemsize, far_state=far_state))
-    kinds["score"] = _LOOPS["score"].code(cut_sums(width, itemsize))
+    of_entries = _of_rule(rule_name, "entries_at", count) if get_rule(rule_name).is_linear else None
+    kinds["entries_at"] = of_entries.code(cut_sums(width, itemsize)) if of_entries is not None else ""
+    kinds |= {kind: _LOOPS[kind].code(cut_sums(width, itemsize)) for kind in ("score", "add_entries")}
     kinds["steps_intercept"] = steps_of_intercept(rule_name, count, itemsize)
     if way == "standard":
         whole = elements if get_rule(rule_name).average else cut_elements(steps.CHUNK, itemsize)

@@ -64,6 +64,9 @@ class Rule:
     for (w, s) <- (a w + b s, c w + d s), s the only state; None where it is neither."""
     replays: bool = False
     """Whether there is a kernel that repeats steps without gradient."""
+    is_linear: bool = False
+    """Whether steps by several gradients, one after the other, come to the step by their sum if a step without gradient
+    changes nothing."""
     settles: bool = False
     """Whether one step without gradient makes of w what the states say, and leaves the states alone: then many do no
     more than the last of them."""

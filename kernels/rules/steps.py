@@ -23,7 +23,7 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
 
     If a row `ahead` is given, it is prefetched. Settings that are omitted are `UNCHANGED`.
     """
-    settings = _whole(rule, settings)
+    settings = whole(rule, settings)
     if rule.average:
         _step_by_row(rule, lane, row, arrays, gradient, settings, ahead)
         return
@@ -39,12 +39,12 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
 def step_elements(rule, places: list, gradient, settings: tuple) -> None:
     """Update the vectors of weights and states at `places` by the vectors `gradient`."""
     old = [place.load() for place in places]
-    new = [rule.formula(*values, *_whole(rule, settings)) for values in zip(*old, gradient, strict=True)]
+    new = [rule.formula(*values, *whole(rule, settings)) for values in zip(*old, gradient, strict=True)]
     for place, changed in zip(places, zip(*new, strict=True), strict=True):
         place.store(changed)
 
 
-def _whole(rule, settings: tuple) -> tuple:
+def whole(rule, settings: tuple) -> tuple:
     """Return all settings of the rule: the given ones, with `UNCHANGED` appended if the last two were omitted."""
     return settings if len(settings) == len(rule.settings(*rule.example)) else (*settings, *UNCHANGED)
 

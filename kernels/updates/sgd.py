@@ -31,4 +31,8 @@ def coast(learning_rate, decay, rescale, clip):
 
 
 NUMBERS = ("learning_rate", "decay", "rescale", "clip")
-register_kernels(Rule("sgd", formula, states=(), numbers=NUMBERS, example=(0.25, 0.5, 0.5, 0.5), flops=7, coast=coast))
+register_kernels(
+    Rule(
+        "sgd", formula, states=(), numbers=NUMBERS, example=(0.25, 0.5, 0.5, 0.5), flops=7, coast=coast, is_linear=True
+    )
+)

@@ -116,6 +116,11 @@ class Array:
         self._check_element("store", k)
         self.lane.builder.store(number.value, self._pointer(k))
 
+    def mark(self, k: Int) -> None:
+        """Set element `k` of an array of bytes to 1."""
+        self._check_element("store", k)
+        self.lane.builder.store(ir.Constant(ir.IntType(8), 1), self._pointer(k))
+
     def moved(self, start: Int) -> "Array":
         """Return the one-dimensional array from element `start` on."""
         other = copy.copy(self)

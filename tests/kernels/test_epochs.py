@@ -174,18 +174,33 @@ WIDE = 67
 """Numbers a row whose gradient is summed column by column."""
 
 
+@pytest.fixture
+def by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few columns are no reason to sum wide rows at their places."""
+    monkeypatch.setattr(placed, "suits", lambda *sizes: False)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.usefixtures("by_column")
 def test_wide_rows_are_summed_column_by_column_as_the_definition_says(name: str) -> None:
     assert grouped.suits(WIDE, 4)
     assert_as_defined(epochs.get("softmax", "adagrad"), replace(CASES[name], N=WIDE))
 
 
 @pytest.mark.parametrize(("rule", "way"), [("adam", "replay"), ("adagrad", "standard"), ("group_adagrad", "lazy")])
+@pytest.mark.usefixtures("by_column")
 def test_wide_rows_have_every_way_of_an_epoch(rule: str, way: str) -> None:
     kernel, case = epochs.get("softmax", rule, way), replace(CASES["duplicates"], N=WIDE)
     assert_as_defined(kernel, case, **unchanged(kernel, case))
 
 
+@pytest.mark.parametrize("name", ["plain", "duplicates"])
+def test_wide_rows_of_few_columns_are_summed_at_their_places(name: str) -> None:
+    kernel, case = epochs.get("softmax", "adagrad"), replace(CASES[name], N=WIDE)
+    assert_as_defined(kernel, case, **unchanged(kernel, case))
+
+
+@pytest.mark.usefixtures("by_column")
 def test_wide_rows_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, case = epochs.get("softmax", "adagrad"), random_case(60, 25, 400, WIDE)
     alone = assert_as_defined(kernel, case, batch_rows=17)
