@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 torch = pytest.importorskip("torch")
 
@@ -279,3 +280,22 @@ def test_modules_are_copied_saved_and_loaded(tmp_path):
     other.load_state_dict(torch.load(tmp_path / "layer.pt"))
     assert torch.equal(other(rows), layer(rows))
     assert repr(layer) == "SparseLinear(in_features=30, out_features=2, bias=True)"
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_linear_layer_is_converted_both_ways(bias: bool) -> None:
+    linear = torch.nn.Linear(7, 3, bias=bias)
+    layer = SparseLinear.from_linear(linear)
+    x = scipy.sparse.random_array((5, 7), density=0.4, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
+    torch.testing.assert_close(layer(x), linear(torch.from_numpy(x.toarray())))
+    again = layer.to_linear()
+    assert torch.equal(again.weight, linear.weight)
+    assert (again.bias is None) is not bias
+    with torch.no_grad():
+        layer.weight.zero_()
+    assert linear.weight.any(), "values are copied"
+
+
+def test_the_state_of_a_linear_layer_is_refused_with_what_to_type() -> None:
+    with pytest.raises(ValueError, match=r"weight is \[3, 7\], as torch.nn.Linear has it.*from_linear"):
+        SparseLinear(7, 3).load_state_dict(torch.nn.Linear(7, 3).state_dict())

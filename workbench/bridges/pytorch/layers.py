@@ -38,8 +38,8 @@ def _are_ones(values: np.ndarray) -> bool:
 class SparseLinear(torch.nn.Module):
     """y = X @ weight + bias for sparse rows X [R, in_features]: `SparseRows`, CSR tensors, SciPy matrices.
 
-    `weight` is [in_features, out_features], as an EmbeddingBag has it and torch.nn.Linear has its transpose; it starts
-    as Linear's does. Its gradient is a sparse_coo tensor of the rows that X touches, sorted, each once: give the weight
+    `weight` is [in_features, out_features], the transpose of torch.nn.Linear's: a gradient of rows is row-sparse in
+    PyTorch's layout along the first dimension alone. `from_linear` and `to_linear` convert. It starts as Linear's does. Its gradient is a sparse_coo tensor of the rows that X touches, sorted, each once: give the weight
     to one of our lazy optimizers, or to torch.optim's SGD, Adagrad, SparseAdam. `sparse_product` says what is refused.
 
     >>> layer = SparseLinear(3, 2, bias=False)
@@ -56,7 +56,34 @@ class SparseLinear(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.empty(out_features, dtype=dtype)) if bias else None
         self.register_state_dict_pre_hook(_catch_up)
         self.register_load_state_dict_pre_hook(_catch_up)
+        self.register_load_state_dict_pre_hook(_refuse_weights_of_linear)
         self.reset_parameters()
+
+    @classmethod
+    def from_linear(cls, linear: torch.nn.Linear) -> "SparseLinear":
+        """Return a layer with copies of weight and bias of a torch.nn.Linear.
+
+        >>> linear = torch.nn.Linear(3, 2)
+        >>> torch.equal(SparseLinear.from_linear(linear).weight, linear.weight.T)
+        True
+        """
+        layer = cls(linear.in_features, linear.out_features, linear.bias is not None, dtype=linear.weight.dtype)
+        with torch.no_grad():
+            layer.weight.copy_(linear.weight.T)
+            if layer.bias is not None:
+                layer.bias.copy_(linear.bias)
+        return layer
+
+    def to_linear(self) -> torch.nn.Linear:
+        """Return a torch.nn.Linear with copies of weight and bias, for dense rows."""
+        _catch_up(self)
+        has_bias = self.bias is not None
+        linear = torch.nn.Linear(self.in_features, self.out_features, has_bias, dtype=self.weight.dtype)
+        with torch.no_grad():
+            linear.weight.copy_(self.weight.T)
+            if has_bias:
+                linear.bias.copy_(self.bias)
+        return linear
 
     def reset_parameters(self) -> None:
         """Draw weight and bias anew, uniform within 1 / sqrt(in_features), as torch.nn.Linear does."""
@@ -201,6 +228,17 @@ def _without(rows: SparseRows, id_: int) -> SparseRows:
     before = torch.cat((kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)))
     starts = before[rows.indptr.clamp(0, len(kept)).long()].to(rows.indptr.dtype)
     return SparseRows(starts, rows.indices[kept], None if rows.data is None else rows.data[kept], rows.features)
+
+
+def _refuse_weights_of_linear(module: Any, state: Any, prefix: str, *_: Any) -> None:
+    """Before a `SparseLinear` is loaded: refuse the transposed weight of a torch.nn.Linear, with what to type."""
+    came = state.get(f"{prefix}weight")
+    turned = (module.out_features, module.in_features)
+    if came is not None and tuple(came.shape) == turned != turned[::-1]:
+        raise ValueError(
+            f"{prefix}weight is {list(turned)}, as torch.nn.Linear has it; SparseLinear has {list(turned[::-1])}. "
+            "Load it into a torch.nn.Linear and type SparseLinear.from_linear(linear)."
+        )
 
 
 def _catch_up(module: Any, *_: Any) -> None:
