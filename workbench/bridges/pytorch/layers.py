@@ -39,8 +39,9 @@ class SparseLinear(torch.nn.Module):
     """y = X @ weight + bias for sparse rows X [R, in_features]: `SparseRows`, CSR tensors, SciPy matrices.
 
     `weight` is [in_features, out_features], the transpose of torch.nn.Linear's: a gradient of rows is row-sparse in
-    PyTorch's layout along the first dimension alone. `from_linear` and `to_linear` convert. It starts as Linear's does. Its gradient is a sparse_coo tensor of the rows that X touches, sorted, each once: give the weight
-    to one of our lazy optimizers, or to torch.optim's SGD, Adagrad, SparseAdam. `sparse_product` says what is refused.
+    PyTorch's layout along the first dimension alone. `from_linear` and `to_linear` convert. It starts as Linear's does.
+    Its gradient is a sparse_coo tensor of the rows that X touches, sorted, each once: give the weight to one of our
+    lazy optimizers, or to torch.optim's SGD, Adagrad, SparseAdam. `sparse_product` says what is refused.
 
     >>> layer = SparseLinear(3, 2, bias=False)
     >>> layer(SparseRows(torch.tensor([0, 1]), torch.tensor([2]), None, 3)).equal(layer.weight[2:])
