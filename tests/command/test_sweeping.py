@@ -138,7 +138,7 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
         "12 of the cells left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
         f"time │ {estimate.format_time_span((24 * each, 144 * each))} │",
-        "12 rounds tell differences from",
+        "12 rounds give a ratio of 2 the interval",
         "MiB for the arrays of a trial",
         "runs/x",
         "agent │ node7: ssh -o BatchMode=yes",

@@ -170,7 +170,7 @@ def test_the_plan_tells_trials_configurations_and_time(here, opened):
     each, cells = 1 + 0.1 + SECONDS_OVERHEAD, 1 + len(dense_of())
     assert panel.state.planned.seconds == pytest.approx((FIRST * cells * each, 6 * cells * each))
     assert f"{FIRST * cells} to {6 * cells} trials; Run takes " in text(panel)
-    assert "6 rounds tell differences from 1.3 x on" in text(panel)
+    assert "6 rounds give a ratio of 2 the interval" in text(panel)
     assert "CSR ours · fused gradient · lazy; dense" in text(panel)
 
 

@@ -114,7 +114,11 @@ def test_the_budget_of_a_sweep_bounds_its_time():
 
 @pytest.mark.parametrize(
     ("rounds", "said"),
-    [(12, r"12 rounds tell differences from 1\.2 x on"), (3, r"3 rounds tell differences from 1\.4 x on")],
+    [
+        (12, r"12 rounds give a ratio of 2 the interval 1\.[67]\d? to 2\.[34]\d?, and tell differences from 1\.2 x on"),
+        (3, r"3 rounds give a ratio of 2 the interval 1\.4\d? to 2\.[89]\d?, and tell differences from 1\.4 x on"),
+        (1, r"1 round gives a ratio of 2 the interval"),
+    ],
 )
 def test_a_plan_says_the_smallest_difference_that_can_be_seen(rounds, said):
     assert re.search(said, estimate.minimum_detectable_sentence(spec_of({}, rounds=rounds)))

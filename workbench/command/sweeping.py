@@ -180,6 +180,7 @@ def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
     taken_over = run_folder.replaced_records_warning(folder, spec)
     run_folder.start_run(spec, folder, cluster)
     print_excluded(size)
+    terminal.console.print(estimate.minimum_detectable_sentence(spec), highlight=False, markup=False)
     if taken_over:
         terminal.console.print(taken_over, style="yellow", highlight=False, markup=False)
     stopping = shlex.join(["workbench", "stop", str(folder)])

@@ -161,11 +161,13 @@ def format_budget_spent(seconds: float, budget: float | None) -> str:
 
 
 def minimum_detectable_sentence(spec: Spec) -> str:
-    """State the smallest difference that a run of the spec can detect."""
-    factor = minimum_detectable_ratio(spec.measure.rounds)
+    """State how wide intervals will probably be, and the smallest difference that a run of the spec can detect."""
+    rounds = spec.measure.rounds
+    factor = minimum_detectable_ratio(rounds)
     return (
-        f"Where ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
-        f"{spec.measure.rounds} rounds tell differences from {factor:.2g} x on."
+        f"If ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
+        f"{rounds} {'round gives' if rounds == 1 else 'rounds give'} a ratio of 2 the interval {2 / factor:.2g} to "
+        f"{2 * factor:.2g}, and tell differences from {factor:.2g} x on."
     )
 
 
