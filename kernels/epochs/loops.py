@@ -261,6 +261,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
+    sums_one = sums != "direct"  # whose step needs no look at the columns of a single row
 
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
@@ -272,7 +273,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
             share, row = added.dtype.type(1 / (last - first)), order[first]
             slope = slopes[: last - first]
             own = Scratch(scores, targets, slope)
-            is_one = last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1])
+            is_one = sums_one and last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1])
             before(0, 1, ALL, rows, order[first:last], arrays, trained.beside, step)
             total, wrong = one_pass(0, rows, order, first, last, share, arrays, added, is_far, own, store, not is_one)
             if wrong >= 0:

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from workbench import data
 from workbench.command import advising, cli, fit, sweeping, training
 
 ROWS = [
@@ -24,18 +25,18 @@ def table(tmp_path):
 def typed(*words):
     came = CliRunner().invoke(cli.app, [str(word) for word in words], catch_exceptions=False)
     assert came.exit_code == 0, came.output
-    return came.output
+    return came.stdout
 
 
 def test_profile_takes_the_label(table):
-    assert json.loads(typed("profile", table, "--label", "answer", "--json"))["labels"].startswith("2 classes")
+    assert json.loads(typed("data", "profile", table, "--label", "colour", "--json"))["labels"]["classes"] == 5
     with pytest.raises(ValueError, match="wrong"):
-        typed("profile", table, "--label", "wrong")
+        typed("data", "profile", table, "--label", "wrong")
 
 
 def test_convert_takes_the_label(table, tmp_path):
     typed("data", "convert", table, tmp_path / "X.sparse", "--label", "answer")
-    assert json.loads(typed("profile", tmp_path / "X.sparse", "--json"))["rows"] == 60
+    assert data.load("sparse", path=tmp_path / "X.sparse", whole=True).classes == ("no", "yes")
 
 
 def test_advise_sweep_train_and_fit_take_the_label(table, monkeypatch):

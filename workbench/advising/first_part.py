@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from workbench import data
 from workbench.data import content
 from workbench.data.cache import PARTS
-from workbench.data.files.opened import open_text
+from workbench.data.files.opened import compression_of, open_text
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES
 
@@ -137,7 +137,8 @@ def _copy_lines(source: Path, target: Path, most: int, is_quoting: bool) -> tupl
         while not end and (more := file.read(MIB)):
             text += more
             end = _end_of_lines(text, is_quoting)
-        position = os.lseek(file.fileno(), 0, os.SEEK_CUR)
+        is_packed = bool(compression_of(source))
+        position = os.lseek(file.fileno(), 0, os.SEEK_CUR) if is_packed else len(text)
     kept = text[: end or len(text)]
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     beside.write_bytes(kept)

@@ -469,11 +469,6 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
     if len(compared) == 1 and compared[0].likely:
         said = f"{grade_comparison(compared[0], measure)} {format_density_ranges(compared, compared, DIGITS)}"
         return f"{said[0].upper()}{said[1:]}", f"For {name}, {said}."
-    if likely := [one for one in compared if one.likely]:
-        side = [one for one in likely if one.likely == likely[0].likely]
-        at = format_density_ranges(side, compared, DIGITS)
-        head = f"{side[0].likely.capitalize()} is probably better in {name} {at}"
-        return head, f"For {name}: {_open_sentences(compared).lstrip()}"
     text = _open_sentences(compared).removeprefix(" Undecided ")
     return f"Undecided in {name}: {reasons[0]}", f"For {name} it is undecided {text}{todo}"
 

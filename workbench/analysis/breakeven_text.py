@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import REMEDY, Contest
-from workbench.analysis.grades import format_factor, format_probability
+from workbench.analysis.grades import format_factor
 
 Record = Mapping[str, Any]
 
@@ -80,16 +80,8 @@ def inconclusive_clause(contests: Sequence[Contest]) -> str:
 
 
 def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tuple[str, str]]:
-    """Return (clause, reason or "") of what is probable, undecided and level, at densities of so many digits.
-
-    The reason of what is probable is its probability.
-    """
+    """Return (Clause, reason or "") of what is undecided and of what is level, at densities of so many digits."""
     found = [
-        (f"{side} is probably better {format_density_ranges(some, contests, digits)}", _format_probabilities(some))
-        for side in ("sparse", "dense")
-        if (some := [contest for contest in contests if contest.likely == side])
-    ]
-    found += [
         (f"undecided {format_density_ranges(some, contests, digits)}", why)
         for why, some in group_inconclusive(contests).items()
     ]
@@ -99,20 +91,12 @@ def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tup
 
 
 def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
-    """Return the undecided contests in which no side is probable, grouped by reason."""
+    """Undecided contests, grouped by reason."""
     found: dict[str, list[Contest]] = {}
     for contest in contests:
-        if contest.verdict == "undecided" and not contest.likely:
+        if contest.verdict == "undecided":
             found.setdefault(contest.why, []).append(contest)
     return found
-
-
-def _format_probabilities(contests: Sequence[Contest]) -> str:
-    """Return the least and the greatest probability of contests in which a side is probable, such as "96 to 97 %"."""
-    chances = [contest.known[2].probability for contest in contests]
-    found = [max(chance, 1 - chance) for chance in chances]
-    least, most = format_probability(min(found)), format_probability(max(found))
-    return most if least == most else f"{least.removesuffix(' %')} to {most}"
 
 
 def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:

@@ -107,7 +107,7 @@ def _item(value: Any) -> str:
     return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
 
 
-TEXT = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
+TEXT: dict[Any, Any] = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
 """Text in an SVG is text: it can be read aloud, searched and copied, and a chart has a quarter of the size. Where the
 first font is missing the second one has the same width."""
 
