@@ -24,5 +24,6 @@ def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
 
 @compiled_parallel
 def _clear_parts(out, bounds):
+    """Set `out` to zero in place, the slice between two consecutive `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         out[bounds[part] : bounds[part + 1]] = 0

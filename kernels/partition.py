@@ -10,6 +10,7 @@ ROW_COST = 4
 
 @compiled
 def _equal_cost(starts, count, per_row, bounds):
+    """Write to bounds [count + 1] the rows at which parts of equal cost begin: entries plus `per_row` a row."""
     rows = starts.size - 1
     total = starts[rows] - starts[0] + per_row * rows
     for part in range(count + 1):
@@ -36,6 +37,7 @@ def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.nd
 
 @compiled
 def _equal_count(size, bounds):
+    """Write to bounds [parts + 1] the positions that divide `size` items into parts of equal count."""
     for part in range(bounds.size):
         bounds[part] = size * part // (bounds.size - 1)
 

@@ -80,6 +80,7 @@ class BatchPlan:
 
 @compiled
 def _row_of_entry(starts, rows):
+    """Write to rows [z] the row of each entry, from the row pointers `starts` [R + 1]."""
     for r in range(starts.size - 1):
         for k in range(starts[r] - starts[0], starts[r + 1] - starts[0]):
             rows[k] = r
@@ -87,6 +88,7 @@ def _row_of_entry(starts, rows):
 
 @compiled
 def _gather(source, places, out):
+    """Write source[places] to out, one after the other."""
     for k in range(places.size):
         out[k] = source[np.uint64(places[k])]
 
@@ -105,6 +107,7 @@ def _in_order(data: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 @compiled_parallel
 def _gather_parts(source, places, out, bounds):
+    """Write source[places] to out, the places between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _gather(source, places[bounds[part] : bounds[part + 1]], out[bounds[part] : bounds[part + 1]])
 

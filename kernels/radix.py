@@ -119,6 +119,7 @@ def largest(keys):
 
 @compiled
 def _count(keys, shift, counts):
+    """Add to counts the histogram of one digit of the keys, that above bit `shift`."""
     low, mask = np.uint64(shift), np.uint64(counts.size - 1)
     for k in range(keys.size):
         counts[(np.uint64(keys[k]) >> low) & mask] += 1
@@ -176,6 +177,7 @@ def _scatter_words(starts, keys, values, word, first, last, cursors, out):
 
 @compiled
 def _move(word, shift, mask, cursor, out):
+    """Write `word` to out at the cursor of its digit, and advance that cursor."""
     digit = (word >> shift) & mask
     place = np.uint64(cursor[digit])
     cursor[digit] += 1

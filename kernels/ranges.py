@@ -21,6 +21,7 @@ def edges_of(indices: np.ndarray, ranges: int) -> np.ndarray:
 
 @compiled_parallel
 def _split(starts, indices, edges, places, falls, bounds):
+    """Write to places the entry at which each row enters each range of columns; counts rows that are not ascending."""
     for part in prange(bounds.size - 1):
         fallen = 0
         for r in range(bounds[part], bounds[part + 1]):
@@ -52,6 +53,7 @@ def split(starts: np.ndarray, indices: np.ndarray, edges: np.ndarray) -> tuple[n
 
 @compiled_parallel
 def _group(places, indices, values, edges, indices_out, values_out, bounds):
+    """Write indices and values grouped by range of columns to indices_out, values_out; places has the cursors."""
     for part in prange(bounds.size - 1):
         cursors = np.empty(edges.size + 1, np.int64)  # [ranges]
         for r in range(bounds[part], bounds[part + 1]):

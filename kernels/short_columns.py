@@ -68,6 +68,7 @@ def _add(k, u, segments, rows, values, g, out):
 
 @inlined
 def _part(part, bounds, segments, rows, values, g, out):
+    """Write to out the sums of values[k] * g[rows[k]] of the columns of one part, four columns at a time."""
     at, last = np.uint64(bounds[part]), np.uint64(bounds[part + 1])
     out[at:last] = 0
     k0, u0, left0, at = _take(segments, at, last)
@@ -97,6 +98,7 @@ def _part(part, bounds, segments, rows, values, g, out):
 
 @compiled
 def _parts(bounds, segments, rows, values, g, out):
+    """Do `_part` for each part between two `bounds`, one a thread."""
     each_part(_part, bounds.size - 1, (bounds, segments, rows, values, g, out))
 
 

@@ -35,6 +35,7 @@ def _in_range(indices, limit):
 
 @compiled_parallel
 def _in_range_parts(indices, limit, bounds):
+    """Return whether 0 <= index < limit for all indices, checked on several threads."""
     wrong = 0
     for part in prange(bounds.size - 1):
         wrong += not _in_range(indices[bounds[part] : bounds[part + 1]], limit)
@@ -43,6 +44,7 @@ def _in_range_parts(indices, limit, bounds):
 
 @compiled
 def _rises(starts, entries):
+    """Return whether row pointers start at 0, never fall, and end at `entries`."""
     falls = False
     for r in range(starts.size - 1):
         falls |= starts[r + 1] < starts[r]
@@ -51,11 +53,13 @@ def _rises(starts, entries):
 
 @compiled
 def _is_compressed(starts, indices, limit):
+    """Return whether row pointers are valid for `indices` and all indices lie in [0, limit)."""
     return _rises(starts, indices.size) and _in_range(indices, limit)
 
 
 @compiled
 def _is_rising(indices, limit):
+    """Return whether the indices are strictly ascending within [0, limit)."""
     stays = False
     for k in range(indices.size - 1):
         stays |= indices[k + 1] <= indices[k]

@@ -92,6 +92,9 @@ def _add(starts, indices, data, g, first, last, limit, sums, bits):
 
 @compiled_parallel
 def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
+    """Add the gradient of each half of the batch to its own sums and bits, on two threads; is_right says if limits
+    held.
+    """
     for half in prange(2):
         is_right[half] = _add(starts, indices, data, g, bounds[half], bounds[half + 1], limit, sums[half], bits[half])
 
@@ -130,6 +133,7 @@ def _collect(sums, bits, first, last, columns, values):
 
 @compiled_parallel
 def _collect_parts(sums, bits, bounds, ends, columns, values):
+    """Gather the active columns and their gradient rows from sums and bits, between two `bounds` on each thread."""
     for part in prange(ends.size - 1):
         own = slice(ends[part], ends[part + 1])
         _collect(sums, bits, bounds[part], bounds[part + 1], columns[own], values[own])

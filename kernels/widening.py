@@ -36,6 +36,7 @@ SCALE = np.float32(2.0**112)
 
 @compiled
 def _bytes(source, rows, out, first, last):
+    """Write source[rows[i]], uint8, to out[i], float, for i in [first, last)."""
     for i in range(np.uint64(first), np.uint64(last)):
         given, row = source[np.uint64(rows[i])], out[i]
         for j in range(row.size):
@@ -58,12 +59,16 @@ def _halves(source, rows, bits, single, out, first, last):
 
 @compiled_parallel
 def _bytes_parts(source, rows, out, bounds):
+    """Do `_bytes` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _bytes(source, rows, out, bounds[part], bounds[part + 1])
 
 
 @compiled_parallel
 def _halves_parts(source, rows, bits, single, out, bounds):
+    """Write source[rows[i]], float16 held as bits, to out[i] through float32, the rows between two `bounds` on each
+    thread.
+    """
     for part in prange(bounds.size - 1):
         _halves(source, rows, bits, single, out, bounds[part], bounds[part + 1])
 

@@ -19,7 +19,7 @@ from kernels.registry import register
 
 
 def reference_dense_dense(x, w, out):
-    """Compute the definition in plain loops."""
+    """Compute out = A @ x in plain loops, A dense [R, D], x [D, N]; out [R, N] is overwritten."""
     out[...] = 0
     for r in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -28,7 +28,7 @@ def reference_dense_dense(x, w, out):
 
 
 def reference_dense_t_dense(x, g, out):
-    """Compute the definition in plain loops."""
+    """Compute out = A.T @ g in plain loops, A dense [R, D], g [R, N]; out [D, N] is overwritten."""
     out[...] = 0
     for r in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -37,12 +37,12 @@ def reference_dense_t_dense(x, g, out):
 
 
 def cpu_dense_dense(x, w, out):
-    """Run the CPU implementation."""
+    """Compute out = A @ x by BLAS, A dense [R, D], x [D, N]; out [R, N] is overwritten."""
     np.matmul(x, w, out=out)
 
 
 def cpu_dense_t_dense(x, g, out):
-    """Run the CPU implementation."""
+    """Compute out = A.T @ g by BLAS, A dense [R, D], g [R, N]; out [D, N] is overwritten."""
     np.matmul(x.T, g, out=out)
 
 
@@ -62,6 +62,7 @@ def arguments_dense_t_dense(case: Case) -> tuple:
 
 
 def _dense(case: Case) -> np.ndarray:
+    """Return the CSR matrix of a case as a dense array [R, D] of its dtype; duplicates are summed."""
     dense = np.zeros((case.R, case.D), case.dtype)
     np.add.at(dense, (np.repeat(np.arange(case.R), np.diff(case.indptr)), case.indices), case.data)
     return dense

@@ -137,12 +137,14 @@ def _matrix(indptr, indices, data, shape):
 
 
 def cupyx_csr_dense(indptr, indices, data, x, out):
-    """Run the CUDA implementation."""
+    """Compute out = A @ x by CuPy's csr_matrix on a CUDA device, A in CSR form, x [D, N]; out [R, N] is overwritten."""
     out[...] = _matrix(indptr, indices, data, (out.shape[0], x.shape[0])) @ x
 
 
 def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
-    """Run the CUDA implementation."""
+    """Compute out = A.T @ g by CuPy's csr_matrix on a CUDA device, A in CSR form, g [R, N]; out [D, N] is
+    overwritten.
+    """
     out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
 
 

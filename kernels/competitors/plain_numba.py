@@ -46,6 +46,7 @@ def _add_numbers(indices, data, x, first, last):
 
 @compiled
 def _sum(indices, data, x, first, last, total):
+    """Write the sum of data[k] * x[indices[k]] over k in [first, last), one row, to `total` [N]."""
     if total.size == 1:
         total[0] = _add_numbers(indices, data, x, first, last)
     else:
@@ -54,19 +55,21 @@ def _sum(indices, data, x, first, last, total):
 
 @compiled_parallel
 def _products(indptr, indices, data, x, out, bounds):
+    """Write A @ x to out [R, N], A in CSR form; rows bounds[p] to bounds[p+1] on one thread."""
     for part in prange(bounds.size - 1):
         for r in range(bounds[part], bounds[part + 1]):
             _sum(indices, data, x, indptr[r], indptr[r + 1], out[r])
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Run the CPU implementation."""
+    """Compute out = A @ x by plain loops of Numba on all threads, A in CSR form; out [R, N] is overwritten."""
     work = work_of(data.size, x.shape[1], out.shape[0])
     call_parallel(_products, work, indptr, indices, data, x, out, equal_cost(indptr, parts()))
 
 
 @compiled
 def _step(weights, history, g, learning_rate, decay, epsilon, rescale, clip):
+    """Take a step of AdaGrad on one row in place: weights [N] and history [N], by its gradient g [N]."""
     for n in range(weights.size):
         d = rescale * g[n]
         if clip < d:
@@ -79,6 +82,7 @@ def _step(weights, history, g, learning_rate, decay, epsilon, rescale, clip):
 
 @compiled_parallel
 def _steps(weights, history, columns, segments, rows, values, g, settings, bounds):
+    """Take a step of AdaGrad on the rows `columns` of weights and history, by the gradient (A.T @ g)[columns]."""
     for part in prange(bounds.size - 1):
         total = np.empty(g.shape[1], g.dtype)  # [N]
         for u in range(bounds[part], bounds[part + 1]):
@@ -88,7 +92,7 @@ def _steps(weights, history, columns, segments, rows, values, g, settings, bound
 
 
 def adagrad_fused(weights, history, columns, segments, rows, values, g, learning_rate, decay, epsilon, rescale, clip):
-    """Run the CPU implementation."""
+    """Take a lazy step of AdaGrad by the gradient (A.T @ g)[columns], in plain Numba; writes weights and history."""
     rule, kind = get_rule("adagrad"), weights.dtype.type
     settings = tuple(map(kind, (learning_rate, decay, epsilon, rescale, clip)))
     width = g.shape[1]

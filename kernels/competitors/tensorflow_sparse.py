@@ -58,7 +58,7 @@ def prepare_csr_dense(indptr, indices, data, x, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Run the CPU implementation."""
+    """Compute out = A @ x by TensorFlow on the CPU, A in CSR form, x [D, N]; out [R, N] is overwritten."""
     out[...] = np.asarray(prepare_csr_dense(indptr, indices, data, x, out)())
 
 

@@ -96,17 +96,17 @@ def prepare_csr_dense_ones(indptr, indices, x, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Run the CUDA implementation."""
+    """Compute out = A @ x by PyTorch on a CUDA device, A in CSR form, x [D, N]; out [R, N] is overwritten."""
     prepare_csr_dense(indptr, indices, data, x, out)()
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Run the CUDA implementation."""
+    """Compute out = A.T @ g by PyTorch on a CUDA device, A in CSR form, g [R, N]; out [D, N] is overwritten."""
     prepare_csr_t_dense_full(indptr, indices, data, g, out)()
 
 
 def csr_dense_ones(indptr, indices, x, out):
-    """Run the CUDA implementation."""
+    """Compute out = A @ x by PyTorch on a CUDA device, A in CSR form with ones as values; out [R, N] is overwritten."""
     prepare_csr_dense_ones(indptr, indices, x, out)()
 
 

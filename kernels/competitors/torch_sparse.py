@@ -83,17 +83,19 @@ def prepare_sddmm(indptr, indices, a, b, out):
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Run the CPU implementation."""
+    """Compute out = A @ x by PyTorch (MKL) on the CPU, A in CSR form, x [D, N]; out [R, N] is overwritten."""
     prepare_csr_dense(indptr, indices, data, x, out)()
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Run the CPU implementation."""
+    """Compute out = A.T @ g by PyTorch (MKL) on the CPU, A in CSR form, g [R, N]; out [D, N] is overwritten."""
     prepare_csr_t_dense_full(indptr, indices, data, g, out)()
 
 
 def sddmm(indptr, indices, a, b, out):
-    """Run the CPU implementation."""
+    """Compute out[k] = a[row of k] . b[indices[k]] by PyTorch on the CPU for the entries k of a CSR pattern; writes
+    out [z].
+    """
     out[...] = prepare_sddmm(indptr, indices, a, b, out)()
 
 

@@ -26,7 +26,10 @@ COUNTER_COST = 4
 
 
 def reference(row, col, data, n_rows):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it.
+    """
     order = [k for r in range(n_rows) for k in range(row.size) if row[k] == r]
     kind = index_type(row.size, row.dtype)
     indptr = np.zeros(n_rows + 1, kind)
@@ -38,6 +41,7 @@ def reference(row, col, data, n_rows):
 
 @compiled
 def _ascends(key):
+    """Return whether `key` [z] is sorted ascending, duplicates allowed."""
     ascends = True
     for k in range(key.size - 1):
         ascends &= key[k] <= key[k + 1]
@@ -82,6 +86,9 @@ def _starts(counts):
 
 @compiled
 def _place(key, other, data, starts, other_out, data_out):
+    """Scatter entries (other, data) to other_out, data_out by their key; starts[key + 1] is the key's cursor and
+    advances.
+    """
     one = np.uint64(1)
     for k in range(key.size):
         at = np.uint64(key[k]) + one
@@ -93,12 +100,14 @@ def _place(key, other, data, starts, other_out, data_out):
 
 @compiled_parallel
 def _count_parts(key, counts, bounds):
+    """Write the histogram of the keys of each part of `key`, between two `bounds`, to counts[part]."""
     for part in prange(bounds.size - 1):
         _count(key[bounds[part] : bounds[part + 1]], counts[part])
 
 
 @compiled_parallel
 def _place_parts(key, other, data, starts, other_out, data_out, bounds):
+    """Scatter the entries of each part as `_place` does, with the part's own cursors starts[part], in parallel."""
     for part in prange(bounds.size - 1):
         own = slice(bounds[part], bounds[part + 1])
         _place(key[own], other[own], data[own], starts[part], other_out, data_out)
@@ -140,12 +149,18 @@ def _move(key, other, data, n_keys: int, kind: np.dtype, threads: int) -> tuple:
 
 
 def cpu(row, col, data, n_rows):
-    """Run the CPU implementation."""
+    """Run on the CPU: (indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it.
+    """
     return group(row, col, data, n_rows, "row")
 
 
 def gpu(row, col, data, n_rows):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it.
+    """
     return indices.group(row, col, data, n_rows, "row")
 
 

@@ -21,12 +21,16 @@ from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 
 def reference(indptr):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: row[k] = the row that entry k of a CSR matrix stands in.
+
+    Changes nothing; returns row, type of indptr [z].
+    """
     return np.array([r for r in range(indptr.size - 1) for _ in range(indptr[r], indptr[r + 1])], indptr.dtype)
 
 
 @compiled
 def _rows(indptr, row, first, last):
+    """Write r to row[indptr[r]:indptr[r+1]] for the rows r in [first, last)."""
     for r in range(first, last):
         for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
             row[k] = r
@@ -34,12 +38,16 @@ def _rows(indptr, row, first, last):
 
 @compiled_parallel
 def _parallel(indptr, row, bounds):
+    """Do `_rows` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _rows(indptr, row, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr):
-    """Run the CPU implementation."""
+    """Run on the CPU: row[k] = the row that entry k of a CSR matrix stands in.
+
+    Changes nothing; returns row, type of indptr [z].
+    """
     row = np.empty(indptr[-1], indptr.dtype)
     if is_serial(row.size // 8):  # eight entries are written in the time of a multiply-add
         _rows(indptr, row, 0, indptr.size - 1)
@@ -49,7 +57,10 @@ def cpu(indptr):
 
 
 def gpu(indptr):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: row[k] = the row that entry k of a CSR matrix stands in.
+
+    Changes nothing; returns row, type of indptr [z].
+    """
     size = int(devices.device_of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
     return indices.rows_of(indptr, size, indptr.dtype)
 

@@ -21,7 +21,10 @@ from kernels.registry import register
 
 
 def reference(indptr, indices, data, n_columns):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (indptr, indices, data) of A in CSC form from A in CSR form.
+
+    Changes nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it.
+    """
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     out_indptr, out_indices, out_data = np.zeros(n_columns + 1, kind), np.empty(indices.size, kind), data.copy()
     count = 0
@@ -36,14 +39,20 @@ def reference(indptr, indices, data, n_columns):
 
 
 def cpu(indptr, indices, data, n_columns):
-    """Run the CPU implementation."""
+    """Run on the CPU: (indptr, indices, data) of A in CSC form from A in CSR form.
+
+    Changes nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it.
+    """
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     row = csr_to_coo_rows.cpu(indptr.astype(kind, copy=False))
     return group(indices.astype(kind, copy=False), row, data, n_columns, "column")
 
 
 def gpu(indptr, indices, data, n_columns):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (indptr, indices, data) of A in CSC form from A in CSR form.
+
+    Changes nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it.
+    """
     kind = index_type(max(indices.size, indptr.size), indptr.dtype)
     row = on_device.rows_of(indptr, indices.size, kind)
     return on_device.group(on_device.as_kind(indices, kind), row, data, n_columns, "column")

@@ -21,7 +21,10 @@ from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 
 def reference(indptr, indices, data, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A, dense, from A in CSR form.
+
+    Writes out [R, D], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(indptr[r], indptr[r + 1]):
@@ -30,6 +33,7 @@ def reference(indptr, indices, data, out):
 
 @compiled
 def _rows(indptr, indices, data, out, first, last):
+    """Write the rows first to last - 1 of a CSR matrix to out [R, D], zeros included; duplicates are summed."""
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -39,12 +43,16 @@ def _rows(indptr, indices, data, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, out, bounds):
+    """Do `_rows` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, data, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, data, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A, dense, from A in CSR form.
+
+    Writes out [R, D], overwritten; nothing else changes.
+    """
     if is_serial(data.size + out.size):
         _rows(indptr, indices, data, out, 0, out.shape[0])
     else:
@@ -55,7 +63,10 @@ _CUDA = source(__file__, [f"csr_to_dense<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, data, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = A, dense, from A in CSR form.
+
+    Writes out [R, D], overwritten; nothing else changes.
+    """
     rows, columns = out.shape
     name, wide = f"csr_to_dense<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8
     devices.device_of(out).launch(_CUDA, name, blocks(32 * rows), indptr, indices, wide, data, out, rows, columns)

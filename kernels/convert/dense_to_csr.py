@@ -26,7 +26,10 @@ BLOCK = 64
 
 
 def reference(dense):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (indptr, indices, data) of the values of a dense matrix that are not zero, NaN included.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; int32, or int64 if D or z needs it.
+    """
     entries = [(r, c) for r in range(dense.shape[0]) for c in range(dense.shape[1]) if dense[r, c] != 0]
     kind = index_type(max(len(entries), dense.shape[1]))
     indptr = np.zeros(dense.shape[0] + 1, kind)
@@ -38,6 +41,7 @@ def reference(dense):
 
 @compiled
 def _count(dense, counts, first, last):
+    """Write the number of nonzero values of row r to counts[r + 1], for the rows r in [first, last)."""
     for r in range(first, last):
         count, row = np.int32(0), dense[r]
         for c in range(row.size):
@@ -85,18 +89,23 @@ def _fill(dense, indptr, indices, data, first, last):
 
 @compiled_parallel
 def _count_parts(dense, counts, bounds):
+    """Do `_count` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _count(dense, counts, bounds[part], bounds[part + 1])
 
 
 @compiled_parallel
 def _fill_parts(dense, indptr, indices, data, bounds):
+    """Write indices and data of the nonzero values, for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _fill(dense, indptr, indices, data, bounds[part], bounds[part + 1])
 
 
 def cpu(dense):
-    """Run the CPU implementation."""
+    """Run on the CPU: (indptr, indices, data) of the values of a dense matrix that are not zero, NaN included.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; int32, or int64 if D or z needs it.
+    """
     rows, columns = dense.shape
     serial, bounds = is_serial(dense.size), equal_count(rows, parts())
     counts = np.zeros(rows + 1, np.int64)
@@ -118,7 +127,10 @@ _CUDA = source(__file__, [f"{name}<{value}>" for name in ("count_stored", "fill_
 
 
 def gpu(dense):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (indptr, indices, data) of the values of a dense matrix that are not zero, NaN included.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [z], data [z]; int32, or int64 if D or z needs it.
+    """
     device, value, (rows, columns) = devices.device_of(dense), c_name(dense.dtype), dense.shape
     counts = device.empty(rows, np.int64)  # [R]
     grid = blocks(32 * rows)

@@ -37,7 +37,11 @@ CLEARED = 16
 
 
 def reference(indptr, indices, data, rows, held, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out[i] = A[rows[i]], dense, from A in CSR form: a batch made dense in memory that held
+    another one before.
+
+    Writes out [R, D], overwritten; held becomes rows.
+    """
     out[...] = 0
     for i, r in enumerate(rows):
         for k in range(indptr[r], indptr[r + 1]):
@@ -59,6 +63,9 @@ def _clear(indptr, indices, was, row):
 
 @compiled
 def _fill(indptr, indices, data, rows, held, out, first, last):
+    """Write A[rows[i]] to out[i] for i in [first, last), after clearing the entries of row held[i]; prefetches rows
+    ahead.
+    """
     final, one, line = np.uint64(rows.size - 1), np.uint64(1), np.uint64(16)
     for i in range(np.uint64(first), np.uint64(last)):
         coming, r, row = np.uint64(rows[min(i + np.uint64(AHEAD), final)]), np.uint64(rows[i]), out[i]
@@ -79,12 +86,17 @@ def _fill(indptr, indices, data, rows, held, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, data, rows, held, out, bounds):
+    """Do `_fill` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _fill(indptr, indices, data, rows, held, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, data, rows, held, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out[i] = A[rows[i]], dense, from A in CSR form: a batch made dense in memory that held another
+    one before.
+
+    Writes out [R, D], overwritten; held becomes rows.
+    """
     starts = np.empty(rows.size + 1, np.int64)
     stored = row_starts(indptr, rows, indices.size, starts)
     if stored < 0:

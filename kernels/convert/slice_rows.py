@@ -33,7 +33,11 @@ COPIES = 4
 
 
 def reference(indptr, indices, data, rows):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row
+    may be taken again.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it.
+    """
     entries = [k for r in rows for k in range(indptr[r], indptr[r + 1])]
     kind = index_type(len(entries), indptr.dtype)
     out_indptr = np.zeros(rows.size + 1, kind)
@@ -79,6 +83,7 @@ def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, las
 
 @compiled_parallel
 def _parallel(indptr, indices, data, rows, starts, out_indices, out_data, bounds):
+    """Copy the entries of A[rows] to out_indices and out_data, the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _copy(indptr, indices, data, rows, starts, out_indices, out_data, bounds[part], bounds[part + 1])
 
@@ -100,7 +105,11 @@ def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
 
 
 def cpu(indptr, indices, data, rows):
-    """Run the CPU implementation."""
+    """Run on the CPU: (indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row may be
+    taken again.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it.
+    """
     starts = np.empty(rows.size + 1, indptr.dtype)
     stored = row_starts(indptr, rows, indices.size, starts)
     if stored < 0:
@@ -122,7 +131,11 @@ _CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FL
 
 
 def gpu(indptr, indices, data, rows):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row may
+    be taken again.
+
+    Changes nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it.
+    """
     device, count, wide = devices.device_of(data), rows.size, on_device.is_wide(indptr)
     lengths, wrong = device.empty(count, np.int64), device.zeros(1, np.int64)  # [R]
     device.launch(_CUDA, "row_lengths", blocks(count), indptr, wide, indptr.size - 1, rows, count, lengths, wrong)

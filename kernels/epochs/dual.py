@@ -73,7 +73,12 @@ class Call(NamedTuple):
 
 
 def reference(loss: str, *args) -> np.ndarray:
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: Rows one by one, each by a step of its dual variables: a = a - (g + a) / (1 + q c), W +=
+    x.T @ change / (decay * T).
+
+    Writes weights, dual, intercept, the squared norms of rows met for the first time; nothing else changes; returns the
+    losses, float64 [M]: of each row before its step.
+    """
     (indptr, indices, data), call, losses = args[:3], Call(*args[3:]).checked(), []
     kernel, width = get_kernel(loss), call.dual.shape[1]
     for row in call.order:

@@ -95,10 +95,12 @@ _DOTS, _SCORES = RowLoop(_dot, name="dual_dot"), RowLoop(_score, name="dual_scor
 
 
 def _rows_of(parts):
+    """Return a `Rows` of the operands of a dense matrix, inside compiled code."""
     return Rows(*parts)
 
 
 def _look_ahead(rows, order, place, weights, is_far):
+    """Prefetch the row that comes `rows.ahead` places after `place` in `order`, if rows are far apart in memory."""
     if is_far[0] and place + rows.ahead < order.size:
         first = np.uint64(order[place + rows.ahead]) * np.uint64(rows.x.shape[1])
         step = np.uint64(LINE // rows.x.itemsize)
@@ -107,6 +109,7 @@ def _look_ahead(rows, order, place, weights, is_far):
 
 
 def _square(rows, row):
+    """Return the squared 2-norm of a dense row, summed in float64."""
     total = 0.0
     for k in range(rows.x.shape[1]):
         total += np.float64(rows.x[row, k]) * rows.x[row, k]

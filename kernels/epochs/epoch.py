@@ -43,7 +43,12 @@ from kernels.rules.rule import Rule, get_rule
 
 
 def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: A batch after a batch: scores X @ W + b, the gradient g of the scores, X.T @ g on the
+    active columns, a lazy step of W.
+
+    Writes weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
+    returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike.
+    """
     call = calls.Call.of(rule, way, args)
     losses = []
     for step, first in enumerate(range(0, call.order.size, call.batch_rows)):
@@ -102,6 +107,9 @@ def _coast(call: calls.Call, column: int, matrix: np.ndarray) -> None:
 
 
 def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: int) -> None:
+    """Take a step of `rule` on the intercept and its states in place, by its gradient [N]; nothing without an
+    intercept.
+    """
     if call.has_intercept:
         settings = call.settings_intercept[min(step, len(call.settings_intercept) - 1)]
         weights, *states = call.tables
@@ -110,7 +118,12 @@ def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: in
 
 
 def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
-    """Run the CPU implementation."""
+    """Run on the CPU: A batch after a batch: scores X @ W + b, the gradient g of the scores, X.T @ g on the active
+    columns, a lazy step of W.
+
+    Writes weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
+    returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike.
+    """
     return calls.run(loss, rule, calls.Call.of(rule, way, args))
 
 

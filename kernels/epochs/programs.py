@@ -85,6 +85,7 @@ def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
 
 
 def _listed(rule: Rule, count: int) -> Callable:
+    """Return the loop program for steps of rows that are given as a list of indices."""
     return _steps(rule, count, is_listed=True)
 
 
@@ -202,6 +203,8 @@ def _ask_weights(rule: Rule, count: int) -> Callable:
 
 
 def _asking(with_states: bool, by_row: bool) -> Callable:
+    """Return the loop program that prefetches rows of the weights, and of the states if `with_states`."""
+
     def work(lane, first, last, indices, weights, *states):
         tables = (weights, *states) if with_states else (weights,)
 
@@ -232,6 +235,7 @@ OF_ENTRIES = ("steps", "steps_placed", "listed", "entries")
 
 @functools.cache
 def _of_rule(rule_name: str, kind: str, count: int) -> RowLoop:
+    """Return the compiled row loop of a kind ("step", ...) for a rule by name and its count of states."""
     return RowLoop(
         (_OF_RULE | PUT | UNTOUCHED)[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}"
     )

@@ -92,6 +92,10 @@ def make_before(programs: Programs) -> Callable:
 
 
 def _make_coast(program: str) -> Callable:
+    """Return a compiled function that applies the missed zero-gradient steps of one row in closed form, by a scalar
+    factor.
+    """
+
     def coast(column, start, stop, missed, arrays):
         emit_row(program, column, arrays[0].shape[1], (number_between(missed, start, stop), *arrays))
 
@@ -99,6 +103,10 @@ def _make_coast(program: str) -> Callable:
 
 
 def _make_coast_pair(program: str) -> Callable:
+    """Return a compiled function that applies the missed zero-gradient steps of one row by a 2 x 2 matrix
+    (momentum).
+    """
+
     def coast_pair(column, start, stop, missed, arrays):
         emit_row(program, column, arrays[0].shape[1], (*pair_between(missed, start, stop), *arrays))
 
@@ -106,6 +114,8 @@ def _make_coast_pair(program: str) -> Callable:
 
 
 def _make_settle(program: str) -> Callable:
+    """Return a compiled function that applies the missed steps of one row by the last step's settings."""
+
     def settle(column, start, stop, missed, arrays):
         emit_row(program, column, arrays[0].shape[1], (stop - 1, missed, *arrays))
 
@@ -113,6 +123,8 @@ def _make_settle(program: str) -> Callable:
 
 
 def _make_replay(program: str) -> Callable:
+    """Return a compiled function that repeats the missed steps start to stop - 1 of one row, one by one."""
+
     def replay(column, start, stop, missed, arrays):
         emit_row(program, column, arrays[0].shape[1], (start, stop, missed, *arrays))
 

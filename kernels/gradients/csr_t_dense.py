@@ -19,7 +19,11 @@ from kernels.vector.tiles import MANY, shape_of_gradient
 
 
 def reference(segments, rows, values, g, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch
+    plan.
+
+    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    """
     out[...] = 0
     for u in range(out.shape[0]):
         for k in range(segments[u], segments[u + 1]):
@@ -28,6 +32,8 @@ def reference(segments, rows, values, g, out):
 
 
 def _row(lane, u, segments, rows, values, g, out):
+    """Emit vector code for one row: out[u] = sum of values[k] * g[rows[k]] over the entries k of active column u."""
+
     def block(j, _):
         entry = lambda k: (values[k], g.row(rows[k], j))  # noqa: E731
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], entry, rows.last))
@@ -39,7 +45,10 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, values, g, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch plan.
+
+    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    """
     columns, width = out.shape
     shape = shape_of_gradient(g.shape, g.itemsize, min(rows.size // max(columns, 1), MANY))
     if short_columns.suits(segments, rows.size, width, shape[-1]):
@@ -49,7 +58,11 @@ def cpu(segments, rows, values, g, out):
 
 
 def gpu(segments, rows, values, g, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = (A.T @ g)[columns]: the gradient of a weight on the active rows, through the batch
+    plan.
+
+    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    """
     csr_dense.gpu(segments, rows, values, g, out)
 
 

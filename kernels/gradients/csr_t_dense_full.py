@@ -17,7 +17,10 @@ from kernels.registry import register
 
 
 def reference(indptr, indices, data, g, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+
+    Writes out [D, N], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -26,12 +29,18 @@ def reference(indptr, indices, data, g, out):
 
 
 def cpu(indptr, indices, data, g, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+
+    Writes out [D, N], overwritten; nothing else changes.
+    """
     csc_dense.cpu(indptr, indices, data, g, out)
 
 
 def gpu(indptr, indices, data, g, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+
+    Writes out [D, N], overwritten; nothing else changes.
+    """
     csc_dense.gpu(indptr, indices, data, g, out)
 
 

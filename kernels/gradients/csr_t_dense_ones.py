@@ -18,7 +18,11 @@ from kernels.vector.tiles import MANY, shape_of_gradient
 
 
 def reference(segments, rows, g, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows
+    were looked up and summed.
+
+    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    """
     out[...] = 0
     for u in range(out.shape[0]):
         for k in range(segments[u], segments[u + 1]):
@@ -27,6 +31,8 @@ def reference(segments, rows, g, out):
 
 
 def _row(lane, u, segments, rows, g, out):
+    """Emit vector code for one row: out[u] = sum of g[rows[k]] over the entries k of active column u."""
+
     def block(j, _):
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], lambda k: (None, g.row(rows[k], j)), rows.last))
 
@@ -37,7 +43,11 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, g, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows were
+    looked up and summed.
+
+    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    """
     columns, width = out.shape
     shape = shape_of_gradient(g.shape, g.itemsize, min(rows.size // max(columns, 1), MANY))
     if short_columns.suits(segments, rows.size, width, shape[-1]):
@@ -47,7 +57,11 @@ def cpu(segments, rows, g, out):
 
 
 def gpu(segments, rows, g, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows
+    were looked up and summed.
+
+    Writes out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes.
+    """
     csr_dense_ones.gpu(segments, rows, g, out)
 
 

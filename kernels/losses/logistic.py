@@ -34,7 +34,11 @@ from kernels.vector.elementary import exp_of_negative, log1p_of_unit, maximum
 
 
 def reference(scores, targets, gradient):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: loss = mean over rows of sum_n log(1 + e^s) - s*t; gradient = (sigmoid(s) - t) / R, its
+    derivative by the scores s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     loss = 0.0
     for r in range(scores.shape[0]):
         for n in range(scores.shape[1]):
@@ -57,6 +61,7 @@ def _element(s, t, one):
 
 @compiled_sums
 def _sum(losses):
+    """Return the sum of `losses`, in float64."""
     total = 0.0
     for k in range(losses.size):
         total += losses[k]
@@ -65,6 +70,7 @@ def _sum(losses):
 
 @compiled_with_arrays
 def _block(scores, targets, gradient, scale):
+    """Write the gradient of a block of scores, times `scale`, and return the sum of the losses; all arrays are flat."""
     losses, one = np.empty(scores.size, scores.dtype), scores.dtype.type(1)
     for k in range(scores.size):
         losses[k], slope = _element(scores[k], targets[k], one)
@@ -83,13 +89,18 @@ register_block("logistic", block, curvature=0.25, element=_element)
 
 @compiled_parallel
 def _blocks(scores, targets, gradient, scale, length, sums):
+    """Do `_block` for blocks of `length` scores in parallel; writes gradient, and each block's loss to sums[block]."""
     for block in prange(sums.size):
         part = slice(block * length, min((block + 1) * length, scores.size))
         sums[block] = _block(scores[part], targets[part], gradient[part], scale)
 
 
 def cpu(scores, targets, gradient):
-    """Run the CPU implementation."""
+    """Run on the CPU: loss = mean over rows of sum_n log(1 + e^s) - s*t; gradient = (sigmoid(s) - t) / R, its
+    derivative by the scores s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     rows = max(scores.shape[0], 1)
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
         return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
@@ -103,7 +114,11 @@ CUDA = source(__file__, names_of("logistic"))
 
 
 def gpu(scores, targets, gradient):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: loss = mean over rows of sum_n log(1 + e^s) - s*t; gradient = (sigmoid(s) - t) / R, its
+    derivative by the scores s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     return mean_loss(CUDA, "logistic", scores, targets, gradient)
 
 

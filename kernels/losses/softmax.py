@@ -28,7 +28,11 @@ ROWS_A_LOG = 32
 
 
 def reference(scores, labels, gradient):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: loss = mean over rows of -log p[label], p = softmax(s); gradient = (p - onehot(label)) /
+    R, its derivative by s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     loss, (rows, width) = 0.0, scores.shape
     for r in range(rows):
         if not 0 <= labels[r] < width:
@@ -47,6 +51,7 @@ def reference(scores, labels, gradient):
 
 @compiled_sums
 def _total(values, r):
+    """Return the sum of row r of `values`, in float64."""
     total = 0.0
     for n in range(values.shape[1]):
         total += values[r, n]
@@ -66,6 +71,7 @@ def _subtract_largest(scores, gradient, r):
 
 @compiled
 def _exp(values):
+    """Replace every value, none above 0, by its exponential, in place."""
     for k in range(values.size):
         values[k] = exp_of_negative(values[k])
 
@@ -107,6 +113,9 @@ register_block("softmax", block, curvature=0.5)
 
 @compiled_parallel
 def _blocks(scores, labels, gradient, scale, length, sums, wrong):
+    """Do `block` for blocks of `length` rows in parallel; writes gradient, sums [blocks] and wrong [blocks] (row or
+    -1).
+    """
     for number in prange(sums.size):
         first, last = number * length, min((number + 1) * length, labels.size)
         sums[number], at = block(scores[first:last], labels[first:last], gradient[first:last], scale)
@@ -114,7 +123,11 @@ def _blocks(scores, labels, gradient, scale, length, sums, wrong):
 
 
 def cpu(scores, labels, gradient):
-    """Run the CPU implementation."""
+    """Run on the CPU: loss = mean over rows of -log p[label], p = softmax(s); gradient = (p - onehot(label)) / R, its
+    derivative by s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     rows, width = scores.shape
     length = max(BLOCK // max(width, 1), 1)
     if rows <= length:
@@ -137,7 +150,11 @@ _CUDA = source(__file__, [f"softmax<{value}, {g}, {k}>" for value in FLOATS for 
 
 
 def gpu(scores, labels, gradient):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: loss = mean over rows of -log p[label], p = softmax(s); gradient = (p - onehot(label)) / R,
+    its derivative by s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     device, (rows, width) = devices.device_of(gradient), scores.shape
     if rows == 0:
         return 0.0

@@ -24,7 +24,11 @@ from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, c
 
 
 def reference(scores, targets, gradient):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by
+    the scores s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     loss = 0.0
     for r in range(scores.shape[0]):
         for n in range(scores.shape[1]):
@@ -42,6 +46,7 @@ def _element(s, t, one):
 
 @compiled_sums
 def _sum(scores, targets):
+    """Return half the sum of (scores - targets)^2, in float64."""
     total = 0.0
     for k in range(scores.size):
         error = scores[k] - targets[k]
@@ -51,6 +56,7 @@ def _sum(scores, targets):
 
 @compiled
 def _block(scores, targets, gradient, scale):
+    """Write (scores - targets) * scale to gradient and return the sum of the losses; all arrays are flat."""
     total = _sum(scores, targets)
     for k in range(scores.size):
         gradient[k] = (scores[k] - targets[k]) * scale
@@ -68,13 +74,18 @@ register_block("squared", block, curvature=1.0, element=_element)
 
 @compiled_parallel
 def _blocks(scores, targets, gradient, scale, length, sums):
+    """Do `_block` for blocks of `length` scores in parallel; writes gradient, and each block's loss to sums[block]."""
     for block in prange(sums.size):
         part = slice(block * length, min((block + 1) * length, scores.size))
         sums[block] = _block(scores[part], targets[part], gradient[part], scale)
 
 
 def cpu(scores, targets, gradient):
-    """Run the CPU implementation."""
+    """Run on the CPU: loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by the
+    scores s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     rows = max(scores.shape[0], 1)
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
         return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
@@ -88,7 +99,11 @@ CUDA = source(__file__, names_of("squared"))
 
 
 def gpu(scores, targets, gradient):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by the
+    scores s.
+
+    Writes gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0.
+    """
     return mean_loss(CUDA, "squared", scores, targets, gradient)
 
 

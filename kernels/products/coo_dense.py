@@ -24,7 +24,10 @@ from kernels.vector.tiles import LINE
 
 
 def reference(row, col, data, x, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A @ x, A in COO form, entries in any order, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     out[...] = 0
     for k in range(data.size):
         for n in range(out.shape[1]):
@@ -33,6 +36,7 @@ def reference(row, col, data, x, out):
 
 @compiled
 def _is_sorted(row):
+    """Return whether the row indices ascend, duplicates allowed."""
     falls = 0
     for k in range(row.size - 1):
         falls += row[k + 1] < row[k]
@@ -50,6 +54,7 @@ def _starts(row, starts):
 
 
 def _entry(lane, u, row, col, data, x, out):
+    """Emit vector code for one entry: out[row[u]] += data[u] * x[col[u]]."""
     scale = lane.numbers.spread(data[u])
 
     def block(j, _):
@@ -64,7 +69,10 @@ _entries = RowLoop(_entry)
 
 
 def cpu(row, col, data, x, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A @ x, A in COO form, entries in any order, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     rows, width = out.shape
     if _is_sorted(row):
         starts = np.empty(rows + 1, index_type(row.size, row.dtype))

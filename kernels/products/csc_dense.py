@@ -28,7 +28,10 @@ AHEAD = 8
 
 
 def reference(indptr, indices, data, x, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A @ x, A in CSC form, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     out[...] = 0
     for c in range(indptr.size - 1):
         for k in range(indptr[c], indptr[c + 1]):
@@ -37,6 +40,10 @@ def reference(indptr, indices, data, x, out):
 
 
 def _column(lane, u, starts, stops, columns, indices, data, x, out):
+    """Emit vector code for one column: out[indices[k]] += data[k] * x[columns[u]] for its entries starts[u] to
+    stops[u].
+    """
+
     def block(j, _):
         vectors = x.row(columns[u], j).load()
 
@@ -70,6 +77,7 @@ def _by_range(indptr, indices, data, count: int, is_wide: bool) -> tuple | None:
 
 
 def _add_by_range(edges, places, indices, data, x, out) -> None:
+    """Compute out = A @ x with a range of rows (between two `edges`) for each thread; places [ranges + 1, columns]."""
     (rows, width), (more, count) = out.shape, places.shape
     # what the caches hold stays in that of the thread that adds to it; else equal parts are cleared sooner
     own = np.concatenate(([0], edges, [rows])) * width
@@ -84,7 +92,10 @@ def _add_by_range(edges, places, indices, data, x, out) -> None:
 
 
 def cpu(indptr, indices, data, x, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A @ x, A in CSC form, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     columns, width = x.shape
     count = min(get_threads(), indices.size // (ranges.RANGE * max(columns, 1)))
     if count > 1 and not is_serial(work_of(indices.size, width)):

@@ -35,7 +35,11 @@ WORDS = 16
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (indptr, indices, data) of A @ B in CSR form, A and B in CSR form.
+
+    Changes nothing; returns new arrays indptr [R+1], indices, data; index type of a_indptr, int64 if the result needs
+    it.
+    """
     rows = []
     for r in range(a_indptr.size - 1):
         sums = {}
@@ -66,6 +70,7 @@ def count_terms(a_indptr, a_indices, b_indptr, starts):
 
 @compiled
 def _number_columns(segments, permutation, numbers):
+    """Write to numbers[k] the position of entry k's column among the active columns, from a batch plan."""
     for u in range(segments.size - 1):
         for k in range(segments[u], segments[u + 1]):
             numbers[np.uint64(permutation[k])] = u
@@ -143,6 +148,7 @@ def _sort(columns, bits):
 
 @compiled
 def _fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums, indptr, indices, data, first, last):
+    """Write indices (sorted) and data of the rows first to last - 1 of A @ B; marks and sums [columns] are scratch."""
     bits = np.zeros(marks.size // 64 + 1, np.uint64)
     for r in range(first, last):
         columns, values = indices[indptr[r] : indptr[r + 1]], data[indptr[r] : indptr[r + 1]]
@@ -154,6 +160,7 @@ def _fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, sums,
 
 @compiled_parallel
 def _count_parts(a_indptr, a_indices, b_indptr, b_indices, width, counts, bounds):
+    """Write the stored entries of each row of A @ B to counts, the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         marks = np.full(width, -1, np.int64)
         _count(a_indptr, a_indices, b_indptr, b_indices, marks, counts, bounds[part], bounds[part + 1])
@@ -161,6 +168,7 @@ def _count_parts(a_indptr, a_indices, b_indptr, b_indices, width, counts, bounds
 
 @compiled_parallel
 def _fill_parts(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, width, indptr, indices, data, bounds):
+    """Do `_fill` for the rows between two `bounds` on each thread, each with its own scratch."""
     for part in prange(bounds.size - 1):
         marks, sums = np.full(width, -1, np.int64), np.empty(width, data.dtype)
         first, last = bounds[part], bounds[part + 1]
@@ -185,7 +193,11 @@ def _numbered(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
-    """Run the CPU implementation."""
+    """Run on the CPU: (indptr, indices, data) of A @ B in CSR form, A and B in CSR form.
+
+    Changes nothing; returns new arrays indptr [R+1], indices, data; index type of a_indptr, int64 if the result needs
+    it.
+    """
     rows = a_indptr.size - 1
     columns, names, width = _numbered(b_indices)
     terms = np.empty(rows + 1, np.int64)

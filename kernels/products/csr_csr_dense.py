@@ -26,7 +26,10 @@ TERM_COST = 4
 
 
 def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A @ B, A and B in CSR form, the result dense.
+
+    Writes out [R, M], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(a_indptr[r], a_indptr[r + 1]):
@@ -36,6 +39,7 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 @compiled
 def _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, first, last):
+    """Write the rows first to last - 1 of A @ B to out [R, M]; A and B in CSR form."""
     for r in range(first, last):
         row = out[r]
         row[:] = 0
@@ -47,12 +51,16 @@ def _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, first, 
 
 @compiled_parallel
 def _parallel(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bounds):
+    """Do `_rows` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out, bounds[part], bounds[part + 1])
 
 
 def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A @ B, A and B in CSR form, the result dense.
+
+    Writes out [R, M], overwritten; nothing else changes.
+    """
     rows, width = out.shape
     terms = np.empty(rows + 1, np.int64)
     csr_csr.count_terms(a_indptr, a_indices, b_indptr, terms)

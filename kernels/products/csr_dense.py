@@ -19,7 +19,10 @@ from kernels.vector.tiles import shape_of
 
 
 def reference(indptr, indices, data, x, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A @ x, A in CSR form, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(indptr[r], indptr[r + 1]):
@@ -28,6 +31,8 @@ def reference(indptr, indices, data, x, out):
 
 
 def _row(lane, u, indptr, indices, data, x, out):
+    """Emit vector code for one row: out[u] = sum of data[k] * x[indices[k]] over the entries k of row u."""
+
     def block(j, _):
         total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
         out.row(u, j).store(total)
@@ -39,7 +44,10 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, data, x, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A @ x, A in CSR form, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
     _rows.run(shape, rows, work_of(data.size, shape[0], rows), indptr, indices, data, x, out)
@@ -49,7 +57,10 @@ CUDA = source(__file__, names_of("csr_dense", is_of_table=True))
 
 
 def gpu(indptr, indices, data, x, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = A @ x, A in CSR form, x dense.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     on_device(indptr, indices, data, x, out)
 
 

@@ -19,7 +19,11 @@ from kernels.vector.tiles import shape_of
 
 
 def reference(indptr, indices, x, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a
+    lookup of one-hot features.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(out.shape[0]):
         for k in range(indptr[r], indptr[r + 1]):
@@ -28,6 +32,8 @@ def reference(indptr, indices, x, out):
 
 
 def _row(lane, u, indptr, indices, x, out):
+    """Emit vector code for one row: out[u] = sum of x[indices[k]] over the entries k of row u."""
+
     def block(j, _):
         out.row(u, j).store(lane.sum(indptr[u], indptr[u + 1], lambda k: (None, x.row(indices[k], j)), indices.last))
 
@@ -38,7 +44,11 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, x, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a lookup of
+    one-hot features.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
     _rows.run(shape, rows, work_of(indices.size, shape[0], rows), indptr, indices, x, out)
@@ -48,7 +58,11 @@ _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))
 
 
 def gpu(indptr, indices, x, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a
+    lookup of one-hot features.
+
+    Writes out [R, N], overwritten; nothing else changes.
+    """
     on_device(indptr, indices, x, out)
 
 

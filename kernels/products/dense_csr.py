@@ -19,7 +19,10 @@ from kernels.registry import register
 
 
 def reference(x, indptr, indices, data, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out = x @ A, x dense, A in CSR form.
+
+    Writes out [N, D], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -28,14 +31,20 @@ def reference(x, indptr, indices, data, out):
 
 
 def cpu(x, indptr, indices, data, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out = x @ A, x dense, A in CSR form.
+
+    Writes out [N, D], overwritten; nothing else changes.
+    """
     turned = np.empty(out.shape[::-1], out.dtype)  # [D, N]
     csr_t_dense_full.cpu(indptr, indices, data, np.ascontiguousarray(x.T), turned)
     out[...] = turned.T
 
 
 def gpu(x, indptr, indices, data, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out = x @ A, x dense, A in CSR form.
+
+    Writes out [N, D], overwritten; nothing else changes.
+    """
     turned = devices.device_of(out).empty(out.shape[::-1], out.dtype)  # [D, N]
     csr_t_dense_full.gpu(indptr, indices, data, transpose(x), turned)
     transpose(turned, out)

@@ -26,7 +26,11 @@ TERM_COST = 4
 
 
 def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern, a in CSR form: a @
+    b.T where the pattern is.
+
+    Writes out [z], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -36,6 +40,7 @@ def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):
 
 @compiled
 def _count_terms(indptr, a_indptr, starts):
+    """Write to starts [R + 1] the cumulated multiplications of the rows, by which threads share the work."""
     starts[0] = 0
     for r in range(indptr.size - 1):
         starts[r + 1] = starts[r] + (indptr[r + 1] - indptr[r]) * (a_indptr[r + 1] - a_indptr[r] + 1)
@@ -43,6 +48,7 @@ def _count_terms(indptr, a_indptr, starts):
 
 @compiled
 def _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, first, last):
+    """Write out[k] = a[r] . b[indices[k]] for the entries k of the rows first to last - 1; a in CSR form."""
     for r in range(first, last):
         start, end = np.uint64(a_indptr[r]), np.uint64(a_indptr[r + 1])
         for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
@@ -54,12 +60,17 @@ def _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, first, last):
 
 @compiled_parallel
 def _parallel(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds):
+    """Do `_rows` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, a_indptr, a_indices, a_data, b, out, bounds[part], bounds[part + 1])
 
 
 def cpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern, a in CSR form: a @ b.T
+    where the pattern is.
+
+    Writes out [z], overwritten; nothing else changes.
+    """
     terms = np.empty(indptr.size, np.int64)
     _count_terms(indptr, a_indptr, terms)
     operands = indptr, indices, a_indptr, a_indices, a_data, b, out
@@ -73,7 +84,11 @@ _CUDA = source(__file__, [f"sampled_csr<{value}>" for value in FLOATS])
 
 
 def gpu(indptr, indices, a_indptr, a_indices, a_data, b, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern, a in CSR form: a @
+    b.T where the pattern is.
+
+    Writes out [z], overwritten; nothing else changes.
+    """
     name, wide, sizes = f"sampled_csr<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8, (indptr.size - 1, out.size)
     operands = indptr, indices, a_indptr, a_indices, wide, a_data, b, out
     devices.device_of(out).launch(_CUDA, name, blocks(out.size), *operands, *sizes, b.shape[1])

@@ -22,7 +22,11 @@ from kernels.vector.tiles import is_far
 
 
 def reference(indptr, indices, a, b, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern: the product a @
+    b.T where the pattern is.
+
+    Writes out [z], overwritten; nothing else changes.
+    """
     out[...] = 0
     for r in range(indptr.size - 1):
         for k in range(indptr[r], indptr[r + 1]):
@@ -31,6 +35,8 @@ def reference(indptr, indices, a, b, out):
 
 
 def _row(lane, u, indptr, indices, a, b, out):
+    """Emit vector code for one row: out[k] = a[u] . b[indices[k]] for the entries k of row u."""
+
     def entry(k, _):
         column = indices[k]
         if lane.cut.far_rows:
@@ -49,7 +55,11 @@ _rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, a, b, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern: the product a @ b.T where
+    the pattern is.
+
+    Writes out [z], overwritten; nothing else changes.
+    """
     rows, width = a.shape
     if width == 0:
         out[...] = 0

@@ -23,7 +23,10 @@ from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 
 def reference(left_indices, left_values, right_indices, right_values):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+
+    Changes nothing; returns indices, type of left_indices [W], ascending, and sums [W, N].
+    """
     union = sorted(set(left_indices.tolist()) | set(right_indices.tolist()))
     sums = np.zeros((len(union), left_values.shape[1]), left_values.dtype)
     for indices, values in ((left_indices, left_values), (right_indices, right_values)):
@@ -57,6 +60,9 @@ def _merge(left, right, union, from_left, from_right):
 
 @compiled
 def _add(left, right, from_left, from_right, sums, first, last):
+    """Write the rows first to last - 1 of sums: left[from_left] + right[from_right], an index of -1 for an absent
+    row.
+    """
     for w in range(first, last):
         a, b = from_left[w], from_right[w]
         if b < 0:
@@ -72,12 +78,16 @@ def _add(left, right, from_left, from_right, sums, first, last):
 
 @compiled_parallel
 def _add_parts(left, right, from_left, from_right, sums, bounds):
+    """Do `_add` for the rows between two `bounds` on each thread."""
     for part in prange(bounds.size - 1):
         _add(left, right, from_left, from_right, sums, bounds[part], bounds[part + 1])
 
 
 def cpu(left_indices, left_values, right_indices, right_values):
-    """Run the CPU implementation."""
+    """Run on the CPU: (indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+
+    Changes nothing; returns indices, type of left_indices [W], ascending, and sums [W, N].
+    """
     most = left_indices.size + right_indices.size
     union, from_left, from_right = (
         np.empty(most, left_indices.dtype),
@@ -97,7 +107,10 @@ _CUDA = source(__file__, ["mark_new", "unite", *[f"add_rows<{value}>" for value 
 
 
 def gpu(left_indices, left_values, right_indices, right_values):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+
+    Changes nothing; returns indices, type of left_indices [W], ascending, and sums [W, N].
+    """
     device, width = devices.device_of(left_values), left_values.shape[1]
     sides = left_indices, left_indices.size, right_indices, right_indices.size, on_device.is_wide(left_indices)
     flags = device.empty(right_indices.size, np.int64)  # [V]

@@ -24,7 +24,10 @@ BLOCK = 256
 
 
 def reference(indices, stored, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out[i] = the position of indices[i] among the stored rows, or -1 if it is none of them.
+
+    Writes out int64 [z], overwritten; nothing else changes.
+    """
     for i in range(indices.size):
         out[i] = -1
         for u in range(stored.size):
@@ -49,13 +52,19 @@ def _search(indices, stored, out):
 
 @compiled_parallel
 def _blocks(indices, stored, out, count):
+    """Write to out the positions of `indices` among the sorted `stored` rows (-1: absent), in `count` parallel
+    blocks.
+    """
     for block in prange(count):
         part = slice(block * BLOCK, min((block + 1) * BLOCK, indices.size))
         _search(indices[part], stored, out[part])
 
 
 def cpu(indices, stored, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out[i] = the position of indices[i] among the stored rows, or -1 if it is none of them.
+
+    Writes out int64 [z], overwritten; nothing else changes.
+    """
     if not stored.size:
         out[...] = -1
         return
@@ -67,7 +76,10 @@ _CUDA = source(__file__, ["find"])
 
 
 def gpu(indices, stored, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out[i] = the position of indices[i] among the stored rows, or -1 if it is none of them.
+
+    Writes out int64 [z], overwritten; nothing else changes.
+    """
     sought = indices, indices.dtype == np.int64, indices.size
     devices.device_of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
 

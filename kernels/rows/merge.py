@@ -20,7 +20,10 @@ from kernels.registry import register
 
 
 def reference(indices, values):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (unique, sums): rows with the same index added up.
+
+    Changes nothing; returns unique int64 [U], sorted, and sums [U, N].
+    """
     unique = sorted(set(indices.tolist()))
     sums = np.zeros((len(unique), values.shape[1]), values.dtype)
     for k in range(indices.size):
@@ -35,7 +38,10 @@ def wrong_index(index: int) -> KernelError:
 
 
 def cpu(indices, values):
-    """Run the CPU implementation."""
+    """Run on the CPU: (unique, sums): rows with the same index added up.
+
+    Changes nothing; returns unique int64 [U], sorted, and sums [U, N].
+    """
     if indices.size and (least := indices.min()) < 0:
         raise wrong_index(least)
     unique, segments, order = sort_segments(indices, int(indices.max(initial=0)) + 1)
@@ -45,7 +51,10 @@ def cpu(indices, values):
 
 
 def gpu(indices, values):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (unique, sums): rows with the same index added up.
+
+    Changes nothing; returns unique int64 [U], sorted, and sums [U, N].
+    """
     _, least, largest = on_device.survey(indices, 0)
     if least < 0:
         raise wrong_index(least)

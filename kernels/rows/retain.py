@@ -22,7 +22,10 @@ from kernels.threads import compiled
 
 
 def reference(indices, values, wanted):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (kept, rows): the stored rows whose index is wanted.
+
+    Changes nothing; returns kept, type of indices [K], ascending, and rows [K, N].
+    """
     places = [u for u in range(indices.size) if indices[u] in wanted.tolist()]
     rows = np.empty((len(places), values.shape[1]), values.dtype)
     for k, u in enumerate(places):
@@ -32,6 +35,7 @@ def reference(indices, values, wanted):
 
 @compiled
 def _ascends(wanted):
+    """Return whether the indices `wanted` are strictly ascending."""
     ascends = True
     for v in range(wanted.size - 1):
         ascends &= wanted[v] < wanted[v + 1]
@@ -57,7 +61,10 @@ def wrong_row(row: int) -> KernelError:
 
 
 def cpu(indices, values, wanted):
-    """Run the CPU implementation."""
+    """Run on the CPU: (kept, rows): the stored rows whose index is wanted.
+
+    Changes nothing; returns kept, type of indices [K], ascending, and rows [K, N].
+    """
     if not _ascends(wanted):
         if (least := wanted.min()) < 0:
             raise wrong_row(least)
@@ -73,7 +80,10 @@ _CUDA = source(__file__, ["mark_wanted", "list_wanted"])
 
 
 def gpu(indices, values, wanted):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (kept, rows): the stored rows whose index is wanted.
+
+    Changes nothing; returns kept, type of indices [K], ascending, and rows [K, N].
+    """
     device, stored, wide = devices.device_of(values), indices.size, on_device.is_wide(indices)
     _, least, _ = on_device.survey(wanted, 0)
     if least < 0:

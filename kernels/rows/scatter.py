@@ -22,13 +22,18 @@ from kernels.vector.tiles import is_far
 
 
 def reference(values, index, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out[index[i]] = values[i], whole rows.
+
+    Writes out [D, N]: the rows named, all others stay as they are; nothing else changes.
+    """
     for i in range(values.shape[0]):
         for n in range(values.shape[1]):
             out[index[i], n] = values[i, n]
 
 
 def _row(lane, u, values, index, out):
+    """Emit vector code for one row: out[index[u]] = values[u]."""
+
     def block(j, _):
         if lane.cut.far_rows:
             out.row(index[(u + AHEAD).least(index.last)], j).prefetch()
@@ -41,7 +46,10 @@ _rows = RowLoop(_row)
 
 
 def cpu(values, index, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out[index[i]] = values[i], whole rows.
+
+    Writes out [D, N]: the rows named, all others stay as they are; nothing else changes.
+    """
     rows, width = values.shape
     _rows.run((width, out.itemsize, is_far(out.nbytes)), rows, work_of(rows, width), values, index, out)
 
@@ -50,7 +58,10 @@ _CUDA = source(__file__, names_of("scatter"))
 
 
 def gpu(values, index, out):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: out[index[i]] = values[i], whole rows.
+
+    Writes out [D, N]: the rows named, all others stay as they are; nothing else changes.
+    """
     copy_rows(_CUDA, "scatter", values, index, out, values.shape[0])
 
 

@@ -24,13 +24,18 @@ from kernels.vector.tiles import is_far
 
 
 def reference(source, index, out):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: out[i] = source[index[i]], whole rows.
+
+    Writes out [z, N], overwritten; nothing else changes.
+    """
     for i in range(out.shape[0]):
         for n in range(out.shape[1]):
             out[i, n] = source[index[i], n]
 
 
 def _row(lane, u, source, index, out):
+    """Emit vector code for one row: out[u] = source[index[u]]."""
+
     def block(j, _):
         if lane.cut.far_rows:
             source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
@@ -50,7 +55,10 @@ def bound(source, index, out):
 
 
 def cpu(source, index, out):
-    """Run the CPU implementation."""
+    """Run on the CPU: out[i] = source[index[i]], whole rows.
+
+    Writes out [z, N], overwritten; nothing else changes.
+    """
     rows, width = out.shape
     _rows.run((width, out.itemsize, is_far(source.nbytes)), rows, work_of(rows, width), source, index, out)
 

@@ -81,18 +81,23 @@ def pair_between(tree, start, stop):
 
 @compiled
 def _numbers(tree, count, since, out):
+    """Write to out[u, 0] the factor of the steps since[u] to count - 1, from a tree of products."""
     for u in range(since.size):
         out[u, 0] = number_between(tree, since[u], count)
 
 
 @compiled
 def _pairs(tree, count, since, out):
+    """Write to out[u] the 2 x 2 matrix, flat, of the steps since[u] to count - 1, from a tree of products."""
     for u in range(since.size):
         out[u, 0], out[u, 1], out[u, 2], out[u, 3] = pair_between(tree, since[u], count)
 
 
 @compiled_parallel
 def _products(tree, count, since, bounds, out):
+    """Do `_numbers` or `_pairs`, by the columns of out [U, 1 or 4], for the rows between two `bounds` on each
+    thread.
+    """
     for part in prange(bounds.size - 1):
         here = slice(bounds[part], bounds[part + 1])
         if out.shape[1] == 1:
@@ -158,6 +163,9 @@ class Spans:
 
 @compiled
 def _take_stale(last, rows, now, mark, stale, since):
+    """Write the rows whose last step is before `now` to stale, that step to since; sets last[rows] = mark; returns a
+    count.
+    """
     count = 0
     for u in range(rows.size):
         row = np.uint64(rows[u])

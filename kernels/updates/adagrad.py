@@ -22,7 +22,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states h of one element, a scalar of the weights' dtype, after a step with its
+    gradient g.
+    """
     d = clipped(rescale * g, clip)
     h = h + d * d
     return w - learning_rate * (d / sqrt(h + epsilon) + decay * w), h

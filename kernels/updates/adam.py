@@ -35,13 +35,17 @@ def corrected(learning_rate, beta1, beta2, step):
 
 
 def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
-    """Return the numbers that an element's step needs."""
+    """Return the constants (rate_t, decay, beta1, rest1, beta2, rest2, epsilon, rescale, clip) of `formula` in one
+    step, floats, from the settings of the optimizer.
+    """
     rate_t = corrected(learning_rate, beta1, beta2, step)
     return rate_t, decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
 
 
 def formula(w, m, v, g, rate_t, decay, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states m, v of one element, a scalar of the weights' dtype, after a step with its
+    gradient g.
+    """
     d = clipped(rescale * g + decay * w, clip)
     m = beta1 * m + rest1 * d
     v = beta2 * v + rest2 * (d * d)

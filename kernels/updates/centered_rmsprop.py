@@ -28,12 +28,16 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
-    """Return the numbers that an element's step needs."""
+    """Return the constants (learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip) of
+    `formula` in one step, floats, from the settings of the optimizer.
+    """
     return learning_rate, decay, gamma, 1 - gamma, beta, epsilon, clip_weights, rescale, clip
 
 
 def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states n, q, v of one element, a scalar of the weights' dtype, after a step with
+    its gradient g.
+    """
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
     q = gamma * q + rest * d

@@ -21,13 +21,19 @@ from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, rows, factor):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some
+    steps, in one.
+
+    Writes weights, at the rows named; nothing else changes.
+    """
     for u in range(rows.size):
         for n in range(weights.shape[1]):
             weights[rows[u], n] *= factor[u]
 
 
 def _row(lane, u, weights, rows, factor):
+    """Emit vector code for one row: weights[rows[u]] *= factor[u]."""
+
     def block(j, _):
         if lane.cut.far_state:
             weights.row(rows[(u + AHEAD).least(rows.last)], j).prefetch()
@@ -41,7 +47,11 @@ _rows = RowLoop(_row, cut=cut_elements)
 
 
 def cpu(weights, rows, factor):
-    """Run the CPU implementation."""
+    """Run on the CPU: w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some steps, in
+    one.
+
+    Writes weights, at the rows named; nothing else changes.
+    """
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
     _rows.run((width, weights.itemsize, far), rows.size, work_of(rows.size, width), weights, rows, factor)
@@ -55,7 +65,11 @@ CUDA = source(__file__, [f"{name}<{value}, {g}>" for name in _KERNELS for value 
 
 
 def gpu(weights, rows, factor):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some steps,
+    in one.
+
+    Writes weights, at the rows named; nothing else changes.
+    """
     on_rows("coast", rows, weights, rows, factor)
 
 

@@ -22,7 +22,11 @@ from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, state, rows, matrix):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: (w, s)[rows[u]] = [[a, b], [c, d]][u] @ (w, s)[rows[u]], whole rows: steps of momentum
+    without gradient, in one.
+
+    Writes weights, state, at the rows named; nothing else changes.
+    """
     for u in range(rows.size):
         a, b, c, d = matrix[u]
         for n in range(weights.shape[1]):
@@ -31,6 +35,7 @@ def reference(weights, state, rows, matrix):
 
 
 def _row(lane, u, weights, state, rows, matrix):
+    """Emit vector code for one row: (weights, state)[rows[u]] times the 2 x 2 matrix[u]."""
     a, b, c, d = [matrix[u * 4 + number] for number in range(4)]
 
     def block(j, _):
@@ -56,7 +61,11 @@ def check(matrix) -> None:
 
 
 def cpu(weights, state, rows, matrix):
-    """Run the CPU implementation."""
+    """Run on the CPU: (w, s)[rows[u]] = [[a, b], [c, d]][u] @ (w, s)[rows[u]], whole rows: steps of momentum without
+    gradient, in one.
+
+    Writes weights, state, at the rows named; nothing else changes.
+    """
     check(matrix)
     width = weights.shape[1]
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
@@ -64,7 +73,11 @@ def cpu(weights, state, rows, matrix):
 
 
 def gpu(weights, state, rows, matrix):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: (w, s)[rows[u]] = [[a, b], [c, d]][u] @ (w, s)[rows[u]], whole rows: steps of momentum
+    without gradient, in one.
+
+    Writes weights, state, at the rows named; nothing else changes.
+    """
     check(matrix)
     coast.on_rows("coast_pair", rows, weights, state, rows, matrix)
 

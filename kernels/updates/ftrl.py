@@ -24,7 +24,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states z, n of one element, a scalar of the weights' dtype, after a step with its
+    gradient g.
+    """
     d = clipped(rescale * g, clip)
     root = sqrt(n)
     n = n + d * d

@@ -29,7 +29,9 @@ def square(w, g, learning_rate, decay, epsilon, rescale, clip):
 
 
 def formula(w, h, g, mean, learning_rate, decay, epsilon, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states h of one element, a scalar of the weights' dtype, after a step with its
+    gradient g.
+    """
     h = h + mean
     return w - learning_rate * (clipped(rescale * g, clip) / sqrt(h + epsilon) + decay * w), h
 

@@ -22,7 +22,9 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states v of one element, a scalar of the weights' dtype, after a step with its
+    gradient g.
+    """
     v = beta * v - learning_rate * (clipped(rescale * g, clip) + decay * w)
     return w + v, v
 

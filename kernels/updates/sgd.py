@@ -21,7 +21,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def formula(w, g, learning_rate, decay, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w of one element, a scalar of the weights' dtype, after a step with its gradient g."""
     return (w - learning_rate * (clipped(rescale * g, clip) + decay * w),)
 
 

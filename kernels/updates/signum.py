@@ -25,12 +25,16 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def settings(learning_rate, decay, decoupled, beta, rescale, clip):
-    """Return the numbers that an element's step needs."""
+    """Return the constants (learning_rate, decay, kept, beta, rest, rescale, clip) of `formula` in one step, floats,
+    from the settings of the optimizer.
+    """
     return learning_rate, decay, 1 - learning_rate * decoupled, beta, 1 - beta, rescale, clip
 
 
 def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
-    """Compute the step of one element: return its new weight and states."""
+    """Return the new weight w and states m of one element, a scalar of the weights' dtype, after a step with its
+    gradient g.
+    """
     m = beta * m - rest * (clipped(rescale * g, clip) + decay * w)
     return kept * w + learning_rate * sign(m), m
 

@@ -21,7 +21,10 @@ from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_su
 
 
 def reference(values):
-    """Compute the definition in plain loops."""
+    """Compute in plain loops: The sum of squares of all elements, in float64: the square of a gradient's norm.
+
+    Changes nothing; returns the sum, a Python float, 0.0 when there are no elements.
+    """
     total = 0.0
     for row in values:
         for value in row:
@@ -31,6 +34,7 @@ def reference(values):
 
 @compiled_sums
 def _block(values):
+    """Return the sum of squares of the values, in float64."""
     total = 0.0
     for k in range(values.size):
         total += np.float64(values[k]) * np.float64(values[k])
@@ -39,12 +43,16 @@ def _block(values):
 
 @compiled_parallel
 def _blocks(values, length, sums):
+    """Write the sum of squares of each block of `length` values to sums [blocks], in parallel."""
     for block in prange(sums.size):
         sums[block] = _block(values[block * length : min((block + 1) * length, values.size)])
 
 
 def cpu(values):
-    """Run the CPU implementation."""
+    """Run on the CPU: The sum of squares of all elements, in float64: the square of a gradient's norm.
+
+    Changes nothing; returns the sum, a Python float, 0.0 when there are no elements.
+    """
     sums = np.empty(-(-values.size // BLOCK))
     call_parallel(_blocks, values.size, values.reshape(-1), BLOCK, sums)
     return sum_of(sums)
@@ -54,7 +62,10 @@ _CUDA = source(__file__, names_of("square_norm"))
 
 
 def gpu(values):
-    """Run the CUDA implementation."""
+    """Run on a CUDA device: The sum of squares of all elements, in float64: the square of a gradient's norm.
+
+    Changes nothing; returns the sum, a Python float, 0.0 when there are no elements.
+    """
     device, count = devices.device_of(values), -(-values.size // ELEMENTS)
     if not count:
         return 0.0

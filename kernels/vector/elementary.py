@@ -43,6 +43,7 @@ def log1p_of_unit(u: float) -> float:
 
 @overload(exp_of_negative, jit_options=_FLAGS)
 def _exp_of_negative(x):  # without type hints: Numba compares its signature with that of the compiled function
+    """Return the implementation of exp(x), x <= 0, for a Numba type: a polynomial of float32, else `math.exp`."""
     if x != types.float32:
         return lambda x: math.exp(x)
 
@@ -60,6 +61,9 @@ def _exp_of_negative(x):  # without type hints: Numba compares its signature wit
 
 @overload(log1p_of_unit, jit_options=_FLAGS)
 def _log1p_of_unit(u):
+    """Return the implementation of log(1 + u), 0 <= u <= 1, for a Numba type: a polynomial of float32, else
+    `math.log1p`.
+    """
     if u != types.float32:
         return lambda u: math.log1p(u)
 

@@ -46,7 +46,12 @@ def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
 
 
 def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
-    """Run the CPU implementation."""
+    """Run on the CPU: A batch after a batch of dense rows: scores X @ W + b, the gradient g of the scores, X.T @ g, a
+    step of all of W.
+
+    Writes weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
+    the mean over its rows before the step, in which all count alike.
+    """
     return calls.run(loss, rule, held, calls.Call.of(rule, held, args))
 
 
@@ -66,6 +71,7 @@ def arguments(loss: str, rule: Rule, held: str, case: Case) -> tuple:
 
 
 def _operands(loss: str, rule: Rule, held: str) -> str:
+    """Return the declaration of the operands of a dense epoch, with rows held as `held` ("dense", "csr", "halves")."""
     _, _, _, *rest, _ = sparse_epoch.operands_of(loss, rule, "standard").split()
     return " ".join((SOURCES[held].operands, *rest))
 

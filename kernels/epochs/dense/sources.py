@@ -102,11 +102,15 @@ def _fill_from_csr(source, order, start, begin, end):
 
 
 def _prepare_csr(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
+    """Return the CSR operands with a zeroed dense table [block_rows, columns], its row positions and contents (-1:
+    none).
+    """
     table = aligned.zeros((block_rows, columns), dtype)
     return *operands, table, np.arange(block_rows), np.full(block_rows, -1)
 
 
 def _dense_of_csr(operands: tuple, columns: int) -> np.ndarray:
+    """Return the dense array [R, columns] of the CSR operands (indptr, indices, data)."""
     indptr, indices, data = operands
     return _densified(Case(indptr, indices, data, columns, 1))
 
@@ -180,6 +184,7 @@ def _fill_from_halves(source, order, start, begin, end):
 
 
 def _prepare_halves(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
+    """Return the float16 operands with buffers of block_rows rows in which they are widened to `dtype`."""
     single = aligned.empty((block_rows, columns), np.float32)
     table = single if dtype == np.float32 else aligned.empty((block_rows, columns), dtype)
     return *operands, single.view(np.uint32), single, table, np.arange(block_rows)
