@@ -73,7 +73,7 @@ def _readable(what: str) -> str:
 
 
 def _names(mangled: str) -> list[str]:
-    """Return the parts of a mangled name."""
+    """Return the identifiers that a mangled C++ name such as "_ZN3foo3barE" contains, in order."""
     names = []
     while match := re.match(r"(\d+)", mangled):
         start = match.end()

@@ -141,7 +141,7 @@ class Pace:
         self._wait()
 
     def took(self, side: int, seconds: float) -> None:
-        """Record the duration of a call on a side."""
+        """Record that a call took `seconds` on a side, ALONE or SHARED, and choose the side of the next calls."""
         if side == SHARED and self.tried is None:
             self.is_paid = False
         if side != self._before:
@@ -187,7 +187,7 @@ class Pace:
         self.rests = UNTIMED if is_idle and (self._left > 0 or not self._may_gain()) else 0
 
     def _faster(self) -> int:
-        """Return the faster side."""
+        """Return the side, ALONE or SHARED, that takes less time; the current side has a margin in its favour."""
         margin = MARGIN * self.seconds[ALONE]
         return SHARED if self.gained > SECONDS_CHOICE + (margin if self.side == ALONE else -margin) else ALONE
 
@@ -197,7 +197,7 @@ class Pace:
         return self.side == SHARED or most > SECONDS_CHOICE + self._costs.seconds_awake
 
     def _settle(self, patience: int) -> None:
-        """Keep the current side for `patience` trials' time."""
+        """Keep the current side for `patience` times the duration of a trial of the other side."""
         self._patience, self._settled = patience, self.seconds[self.side]
         self._wait()
 

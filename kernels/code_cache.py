@@ -58,7 +58,7 @@ class CodeCache(FileCache):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock of the folder within the block."""
+        """Hold an exclusive file lock on the cache folder within the block."""
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "numba.lock").open("w") as lock:
@@ -74,7 +74,7 @@ class LateCache:
 
     @functools.cached_property
     def cache(self) -> CodeCache:
-        """The cache."""
+        """The cache of the function's compiled code, opened on first use."""
         return CodeCache(self.function, self.options)
 
     def __getattr__(self, name: str) -> Any:
@@ -124,7 +124,9 @@ def digest_of(function: Callable, options: dict[str, object] | None = None) -> s
 
 
 def _text(value: Any) -> bytes:
-    """Return a deterministic representation of a value."""
+    """Return bytes that are the same in each process for equal values: lists and tuples by element, the rest by
+    `repr`.
+    """
     if isinstance(value, set | frozenset):
         value = sorted(value, key=repr)
     if isinstance(value, list | tuple):

@@ -61,7 +61,7 @@ class Content:
     more: int
 
     def limit(self, args: Sequence[Any]) -> int:
-        """Return the limit for the operands of a call."""
+        """Return the exclusive upper bound of the indices, from the operands of a call."""
         if self.source is None:
             return NO_LIMIT
         operand = args[self.source]
@@ -192,7 +192,7 @@ def guarded(
 
 
 def _type(kind: str, number: int) -> str:
-    """Return the name of an allowed dtype in the generated source."""
+    """Return the expression for the dtype of operand `number` of a kind ("f", "i", ...) in the generated check."""
     return f"{kind}_type_{number}"
 
 
@@ -229,7 +229,7 @@ def _length(place: int, axis: int) -> str:
 
 
 def _lengths_of(place: int, axes: tuple) -> str:
-    """Return the tuple of the names of all lengths of an array."""
+    """Return the source of a tuple of variable names, one for each axis of operand `place`."""
     return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
 
 
@@ -431,12 +431,16 @@ class Kernel:
 
     @functools.cached_property
     def _are_plain(self) -> Callable[..., bool]:
-        """Function that returns whether operands are valid and plain."""
+        """Generated function: whether operands have the right types and shapes, so that the slow check is not
+        needed.
+        """
         return guarded(self.parsed, KINDS, lambda *_: True, lambda _: False)
 
     @functools.cached_property
     def _checked(self) -> Callable:
-        """CPU implementation that validates everything."""
+        """Function that validates all operands, index contents too, and runs the CPU implementation; raises
+        KernelError.
+        """
         raw, fault = self._raw
         if raw is None:
             raise KernelError(f"{self.name} has no CPU implementation.")

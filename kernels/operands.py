@@ -50,7 +50,7 @@ def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] 
 
 
 def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first: np.dtype) -> None:
-    """Raise KernelError for the dtype of operand `name`."""
+    """Raise KernelError: the dtype of operand `name` is not allowed; lists the allowed ones."""
     allowed = " or ".join(map(str, KINDS[kind]))
     raise KernelError(
         f"{kernel.name}: {name} is {dtype}; operands of its kind are {allowed}, all the same (the first is {first}). "
@@ -59,7 +59,7 @@ def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first
 
 
 def _refuse_shape(kernel: "Kernel", name: str, shape: tuple, letter: str, expected: int) -> None:
-    """Raise KernelError for the shape of operand `name`."""
+    """Raise KernelError: operand `name` has another shape than the letters of its declaration require."""
     raise KernelError(
         f"{kernel.name}: {name} has shape {list(shape)}, but {letter} is {expected} by the operands before it "
         f"({kernel.operands})."

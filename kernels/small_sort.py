@@ -73,7 +73,7 @@ def _make_words(starts, keys, words, rows):
 
 @compiled
 def _pass(source, shift, counts, out):
-    """Words in the order of one digit of their columns."""
+    """Write the words of `source` to `out`, stably sorted by one digit of their columns; counts are the cursors."""
     counts[:] = 0
     low, mask = np.uint64(shift), np.uint64(255)
     for k in range(source.size):
@@ -111,7 +111,7 @@ def _split(words, of_entry, columns, segments, rows, permutation):
 
 @compiled
 def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permutation):
-    """Sort the entries of a batch; return the fields of `Found`."""
+    """Sort the entries of a small batch by column; writes columns, segments, rows, permutation; return a `Found`."""
     is_right, shortest, longest = _row_lengths(starts, keys.size)
     if not is_right:
         return WRONG_STARTS, 0, 0, shortest, longest

@@ -46,7 +46,7 @@ def cores(groups: Path = GROUPS, own: Path = OWN) -> float:
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """Yield the quotas of the cgroups of this process, in cores."""
+    """Yield the CPU quotas, in cores, of the cgroups of this process and of their parents."""
     for folder in _folders(groups, own):
         for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
             with contextlib.suppress(OSError):  # not there
@@ -350,7 +350,7 @@ def sum_of(sums: np.ndarray) -> float:
 
 
 def parts() -> int:
-    """Return the parts to cut a call into."""
+    """Return the number of parts to cut a parallel call into."""
     return PARTS * get_threads()
 
 

@@ -59,7 +59,7 @@ class _Kept(threading.local):
         return sums, bits if bits.shape[1] >= words else np.zeros((2, words), np.uint64)
 
     def give_back(self, sums: np.ndarray, bits: np.ndarray) -> None:
-        """Keep zeroed memory for the next call."""
+        """Keep the scratch arrays `sums` and `bits`, all zero, for the next call."""
         self.sums[sums.dtype], self.bits = sums, bits
 
 
@@ -115,7 +115,7 @@ def _find_ends(bits, bounds, ends):
 
 @compiled
 def _collect(sums, bits, first, last, columns, values):
-    """Columns and sums of some words, which are left clear."""
+    """Write the columns marked in bits[first:last] and their sums to columns, values; clears bits and sums."""
     width, u = np.uint64(values.shape[1]), np.uint64(0)
     for word in range(np.uint64(first), np.uint64(last)):
         left = bits[0, word] | bits[1, word]

@@ -153,7 +153,7 @@ class Layer:
 
 @functools.cache
 def layer() -> Layer:
-    """Return the layer, loaded on first use."""
+    """Load and return the active threading layer of Numba: its functions to count, set and start threads; cached."""
     numba.get_num_threads()  # loads it
     name = layer_module(numba.threading_layer())
     count = ctypes.PYFUNCTYPE(ctypes.c_int)(part(f"{name}.get_num_threads"))

@@ -30,22 +30,22 @@ def _multiply(left, right, out, compute: str) -> None:
 
 
 def dense_dense(x, w, out):
-    """Run on a CUDA device, in float32."""
+    """Compute out = x @ w on a CUDA device by cuBLAS in float32; out [R, N] is overwritten."""
     _multiply(x, w, out, "FP32")
 
 
 def dense_t_dense(x, g, out):
-    """Run on a CUDA device, in float32."""
+    """Compute out = x.T @ g on a CUDA device by cuBLAS in float32; out [D, N] is overwritten."""
     _multiply(x.T, g, out, "FP32")
 
 
 def tf32_dense_dense(x, w, out):
-    """Run on a CUDA device, in TF32."""
+    """Compute out = x @ w on a CUDA device by cuBLAS in TF32; out [R, N] is overwritten."""
     _multiply(x, w, out, "TF32")
 
 
 def tf32_dense_t_dense(x, g, out):
-    """Run on a CUDA device, in TF32."""
+    """Compute out = x.T @ g on a CUDA device by cuBLAS in TF32; out [D, N] is overwritten."""
     _multiply(x.T, g, out, "TF32")
 
 

@@ -104,12 +104,12 @@ def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], Non
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return the product as a call without arguments."""
+    """Return a function without arguments that computes out = A @ x by cuSPARSE; descriptors are made here, once."""
     return _prepared(indptr, indices, data, x, out, _NO_TRANSPOSE)
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
-    """Return the product as a call without arguments."""
+    """Return a function without arguments that computes out = A.T @ g by cuSPARSE; descriptors are made here, once."""
     return _prepared(indptr, indices, data, g, out, _TRANSPOSE)
 
 

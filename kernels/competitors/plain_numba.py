@@ -37,7 +37,7 @@ def _add_rows(indices, data, x, first, last, total):
 
 @compiled
 def _add_numbers(indices, data, x, first, last):
-    """Return the weighted sum of rows of one value."""
+    """Return the sum of data[k] * x[indices[k], 0] over k in [first, last)."""
     total = data.dtype.type(0)
     for k in range(np.uint64(first), np.uint64(last)):
         total += data[k] * x[np.uint64(indices[k]), 0]

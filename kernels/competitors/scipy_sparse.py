@@ -27,7 +27,7 @@ from kernels.registry import get, register
 
 
 def csr_dense(indptr, indices, data, x, out):
-    """Run on one core."""
+    """Compute out = A @ x by SciPy on one core, A in CSR form; out [R, N] is overwritten."""
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -37,7 +37,7 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def csc_dense(indptr, indices, data, x, out):
-    """Run on one core."""
+    """Compute out = A @ x by SciPy on one core, A in CSC form; out [R, N] is overwritten."""
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
@@ -47,7 +47,7 @@ def csc_dense(indptr, indices, data, x, out):
 
 
 def coo_dense(row, col, data, x, out):
-    """Run on one core."""
+    """Compute out = A @ x by SciPy on one core, A in COO form; out [R, N] is overwritten."""
     out[...] = 0
     if x.shape[1] == 1:
         sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
@@ -56,7 +56,7 @@ def coo_dense(row, col, data, x, out):
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
-    """Run on one core."""
+    """Compute out = A.T @ g by SciPy on one core, A in CSR form; out [D, N] is overwritten."""
     csc_dense(indptr, indices, data, g, out)
 
 

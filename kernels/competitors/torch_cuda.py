@@ -66,7 +66,7 @@ def in_stream(work: Callable[[], object]) -> Callable[[], None]:
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
-    """Return the product as a call without arguments."""
+    """Return a function without arguments that writes matrix @ dense to `out` on the device."""
     torch = pytorch()
     if not out.numel() or not matrix._nnz():
         return in_stream(functools.partial(out.fill_, 0))
@@ -74,7 +74,7 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return the product as a call without arguments."""
+    """Return a function without arguments that computes out = A @ x by PyTorch; the tensors are made here, once."""
     return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *tensors(x, out))
 
 

@@ -91,14 +91,16 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
 
 
 def _prepare(rule: Rule, *args: Any) -> Callable[[], None]:
-    """Return a step as a call without arguments, on the CPU."""
+    """Return a function without arguments that takes an optimizer step of `rule` by PyTorch on the CPU, in place."""
     count = len(args) - len(rule.numbers)
     named = _named(rule, args[count:])
     return _step(rule, list(map(pytorch().from_numpy, args[:count])), named)
 
 
 def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
-    """Return a step as a call without arguments, on a CUDA device."""
+    """Return a function without arguments that takes an optimizer step of `rule` by PyTorch on a CUDA device, in
+    place.
+    """
     count = len(args) - len(rule.numbers)
     named = _named(rule, args[count:])
     with torch_cuda.stream():  # of the forward pass, which backward follows

@@ -53,7 +53,7 @@ def csr_tensor(indptr, indices, data, shape):
 
 
 def _multiply(matrix, dense, out) -> Callable[[], None]:
-    """Return the product as a call without arguments."""
+    """Return a function without arguments that writes matrix @ dense to `out`."""
     torch = pytorch()
     dense, out = torch.from_numpy(dense), torch.from_numpy(out)
     if not out.numel() or not matrix._nnz():  # MKL is not asked for nothing
@@ -62,7 +62,7 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
-    """Return the product as a call without arguments."""
+    """Return a function without arguments that computes out = A @ x by PyTorch; the tensors are made here, once."""
     return _multiply(csr_tensor(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
 
 

@@ -60,7 +60,7 @@ def _ends(key, starts):
 
 @compiled
 def _count(key, counts):
-    """Count keys at `key + 1`."""
+    """Add the histogram of the keys to counts [keys + 1], key k at position k + 1, in place."""
     one = np.uint64(1)
     for k in range(key.size):
         counts[np.uint64(key[k]) + one] += 1

@@ -135,7 +135,7 @@ class Call:
 
 @compiled
 def _largest_batch(indptr, order, batch_rows):
-    """Entries of the batch that has most."""
+    """Return the largest count of stored entries in any batch of `batch_rows` rows, taken in `order`."""
     most = entries = 0
     for place in range(order.size):
         if place % batch_rows == 0:
@@ -147,7 +147,7 @@ def _largest_batch(indptr, order, batch_rows):
 
 
 def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
-    """Do the batches of a call; the mean loss of each, float64."""
+    """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]."""
     losses = np.zeros(call.batches)
     if call.order.size:
         wrong = _loop(loss, rule, call, losses)
@@ -212,7 +212,7 @@ def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
-    """The memory that it is summed in."""
+    """Allocate the scratch memory for a way of summing the gradient, and return it as its named tuple."""
     weights = call.arrays[0]
     if sums == "placed":
         return placed.placed_for(parts, weights)
@@ -264,13 +264,13 @@ def _is_far(call: Call) -> tuple[bool, bool]:
 
 
 def _rows(call: Call, width: int) -> loops.Rows:
-    """The rows, with targets of one dimension where that is enough."""
+    """Return the CSR rows and targets of a call; targets of one output as a 1-d array."""
     targets = call.targets.reshape(-1) if width == 1 else call.targets
     return loops.Rows(call.indptr, call.indices, call.data, targets, call.counts)
 
 
 def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int) -> loops.Scratch:
-    """Memory for a batch of so many rows."""
+    """Allocate scores, gradients and partial sums for batches of `batch_rows` rows on `parts` threads."""
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width, 1), batch_rows)
     scores, slope = aligned.empty((parts, at_once, width), dtype), placed.table(batch_rows, width, dtype)
@@ -292,7 +292,7 @@ def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
 
 
 def _alone(listed: Listed) -> loops.Alone:
-    """Part of it that one thread takes."""
+    """Return the fields of `listed` that the loop on one thread uses."""
     touched = Touched(*(array[0] for array in listed.stacked))
     return loops.Alone(listed.hashing, touched, listed.sums, listed.counts)
 

@@ -74,14 +74,16 @@ def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
 
 def _entries(call: calls.Call, rows: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(number of the row, place) of each entry of the rows."""
+    """Yield (position of the row in `rows`, position of the entry in indices and data) of each stored entry."""
     for q, row in enumerate(rows):
         for k in range(call.indptr[row], call.indptr[row + 1]):
             yield q, k
 
 
 def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None:
-    """Let the columns of the rows catch up, in ways that do."""
+    """Apply the updates that the columns of the rows have missed up to `step`, in place, if the strategy defers
+    them.
+    """
     if not ways.catches_up(call.way):
         return
     last, missed, first, now = call.beside
@@ -97,7 +99,7 @@ def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None
 
 
 def _coast(call: calls.Call, column: int, matrix: np.ndarray) -> None:
-    """Multiply a row by the matrix of a step."""
+    """Multiply row `column` of weights and state by the matrix of a zero-gradient step, in place."""
     w, (a, b, c, d) = call.arrays[0][column], matrix
     if call.way == "coast":
         w *= a
@@ -175,7 +177,7 @@ def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
 
 
 def operands_of(loss: str, rule: Rule, way: str) -> str:
-    """The operands of the kernel, as `Kernel` takes them."""
+    """Return the declaration of the operands of an epoch's kernel, for `Kernel(operands=...)`."""
     targets = next(operand for operand in get_kernel(loss).operands.split()[1:])
     kind = targets.partition(":")[2].replace("R", "T")
     state = "f[D]" if rule.average else "f[D,N]"

@@ -67,7 +67,7 @@ def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Gr
 
 @inlined
 def grouped_of(parts):
-    """A `Grouped` of its bare parts."""
+    """Return a `Grouped` of its fields, inside compiled code."""
     hashing, touched, starts, numbers, rows, values, rows_ordered, values_ordered, group = parts
     stacked = Touched(*touched)
     return Grouped(Hashing(*hashing), stacked, starts, numbers, rows, values, rows_ordered, values_ordered, group)

@@ -75,7 +75,7 @@ class Alone(NamedTuple):
 
 @inlined
 def alone_of(parts):
-    """An `Alone` of its bare parts."""
+    """Return an `Alone` of its fields, inside compiled code."""
     return Alone(Hashing(*parts[0]), Touched(*parts[1]), parts[2], parts[3])
 
 
@@ -142,7 +142,7 @@ def make_forward(programs: Programs, loss: str) -> Callable:
 
 @inlined
 def take_target(out, q, targets, row):
-    """out[q] = targets[row], numbers or rows of them."""
+    """Write targets[row], a number or a row, to out[q]."""
     if targets.ndim == 1:
         out[q] = targets[row]
     else:
@@ -182,7 +182,7 @@ def make_gather(programs: Programs) -> Callable:
 
 @inlined
 def rises(indices, start, stop):
-    """Whether the columns of a row rise, so that none comes twice."""
+    """Return whether indices[start:stop] are strictly ascending, so that no column repeats."""
     is_rising = True
     for k in range(start + 1, stop):
         is_rising &= indices[k] > indices[k - 1]
@@ -191,7 +191,7 @@ def rises(indices, start, stop):
 
 @inlined
 def sum_columns(slope, out):
-    """out[n, 0] = the sum of column n."""
+    """Write the sum of column n of slope [R, N] to out[n, 0]."""
     out[:] = 0
     for q in range(slope.shape[0]):
         for n in range(slope.shape[1]):

@@ -55,7 +55,7 @@ class Listed(NamedTuple):
 
 @inlined
 def listed_of(parts):
-    """A `Listed` of its bare parts."""
+    """Return a `Listed` of its fields, inside compiled code."""
     hashing, stacked, sums, counts, owned, starts, ends, group = parts
     return Listed(Hashing(*hashing), Touched(*stacked), sums, counts, owned, starts, ends, group)
 

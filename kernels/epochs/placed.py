@@ -43,7 +43,7 @@ class Placed(NamedTuple):
 
 @inlined
 def placed_of(parts):
-    """A `Placed` of its bare parts."""
+    """Return a `Placed` of its fields, inside compiled code."""
     return Placed(*parts)
 
 

@@ -17,7 +17,7 @@ AHEAD_ROWS = 2
 
 
 def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
-    """Row `q` of the scores: row `row` of X @ W, and the intercept."""
+    """Emit code: scores[q] = row `row` of X @ weights + intercept."""
     nought = lane.integer(0)
 
     def block(j, _):
@@ -29,7 +29,7 @@ def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
 
 
 def _begin(lane, u, factor, vectors, r, sums):
-    """Row `u` of the sums: factor times row `r` of `vectors`."""
+    """Emit code: sums[u] = factor * vectors[r]."""
 
     def block(j, _):
         sums.row(u, j).store([factor * value for value in vectors.row(r, j).load()])
@@ -38,7 +38,7 @@ def _begin(lane, u, factor, vectors, r, sums):
 
 
 def _add(lane, u, factor, vectors, r, sums):
-    """Row `u` of the sums: factor times row `r` of `vectors` more."""
+    """Emit code: sums[u] += factor * vectors[r]."""
 
     def block(j, _):
         place, factors = sums.row(u, j), lane.numbers.spread(factor)

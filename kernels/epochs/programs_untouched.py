@@ -8,7 +8,7 @@ from kernels.vector.marked import where_marked
 
 
 def numbers_at(settings, at, count: int) -> list:
-    """Row `at` of a table of settings, as single numbers."""
+    """Return the `count` values of row `at` of a table of settings, as scalars of generated code."""
     return [settings[at * count + number] for number in range(count)]
 
 
@@ -116,12 +116,12 @@ def dense(rule: Rule, count: int) -> Callable:
 
 
 def nothing(lane) -> list:
-    """A gradient of zeros for the tile."""
+    """Return the gradient of an inactive row: zero vectors of the tile."""
     return [lane.float(lane.zeros())] * lane.tile.vectors
 
 
 def coast(rule: Rule, count: int) -> Callable:
-    """The row of the weights becomes `factor` times itself."""
+    """Return the program that multiplies a row of the weights by `factor`."""
 
     def work(lane, row, factor, weights, *states):
         def block(j, _):

@@ -20,7 +20,7 @@ def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
 
 @compiled_with_arrays
 def _of_repeated(indices, data):
-    """Sum of squares of a row whose columns may come twice."""
+    """Return the squared 2-norm of a row that may have duplicate columns, which are summed first."""
     total = 0.0
     if indices.size <= FEW_ENTRIES:
         for k in range(indices.size):

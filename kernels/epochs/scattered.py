@@ -41,7 +41,7 @@ class Scattered(NamedTuple):
 
 @inlined
 def scattered_of(parts):
-    """A `Scattered` of its bare parts."""
+    """Return a `Scattered` of its fields, inside compiled code."""
     return Scattered(*parts)
 
 
@@ -52,7 +52,7 @@ def suits(entries: int, batches: int, weights: np.ndarray) -> bool:
 
 
 def scattered_for(most: int, weights: np.ndarray) -> Scattered:
-    """Memory for batches of so many entries at most."""
+    """Allocate the memory for batches of at most `most` entries."""
     columns, width = weights.shape
     sums = table(columns, width, weights.dtype)
     sums[...] = 0

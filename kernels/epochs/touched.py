@@ -71,7 +71,7 @@ def find(touched, hashing, column):
 
 @inlined
 def put(touched, column, place, number):
-    """Number a column that was not found."""
+    """Assign `number` to a column in the free slot `place` of the hash table, in place."""
     touched.slots[place] = number
     touched.columns[number] = column
     touched.places[number] = place
@@ -79,6 +79,6 @@ def put(touched, column, place, number):
 
 @inlined
 def forget(touched, count):
-    """Make the table empty, which has so many columns."""
+    """Empty the hash table, which holds `count` columns, in place."""
     for number in range(count):
         touched.slots[touched.places[number]] = -1

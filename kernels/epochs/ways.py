@@ -36,7 +36,7 @@ class Lag(NamedTuple):
 
 
 def ways_of(rule: Rule) -> list[str]:
-    """The ways in which epochs of a rule may be done."""
+    """Return the names of the update strategies ("lazy", "standard", "coast", ...) that epochs of a rule support."""
     coasts = rule.coast is not None
     could = {"coast": coasts, "coast_pair": coasts and len(rule.states) == 1 and not rule.average}
     could |= {"settle": rule.settles, "replay": rule.replays and not rule.average}
@@ -44,29 +44,29 @@ def ways_of(rule: Rule) -> list[str]:
 
 
 def check_way(rule: Rule, way: str) -> None:
-    """Refuse a way that a rule does not have (`KernelError`)."""
+    """Raise KernelError if an update rule does not support the strategy `way`."""
     if way not in (known := ways_of(rule)):
         raise KernelError(f"There is no epoch of {rule.name} in the way {way!r}; there is: {', '.join(known)}.")
 
 
 def catches_up(way: str) -> bool:
-    """Whether rows catch up on what they have missed."""
+    """Return whether a strategy defers the updates of inactive rows and applies them later."""
     return way not in ("lazy", "standard")
 
 
 def is_dense(way: str) -> bool:
-    """Whether all rows are stepped for every batch."""
+    """Return whether a strategy updates all rows in each batch."""
     return way == "standard"
 
 
 @inlined
 def _nothing_before(owner, parts, group, rows, order, arrays, lag, step):
-    """Rows that are left alone have missed nothing."""
+    """Do nothing before a batch: inactive rows are left unchanged."""
 
 
 @inlined
 def _nothing_after(part, parts, whole, units, width, settings, at):
-    """Rows that were not touched are left alone."""
+    """Do nothing after a batch: inactive rows are left unchanged."""
 
 
 def make_before(programs: Programs) -> Callable:

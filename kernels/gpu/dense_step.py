@@ -55,7 +55,7 @@ class DenseStep(InSlots[DenseSlot]):
         self.graphs[number, rows]()
 
     def _whole(self, slot: DenseSlot, rows: int) -> None:
-        """Queue all kernels of a step."""
+        """Queue all kernels of a step on the first `rows` rows of a slot: forward, gradient and update."""
         self._forward(slot, rows)
         self._backward(slot, rows)
         updates.live_dense(self.rule, self.arrays, self.gradient, self.live)

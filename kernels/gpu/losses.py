@@ -17,7 +17,7 @@ _SUM = source(__file__, ["sum_all", "sum_parts"], "sums.cu")
 
 
 def names_of(kernel: str) -> list[str]:
-    """Return every variant of a loss kernel."""
+    """Return the C++ names of all template instances of a loss kernel."""
     return [f"{kernel}<{value}>" for value in FLOATS]
 
 

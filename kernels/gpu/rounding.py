@@ -47,7 +47,7 @@ class Rounding:
 
 
 def _check(name: str, number: Any, or_else: str) -> None:
-    """Raise KernelError unless `number` is a valid seed or step."""
+    """Raise KernelError unless `number` is a valid seed or step; `or_else` ends the message with what to do."""
     if type(number) is not int or not 0 <= number < 2**63:
         raise KernelError(f"{name} is {number!r}; allowed are int from 0 to 2**63 - 1, {or_else}.")
 

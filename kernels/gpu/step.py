@@ -53,11 +53,11 @@ class Step(InSlots[CsrSlot]):
         return self.bytes_shared + self.partial.nbytes
 
     def launch(self, number: int) -> None:
-        """Queue the graph of the slot."""
+        """Launch the CUDA graph of a step on the batch in slot `number`."""
         self.graphs[number]()
 
     def _whole(self, slot: CsrSlot) -> None:
-        """Queue all kernels of a step."""
+        """Queue all kernels of a step on the batch in a slot: product, loss and fused update."""
         self.launch_forward(slot)
         of = slot.arrays
         batch = of["columns"], of["segments"], of["rows"], of["values"], self.grad_scores

@@ -82,7 +82,7 @@ def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
 
 
 def gpu_dense(rule: "Rule", *args: Any) -> None:
-    """Update every row."""
+    """Take a step of a rule on all rows of weights and states on a CUDA device, in place; args as `dense` kernels."""
     arrays, (gradient,), settings = rule.split(args)
     if rule.average:
         lazy(rule, arrays, None, gradient, settings)
@@ -120,7 +120,7 @@ def _shape_of_rows(rule: "Rule", device: devices.Device, arrays: tuple, gradient
 
 
 def gpu_lazy(rule: "Rule", *args: Any) -> None:
-    """Update the rows `rows`."""
+    """Take a step of a rule on the rows `rows` of weights and states on a CUDA device, in place."""
     arrays, (rows, gradient), settings = rule.split(args)
     lazy(rule, arrays, rows, gradient, settings)
 
@@ -141,7 +141,7 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple,
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
-    """Update the rows `rows` by the steps that each missed."""
+    """Apply the zero-gradient steps that each of `rows` has missed on a CUDA device, in place."""
     replay(rule, args[: len(rule.written)], args[len(rule.written) :])
 
 
@@ -163,7 +163,7 @@ def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAR
 
 
 def gpu_fused(rule: "Rule", *args: Any) -> None:
-    """Update the rows `columns`."""
+    """Take a step of a rule on the rows `columns` by (A.T @ g)[columns] on a CUDA device, in place."""
     fused(rule, *rule.split(args))
 
 

@@ -52,7 +52,7 @@ def reference(scores, targets, gradient):
 
 @compiled
 def _element(s, t, one):
-    """Return (loss, slope) of one score."""
+    """Return (loss, its derivative by the score) of one score s and target t; `one` is 1 of their dtype."""
     e = exp_of_negative(-abs(s))
     larger = one / (one + e)
     loss = (maximum(s, one - one) - s * t) + log1p_of_unit(e)

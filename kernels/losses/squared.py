@@ -39,7 +39,7 @@ def reference(scores, targets, gradient):
 
 @compiled
 def _element(s, t, one):
-    """Return (loss, slope) of one score."""
+    """Return (loss, its derivative by the score) of one score s and target t; `one` is 1 of their dtype."""
     error = s - t
     return 0.5 * (np.float64(error) * error), error
 

@@ -86,7 +86,7 @@ def cpu(row, col, data, x, out):
 
 
 def gpu(row, col, data, x, out):
-    """Run on a CUDA device, after a sort by row."""
+    """Run on a CUDA device: out = A @ x, A in COO form, after a sort by row; out [R, N] is overwritten."""
     csr_dense.gpu(*coo_to_csr.gpu(row, col, data, out.shape[0]), x, out)
 
 

@@ -58,7 +58,7 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 @compiled
 def count_terms(a_indptr, a_indices, b_indptr, starts):
-    """Products of entries in the rows before each row."""
+    """Write to starts [R + 1] the cumulated multiplications of the rows of A @ B."""
     starts[0] = 0
     for r in range(a_indptr.size - 1):
         count = 0

@@ -72,7 +72,7 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
 
 
 def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, out):
-    """Run on a CUDA device: the product in CSR form, made dense."""
+    """Run on a CUDA device: out = A @ B by the product in CSR form, made dense; out [R, M] is overwritten."""
     csr_to_dense.gpu(*csr_csr.gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data), out)
 
 

@@ -33,7 +33,7 @@ BATCH = "columns:l[U]<!D segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N]"
 
 
 def _as_given(*numbers: float) -> tuple[float, ...]:
-    """Return the scalars unchanged: the settings of most rules."""
+    """Return the scalars unchanged: the default of `Rule.settings`."""
     return numbers
 
 
@@ -108,7 +108,7 @@ class Rule:
         return args[:first], args[first:last], self.set(args[last:])
 
     def set(self, numbers: tuple) -> tuple[float, ...]:
-        """Return the settings of the formula from the scalars of a call."""
+        """Return the constants of the formula for one step, from the scalars of a call (learning rate, decay, ...)."""
         return tuple(map(float, numbers if self.settings is _as_given else self.settings(*numbers)))
 
     @functools.cached_property

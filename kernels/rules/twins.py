@@ -38,21 +38,21 @@ def step_row(rule: "Rule", row: int, weights, states, gradient, settings: tuple)
 
 
 def reference_dense(rule: "Rule", *args) -> None:
-    """Update every row."""
+    """Take a step of a rule on all rows of weights and states in plain loops, in place."""
     (weights, *states), (gradient,), settings = rule.split(args)
     for row in range(weights.shape[0]):
         step_row(rule, row, weights, states, gradient[row], settings)
 
 
 def reference_lazy(rule: "Rule", *args) -> None:
-    """Update the rows `rows`."""
+    """Take a step of a rule on the rows `rows` of weights and states in plain loops, in place."""
     (weights, *states), (rows, gradient), settings = rule.split(args)
     for u, row in enumerate(rows):
         step_row(rule, row, weights, states, gradient[u], settings)
 
 
 def reference_replay(rule: "Rule", *args) -> None:
-    """Update the rows `rows` by the steps that each missed."""
+    """Apply the zero-gradient steps that each of `rows` has missed in plain loops, in place."""
     arrays, (rows, since, table) = args[: len(rule.written)], args[len(rule.written) :]
     nought = np.zeros(arrays[0].shape[1])
     for row, first in zip(rows, since, strict=True):
@@ -61,7 +61,7 @@ def reference_replay(rule: "Rule", *args) -> None:
 
 
 def reference_fused(rule: "Rule", *args) -> None:
-    """Update the rows `columns`."""
+    """Take a step of a rule on the rows `columns` by (A.T @ g)[columns] in plain loops, in place."""
     (weights, *states), (columns, segments, rows, values, g), settings = rule.split(args)
     for u, column in enumerate(columns):
         gradient = np.zeros(g.shape[1])
@@ -86,7 +86,7 @@ def _in_chunks(rule: "Rule", arrays: tuple) -> tuple[tuple[int, int], int, int, 
 
 
 def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Update every row."""
+    """Take a step of a rule on all rows of weights and states on the CPU, in place."""
     arrays, gradient, settings = rule.split(args)
     shape, rows, work, flat = _in_chunks(rule, (*arrays, *gradient))
     loop.run(shape, rows, work, *flat, *steps.given(settings))
@@ -106,7 +106,7 @@ def _bytes_state(rule: "Rule", arrays: tuple) -> int:
 
 
 def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Update the rows `rows`."""
+    """Take a step of a rule on the rows `rows` of weights and states on the CPU, in place."""
     arrays, (rows, gradient), settings = rule.split(args)
     width = gradient.shape[1]
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
@@ -115,7 +115,7 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Update the rows `columns`."""
+    """Take a step of a rule on the rows `columns` by (A.T @ g)[columns] on the CPU, in place."""
     arrays, batch, settings = rule.split(args)
     columns, _, rows, _, g = batch
     width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
@@ -136,7 +136,7 @@ def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a
 
 
 def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Update the rows `rows` by the steps that each missed."""
+    """Apply the zero-gradient steps that each of `rows` has missed on the CPU, in place."""
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
     loop.run((width, weights.itemsize), rows.size, rule.work(steps_missed, width), *args)
@@ -172,7 +172,7 @@ def cost_fused(rule: "Rule", s: Sizes) -> Cost:
 
 
 def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
-    """Return weights and states for tests and benchmarks."""
+    """Return [weights, *states] with random values, for tests and benchmarks."""
     shape = (case.D,) if rule.average else (case.D, case.N)
     states = [case.dense(*shape, salt=2 + number) for number in range(len(rule.states))]
     squared = [np.square(s) if name in rule.squares else s for name, s in zip(rule.states, states, strict=True)]

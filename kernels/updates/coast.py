@@ -74,7 +74,9 @@ def gpu(weights, rows, factor):
 
 
 def on_rows(kernel, rows, weights, *others):
-    """Launch a kernel of `coast.cu` on the rows named."""
+    """Launch a kernel of `coast.cu` that changes the rows `rows` of `weights` (and of `others`) on the device, in
+    place.
+    """
     count, width = rows.size, weights.shape[1]
     lanes = CUDA_GROUPS[0] if width <= CUDA_GROUPS[0] else CUDA_GROUPS[1]
     name = f"{kernel}<{c_name(weights.dtype)}, {lanes}>"

@@ -23,7 +23,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def square(w, g, learning_rate, decay, epsilon, rescale, clip):
-    """Square that is averaged over a row."""
+    """Return the squared clipped gradient of one element, which is averaged over the row for its history."""
     d = clipped(rescale * g, clip)
     return d * d
 

@@ -30,7 +30,7 @@ def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
 
 
 def coast(learning_rate, decay, beta, rescale, clip):
-    """Return the matrix of a step without gradient."""
+    """Return the 2 x 2 matrix, flat, by which a zero-gradient step multiplies (w, v)."""
     return 1 - learning_rate * decay, beta, -learning_rate * decay, beta
 
 

@@ -26,7 +26,7 @@ def formula(w, g, learning_rate, decay, rescale, clip):
 
 
 def coast(learning_rate, decay, rescale, clip):
-    """Return the matrix of a step without gradient."""
+    """Return the 1 x 1 matrix, flat, by which a zero-gradient step multiplies w."""
     return (1 - learning_rate * decay,)
 
 

@@ -136,7 +136,7 @@ made: list = []
 
 @functools.cache
 def _make(name: str) -> Callable:
-    """Return the compiled function of `programs[name]`."""
+    """Compile and return the row loop of the generated code `programs[name]`; cached."""
 
     def run(parts, rows, width, *arguments):
         emit(name, parts, rows, width, arguments)

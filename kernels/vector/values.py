@@ -72,11 +72,11 @@ class Vectors(Backend):
         return values
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """Emit one instruction."""
+        """Emit one instruction: the result of `one` sign `other`, sign one of + - * /."""
         return Float(self, getattr(self.lane.builder, INSTRUCTIONS[sign])(*self._alike(one, other)))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """Emit one ordered comparison."""
+        """Emit one ordered comparison, sign one of < <= >; false if either is NaN."""
         return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._alike(one, other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:

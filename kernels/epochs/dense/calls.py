@@ -29,7 +29,7 @@ PARTS = 8
 
 
 def split(held: str, args: tuple) -> tuple[tuple, tuple]:
-    """(what X is held in, the other arguments)."""
+    """Split the operands into (those that hold X in the form `held`, the others)."""
     count = len(SOURCES[held].operands.split())
     return args[:count], args[count:]
 
@@ -64,7 +64,7 @@ class Call:
 
 
 def run(loss: str, rule: Rule, held: str, call: Call) -> np.ndarray:
-    """Do the batches of a call; the mean loss of each, float64."""
+    """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]."""
     losses = np.zeros(-(-call.order.size // call.batch_rows))
     if call.order.size:
         wrong = _loop(loss, rule, held, call, losses)
@@ -75,7 +75,7 @@ def run(loss: str, rule: Rule, held: str, call: Call) -> np.ndarray:
 
 
 def _loop(loss: str, rule: Rule, held: str, call: Call, losses: np.ndarray) -> int:
-    """Run the loop; the place of a wrong target or -1."""
+    """Run the compiled loop: trains in place and fills `losses`; return the position of an invalid target, or -1."""
     weights, (settings, settings_intercept) = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     columns, width = weights.shape
     batch_rows = min(call.batch_rows, call.order.size)
@@ -147,7 +147,7 @@ def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts:
 def _scratch(
     targets: np.ndarray, block_rows: int, weights: np.ndarray, parts: int, has_intercept: bool
 ) -> loops.Scratch:
-    """Memory for a block of so many rows."""
+    """Allocate scores, gradients and partial sums for blocks of `block_rows` rows on `parts` threads."""
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width // 8 * 8, 8), block_rows)
     scores, slopes = aligned.empty((parts, at_once, width), dtype), aligned.empty((block_rows, width), dtype)

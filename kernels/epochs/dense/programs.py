@@ -24,12 +24,12 @@ ROWS = 8
 
 
 def _power(number: int) -> int:
-    """The largest power of two that is not above the number."""
+    """Return the largest power of two that is at most `number`."""
     return 1 << (number.bit_length() - 1)
 
 
 def _rows_at(index, first, count: int) -> list:
-    """Row indices that `index` has from `first` on."""
+    """Return the `count` row indices index[first], index[first + 1], ... as values of generated code."""
     return [index[first + number] for number in range(count)]
 
 

@@ -41,7 +41,9 @@ class Source:
 
     @property
     def loop(self) -> tuple[Callable, int, int, bool]:
-        """Parts of it that a compiled loop is made of."""
+        """The parts that a compiled loop is built from: (fill function, rows at once, index of the table, is a
+        copy).
+        """
         return self.fill, self.table, self.index, self.is_in_order
 
 
@@ -50,11 +52,11 @@ class Source:
 
 @inlined
 def _fill_nothing(source, order, start, begin, end):
-    """Rows are read where they stand."""
+    """Do nothing: dense rows are read in place, no block has to be filled."""
 
 
 def _densified(case: Case) -> np.ndarray:
-    """The matrix of a case, duplicates summed."""
+    """Return the matrix of a case as a dense array [R, D]; duplicates are summed."""
     x = aligned.zeros((case.R, case.D), case.dtype)
     rows = np.repeat(np.arange(case.R), np.diff(case.indptr))
     np.add.at(x, (rows, case.indices), case.data)
@@ -78,7 +80,7 @@ DENSE = Source(
 
 @inlined
 def _clear(table, q, row, indptr, indices):
-    """Make row `q` of the table zero, which holds that row of X."""
+    """Set the entries of row `row` of a CSR matrix to zero in row `q` of the table, in place."""
     start, stop = np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])
     if np.int64(stop - start) * FEW < table.shape[1]:
         for k in range(start, stop):
@@ -131,7 +133,7 @@ CSR = Source(
 
 @inlined
 def _fill_from_bytes(source, order, start, begin, end):
-    """Widen the bytes of the rows that come."""
+    """Widen the uint8 rows order[begin:end] to the float table, in place."""
     x, table, _ = source
     for q in range(np.uint64(begin), np.uint64(end)):
         values, row = x[np.uint64(order[np.uint64(start) + q])], table[q]
@@ -140,7 +142,7 @@ def _fill_from_bytes(source, order, start, begin, end):
 
 
 def _bytes_of(case: Case) -> tuple[np.ndarray]:
-    """The matrix of a case in whole numbers from 0 to 255."""
+    """Return the matrix of a case, scaled to uint8 [R, D], as the one operand."""
     return ((10 * np.nan_to_num(_densified(case)).clip(-25, 25)).clip(0, 255).astype(np.uint8),)
 
 
