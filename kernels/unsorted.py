@@ -73,7 +73,9 @@ def suits(entries: int, columns: int, width: float) -> bool:
 
 @compiled
 def _add(starts, indices, data, g, first, last, limit, sums, bits):
-    """Add the entries of some rows; False if a column is out of range, which is left out."""
+    """Add the entries of rows first to last - 1 to sums and mark their columns in bits; False if a column is >=
+    limit.
+    """
     width, one, is_right = np.uint64(g.shape[1]), np.uint64(1), True
     for r in range(np.uint64(first), np.uint64(last)):
         slope = g[r, 0]
@@ -92,8 +94,8 @@ def _add(starts, indices, data, g, first, last, limit, sums, bits):
 
 @compiled_parallel
 def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
-    """Add the gradient of each half of the batch to its own sums and bits, on two threads; is_right says if limits
-    held.
+    """Do `_add` for both halves of the batch on two threads, each with its own sums and bits; results to is_right
+    [2].
     """
     for half in prange(2):
         is_right[half] = _add(starts, indices, data, g, bounds[half], bounds[half + 1], limit, sums[half], bits[half])

@@ -114,7 +114,7 @@ def _make_coast_pair(program: str) -> Callable:
 
 
 def _make_settle(program: str) -> Callable:
-    """Return a compiled function that applies the missed steps of one row by the last step's settings."""
+    """Return a compiled function that applies the last missed step of one row, to which all missed ones amount."""
 
     def settle(column, start, stop, missed, arrays):
         emit_row(program, column, arrays[0].shape[1], (stop - 1, missed, *arrays))

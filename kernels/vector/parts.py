@@ -11,9 +11,10 @@ from kernels._compat.numba_internals import call_compiled, cgutils, on_threads
 
 @intrinsic
 def each_part(typing_context, function, parts, arguments):
-    """`function(part, *arguments)` for each part from 0 to `parts`; it returns nothing and raises nothing.
+    """Call `function(part, *arguments)` for each part from 0 to `parts` - 1 on the threads of the layer.
 
-    Whoever makes a function with it calls `kernels._compat.numba_internals.layer` first: code is linked with the layer.
+    The function must return nothing and raise nothing. Call `kernels._compat.numba_internals.layer` before compiling a
+    caller: its code is linked with the threading layer.
     """
     call = function.get_call_type(typing_context, (types.int64, *arguments), {})
 

@@ -77,6 +77,7 @@ def make_data_set(source: "Source", parameters: dict[str, Any]) -> Dataset:
 
 
 def _entry(source: "Source", parameters: dict[str, Any], stored: str, where: Path | None) -> Path:
+    """Return the folder of a cached data set, whether it exists or not."""
     return cache_folder(where) / f"{source.name}-{_key(source, parameters, stored)}"
 
 
@@ -96,6 +97,7 @@ def clear(where: str | Path | None = None) -> int:
 
 
 def _key(source: "Source", parameters: dict[str, Any], stored: str) -> str:
+    """Return the hash, 16 hex digits, of source, parameters, files, code and NumPy's version."""
     settings = json.dumps(parameters, sort_keys=True, default=str)
     parts = (source.name, settings, stored, source.fingerprint(**parameters), _code(), np.__version__)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -111,6 +113,7 @@ def _code() -> str:
 
 
 def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
+    """Return the arrays of a data set by name, as they are stored."""
     x = dataset.x
     arrays = {"indptr": x.indptr, "indices": x.indices, "data": x.data, "y": dataset.y}
     if dataset.groups is not None:
@@ -121,6 +124,7 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _write(entry: Path, dataset: Dataset) -> None:
+    """Write a data set to a cache folder: first beside it, then by a rename, so that readers never see half of it."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{entry.name}-", dir=entry.parent))
     try:
@@ -144,6 +148,7 @@ def _write(entry: Path, dataset: Dataset) -> None:
 
 
 def _read(entry: Path) -> Dataset:
+    """Load a data set from a cache folder; raise ValueError if an array's checksum differs."""
     meta = json.loads((entry / META).read_text(encoding="utf-8"))
     arrays = {}
     for name, written_sum in meta.pop("sums").items():

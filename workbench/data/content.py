@@ -74,6 +74,7 @@ def states_of(paths: Paths) -> States:
 
 
 def _state(path: str | os.PathLike) -> State | None:
+    """Return the state of a file (size, times, inode), or None if it cannot be read."""
     try:
         return _state_of(os.stat(path))
     except (OSError, ValueError):
@@ -81,6 +82,7 @@ def _state(path: str | os.PathLike) -> State | None:
 
 
 def _state_of(status: os.stat_result) -> State:
+    """Return the `State` of an `os.stat_result`."""
     return State(stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -140,6 +142,7 @@ def _are_readable(states: States) -> bool:
 
 
 def _hash(name: str) -> str:
+    """Return the hex digest of a file's content, read in blocks."""
     with HashedFile(name) as file:
         buffer = memoryview(bytearray(1 << 18))
         while file.hash is None and file.readinto(buffer):
@@ -148,6 +151,7 @@ def _hash(name: str) -> str:
 
 
 def _combined(hashes: Mapping[str, str], first: str) -> str:
+    """Return one digest of several files: their paths below `first` and their digests."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for name, content in hashes.items():
         below = name.removeprefix(first) if name.startswith(os.path.join(first, "")) else ""
@@ -181,6 +185,7 @@ class HashedFile(io.FileIO):
         return rest
 
     def _add(self, start: int, block: memoryview) -> None:
+        """Update the digest by a block read at `start`; after the last byte of an unchanged file, set `hash`."""
         if self.hash is not None or start > self._bytes_hashed:
             return
         fresh = block[self._bytes_hashed - start :]
@@ -192,28 +197,36 @@ class HashedFile(io.FileIO):
 
 
 def _of_memory(name: str, state: State | None) -> str | None:
+    """Return the digest of a file in this state, if this process has computed it before."""
     return _hashes.get((name, state)) if state is not None else None
 
 
 def _remember(name: str, state: State | None, content: str) -> None:
+    """Keep the digest of a file in this process, unless it was written within the last moments."""
     if state is not None and _is_settled(state):
         _hashes[name, state] = content
 
 
 def _is_settled(state: State) -> bool:
+    """Return whether a file was last changed long enough ago for its time stamps to identify its content."""
     return time.time() - max(state.mtime_ns, state.ctime_ns) / 1e9 > SECONDS_SETTLED
 
 
 def _text(states: States) -> str:
+    """Return a digest of the paths and states of files."""
     return hashlib.blake2b(repr(list(states.items())).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def _note(states: States, where: str | Path | None) -> Path:
+    """Return the path of the JSON file that stores the digest for these paths."""
     names = hashlib.blake2b("\0".join(states).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     return cache_folder(where) / NOTES / f"{names}.json"
 
 
 def _store(states: States, content: str, where: str | Path | None) -> None:
+    """Write the digest of these file states to disk, atomically; nothing if a file was written within the last
+    moments.
+    """
     if not all(_is_settled(state) for state in states.values() if state is not None):
         return
     path = _note(states, where)

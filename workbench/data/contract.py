@@ -27,10 +27,12 @@ MEANT = {
 
 
 def _nothing(**parameters: Any) -> str:
+    """Return an empty fingerprint: the default for sources without files."""
     return ""
 
 
 def _no_files(**parameters: Any) -> Paths:
+    """Return no paths: the default for sources without files."""
     return ()
 
 
@@ -149,6 +151,7 @@ def _add_label_parameters(source: Source) -> None:
 
 
 def _taken(given: dict[str, Any], is_added: bool) -> Any:
+    """Remove the parameter `labels` from `given` in place and return it, if it was added for the source; else None."""
     return given.pop("labels", None) if is_added else None
 
 

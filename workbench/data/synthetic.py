@@ -234,5 +234,6 @@ def _labels(x: scipy.sparse.csr_array, recipe: Recipe, rng: np.random.Generator)
 
 
 def _standardised(scores: np.ndarray) -> np.ndarray:
+    """Return each column of scores [rows, outputs] scaled to mean 0 and deviation 1."""
     deviation = scores.std(axis=0)
     return (scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, 1)

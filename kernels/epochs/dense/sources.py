@@ -41,9 +41,7 @@ class Source:
 
     @property
     def loop(self) -> tuple[Callable, int, int, bool]:
-        """The parts that a compiled loop is built from: (fill function, rows at once, index of the table, is a
-        copy).
-        """
+        """What a compiled loop is built from: (fill, position of the table, position of the row index, is_in_order)."""
         return self.fill, self.table, self.index, self.is_in_order
 
 

@@ -99,6 +99,7 @@ def check_position(number: int, first: int) -> None:
 
 
 def _only(arrays: Mapping[str, Any], kind: str) -> Any:
+    """Return the only array of `batch.<kind>`; raise DataError unless there is exactly one."""
     if len(arrays) != 1:
         names = ", ".join(arrays) or "none"
         raise DataError(f"There is not one array of {kind} but {len(arrays)} ({names}); use batch.{kind}[name].")

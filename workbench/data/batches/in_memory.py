@@ -186,6 +186,7 @@ class Batches(Feed):
         return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
 
     def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
+        """Return the batch of rows start to stop - 1, as views; `rolled` rows of it belong to the epoch before."""
         data = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.data}
         labels = {name: slicing.slice_range(format, array, start, stop) for name, format, array in self.labels}
         return Batch(data, labels, np.arange(start, stop), 0, rolled)
@@ -224,10 +225,16 @@ class _Order:
 
 
 def _made_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
+    """Return (name, format, array) of an input; a CSR or narrow matrix is wrapped in `MadeDense` if its batches are
+    made dense.
+    """
     return (name, "dense", MadeDense(array, dtype)) if is_made(format, array, dtype) else (name, format, array)
 
 
 def _by_name(arrays: Any, default: str, what: str) -> dict[str, Any]:
+    """Return arrays as a dict by name, a single one under `default`; raise DataError for a name that is not a
+    string.
+    """
     if not isinstance(arrays, Mapping):
         return {default: arrays}
     if wrong := [name for name in arrays if not isinstance(name, str)]:

@@ -31,6 +31,7 @@ def prefetch(
 
 
 def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result], at_once: int) -> Iterator[Ready[Result]]:
+    """Yield prepared items, made on the caller's thread, up to `at_once` of them before the first is yielded."""
     iterator, made, error = iter(items), deque[Ready[Result]](), None
     while error is None:
         try:
@@ -58,6 +59,7 @@ def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> R
 
 
 def _ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int) -> Iterator[Ready[Result]]:
+    """Yield prepared items, made on a separate thread up to `depth` ahead; its errors are raised here, in order."""
     worker = _Worker(items, prepare, depth)
     worker.start()
     try:
@@ -92,10 +94,12 @@ class _Worker(threading.Thread):
             self.made.release()
 
     def _prepare_all(self) -> None:
+        """Prepare all items with serial kernels; the body of the thread."""
         with threads.serial():
             self._prepare_each(iter(self.items))
 
     def _prepare_each(self, items: Iterator) -> None:
+        """Prepare items one by one and queue each with the seconds it took, until they end or the worker is stopped."""
         while self._wait_for_room():
             start = perf_counter()
             try:
@@ -108,6 +112,7 @@ class _Worker(threading.Thread):
             del item, value
 
     def _wait_for_room(self) -> bool:
+        """Block until the queue has room; return False if the worker was stopped."""
         self.room.acquire()
         return not self.stopped
 

@@ -69,6 +69,7 @@ class Buffers:
             return buffer.table[:rows], buffer.held[:rows]
 
     def _is_free(self, buffer: _Buffer, rows: int) -> bool:
+        """Return whether a buffer holds at least `rows` rows and nobody else refers to its array."""
         return rows <= len(buffer.held) and buffer.references() == buffer.alone
 
     def _made(self, rows: int) -> _Buffer:
@@ -125,6 +126,7 @@ class MadeDense:
         return functools.partial(self._write, rows, held, out)
 
     def _write(self, rows: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
+        """Write the given rows of x to `out` [rows, features]; `held` names the rows that `out` held and is updated."""
         if isinstance(self.x, np.ndarray):
             widening.widen_rows(self.x, rows, out)
         else:
@@ -239,10 +241,12 @@ FEW = 4096
 
 
 def _goes_by_kernel(x: np.ndarray, rows: np.ndarray) -> bool:
+    """Return whether rows of a dense array are taken by the compiled kernel: 2-d, float, and large enough."""
     return x.ndim == 2 and x.dtype.kind == "f" and len(rows) * x.shape[1] >= FEW
 
 
 def _take_dense_rows(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return a copy of the given rows of a dense array."""
     if not _goes_by_kernel(x, rows):
         return x.take(rows, axis=0)
     out = reused.empty(len(rows) * x.shape[1], x.dtype).reshape(len(rows), x.shape[1])

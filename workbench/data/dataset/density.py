@@ -75,6 +75,7 @@ def highest_density(dataset: Dataset) -> float:
 
 
 def _unreachable(dataset: Dataset, density: float, most: int) -> DataError:
+    """Return the error for a density above what joining all rows of a label reaches."""
     highest = most / (dataset.rows * dataset.features) if most else 0.0
     beyond = f"{dataset.name} cannot reach density {density}: with all rows of their label joined, rows reach"
     return DataError(f"{beyond} {highest:.4g} at most. Ask for less, or keep fewer features.")
@@ -116,6 +117,7 @@ def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weig
 
 
 def _taken(x: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
+    """Return the rows `rows` of x as a new CSR array; duplicates allowed."""
     slice_rows: Callable = numpy_conversions.get("slice_rows", x.dtype)
     indptr, indices, data = slice_rows(x.indptr, x.indices, x.data, rows)
     return assemble("csr", indptr, indices, data, (len(rows), x.shape[1]))

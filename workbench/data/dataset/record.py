@@ -75,6 +75,7 @@ class StoredRows(ABC):
         return self.read_runs([(start, stop)])
 
     def _refuse(self) -> NoReturn:
+        """Raise DataError: an operation needs the whole matrix in memory."""
         advice = "Load it with whole=True (reading: whole=true) where it fits in memory"
         raise DataError(f"{self.place} is read row by row as it is trained on, and this needs it in memory. {advice}.")
 

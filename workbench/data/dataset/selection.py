@@ -45,6 +45,7 @@ def with_positive(dataset: Dataset, positive: str) -> Dataset:
 
 
 def _renumber_classes(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray) -> Dataset:
+    """Return the data set with labels numbered by `number_of` [classes]; classes that are not kept become "other"."""
     labels = dataset.labels
     names = tuple(labels.classes[number] for number in kept)
     rare = tuple(name for name, number in zip(labels.classes, number_of, strict=True) if number == len(kept))
@@ -187,6 +188,7 @@ def _count_held_out(dataset: Dataset, order: np.ndarray, held_out: float) -> int
 
 
 def _refuse_stored_order(x: StoredRows) -> None:
+    """Raise DataError if stored rows were not shuffled when they were written."""
     if not x.is_shuffled:
         advice = "Convert it with shuffle, a seed"
         raise DataError(f"{x.place} stands in the order it came in: a part of it may be unlike the rest. {advice}.")
@@ -199,5 +201,6 @@ def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 def _check_count(what: str, count: int, total: int) -> None:
+    """Raise DataError unless 1 <= count <= total; `what` names rows or features in the message."""
     if not 1 <= count <= total:
         raise DataError(f"{count} {what} are asked for; the data set has {total}, so 1 to {total} can be kept.")

@@ -68,6 +68,7 @@ def refuse_constant(dataset: Dataset) -> None:
 
 
 def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    """Return the class indices of the rows, int64 [rows]; raise DataError if labels are not classes."""
     if dataset.kind != "classes":
         raise DataError(f"{_labels_are(dataset)}; this model chooses one class a row. {_advice(dataset)}")
     _check_width(dataset, width)
@@ -75,6 +76,7 @@ def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.n
 
 
 def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    """Return 1.0 for rows of the positive class, else 0.0, [rows, 1]; raise DataError if labels have no such class."""
     if (width or 1) != 1:
         raise DataError(f"width is {width}; a yes-or-no target has one output: leave the width out.")
     if not dataset.classes:
@@ -91,6 +93,7 @@ def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
 
 
 def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    """Return regression targets [rows, outputs]; classes count by their value if they have one, else DataError."""
     if dataset.kind == "multilabel" or (dataset.kind == "classes" and (width or 1) > 1):
         return _indicators(dataset, width, dtype)
     if dataset.kind == "classes":
@@ -106,6 +109,7 @@ def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray
 
 
 def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    """Return a column of 0 and 1 for each class, [rows, width]; raise DataError if labels are not classes."""
     if not dataset.classes:
         raise DataError(f"{_labels_are(dataset)}; this model has a yes or no for each class. {_advice(dataset)}")
     _check_width(dataset, width)
@@ -118,6 +122,7 @@ def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndar
 
 
 def _check_width(dataset: Dataset, width: int | None) -> None:
+    """Raise DataError if `width` outputs are fewer than the classes."""
     classes = len(dataset.classes)
     if width is not None and width < classes:
         advice = f"Take width = {classes} or leave it out; with merge = true the rarest become one class"
@@ -135,6 +140,7 @@ def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _labels_are(dataset: Dataset) -> str:
+    """Return the start of a message: what the labels of the data set are."""
     return f"The labels of {_origin(dataset)} are {dataset.labels}"
 
 
@@ -144,6 +150,7 @@ def _origin(dataset: Dataset) -> str:
 
 
 def _advice(dataset: Dataset) -> str:
+    """Return the end of a message: which model or setting fits these labels."""
     if dataset.kind == "multilabel":
         return "Take a model of several classes a row."
     return "Take a model of numbers, or say kind = 'classes' if each different number is a class."
@@ -183,14 +190,17 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
 
 
 def _of_classes(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
+    """Return (description of the targets, score of the most frequent class) of class indices y [rows]."""
     return f"one of {len(dataset.classes):,} classes", f"accuracy {np.bincount(y).max() / len(y):.3g}"
 
 
 def _of_binary(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
+    """Return (description of the targets, score of the most frequent class) of binary targets y."""
     return f"yes is {dataset.labels.positive!r}", _commoner(y)
 
 
 def _of_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
+    """Return (description of the targets, score of predicting the mean) of regression targets y."""
     if dataset.kind != "numbers" and natural_width(dataset, "numbers") != y.shape[1]:
         return _of_columns(dataset, y)[0], "r2 0 (the means)"
     outputs = "a number" if y.shape[1] == 1 else f"{y.shape[1]:,} numbers"
@@ -198,10 +208,12 @@ def _of_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
 
 
 def _of_pairs(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
+    """Return (description of the targets, trivial prediction) of implicit ratings y."""
     return f"what was seen, {len(y):,} rows", "the most frequent items"
 
 
 def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
+    """Return (description of the targets, score of the most frequent value) of indicator columns y."""
     return f"{y.shape[1]:,} columns of 0 and 1, {y.sum(axis=1).mean():.3g} ones a row", _commoner(y)
 
 

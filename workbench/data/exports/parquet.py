@@ -28,6 +28,7 @@ def write(dataset: Dataset, path: Path) -> None:
 
 
 def _table(dataset: Dataset, block: RowBlock) -> Any:
+    """Return a pyarrow table of a block: lists of indices and values, label, and group if rows have groups."""
     import pyarrow as pa
 
     starts = pa.array((block.x.indptr - block.x.indptr[0]).astype(np.int64))
@@ -42,6 +43,7 @@ def _table(dataset: Dataset, block: RowBlock) -> Any:
 
 
 def _labels(labels: np.ndarray) -> Any:
+    """Return labels [rows] or [rows, columns] as a pyarrow array, of fixed-size lists if 2-d."""
     import pyarrow as pa
 
     if labels.ndim == 1:

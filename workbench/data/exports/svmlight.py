@@ -25,10 +25,12 @@ def write(dataset: Dataset, path: Path) -> None:
 
 
 def _texts(label: np.ndarray) -> list[str]:
+    """Return the label of a row as text: [number], or the indices of the classes that a multilabel row has."""
     return [str(place) for place in np.flatnonzero(label)] if np.ndim(label) else [f"{label:.17g}"]
 
 
 def _lines(block: RowBlock, labels: list[str]) -> list[str]:
+    """Return the rows of a block as svmlight lines, each with its label and a line break."""
     x, starts = block.x, block.x.indptr.tolist()
     entries = [f" {column}:{value:.9g}" for column, value in zip(x.indices.tolist(), x.data.tolist(), strict=True)]
     return [

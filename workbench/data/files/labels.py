@@ -92,6 +92,9 @@ def read_label_array(path: str | os.PathLike) -> np.ndarray:
 
 
 def _of_market(path: str | os.PathLike) -> np.ndarray:
+    """Return the labels in a Matrix Market file, dense [rows] or [rows, columns]; raise DataError above 2**32
+    values.
+    """
     header = read_header(path)
     if header.rows * header.columns > MOST_COLUMNS:
         raise DataError(f"{path} is {header.rows} x {header.columns}; labels are dense, at most 2**32 of them.")

@@ -108,6 +108,8 @@ def _element(read: Read, left: int, order: str, is_kept: bool) -> tuple[int, byt
 
 
 def _plain_of_elements(file: BinaryIO, left: int) -> Read:
+    """Return a function that reads `count` bytes of an uncompressed variable; ValueError beyond its `left` bytes."""
+
     def read(count: int) -> bytes:
         nonlocal left
         if count > left:
@@ -119,6 +121,9 @@ def _plain_of_elements(file: BinaryIO, left: int) -> Read:
 
 
 def _unpacked(file: BinaryIO, left: int) -> Read:
+    """Return a function that reads `count` decompressed bytes of a variable stored in `left` bytes; ValueError at
+    the end.
+    """
     unpacker, ready = zlib.decompressobj(), b""
 
     def read(count: int) -> bytes:
@@ -207,6 +212,7 @@ def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
+    """Return a variable as a NumPy array or csc_array of float64; raise DataError for other types."""
     if scipy.sparse.issparse(value):
         data = value.data.astype(np.float64, copy=False) if value.dtype.kind in "biuf" else value.data
         return scipy.sparse.csc_array((data, value.indices, value.indptr), shape=value.shape)

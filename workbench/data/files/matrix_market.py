@@ -158,6 +158,7 @@ def read_header(path: str | os.PathLike) -> Header:
 
 
 def _header(file: BinaryIO, path: str | os.PathLike) -> Header:
+    """Read the header of a Matrix Market file and return it; raise DataError with the line number if it is invalid."""
     form, field, symmetry = _banner(file.readline(LONGEST_LINE), f"{path}:1")
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 2):
         if line.strip() and not line.startswith(b"%"):
@@ -166,6 +167,7 @@ def _header(file: BinaryIO, path: str | os.PathLike) -> Header:
 
 
 def _banner(line: bytes, place: str) -> tuple[str, str, str]:
+    """Return (format, field, symmetry) of the first line; raise DataError if it is no banner or complex."""
     words = line.decode("latin-1").casefold().split()
     if len(words) != 5 or words[:2] != [BANNER.decode().casefold(), "matrix"]:
         allowed = "%%MatrixMarket matrix coordinate real general"
@@ -182,6 +184,7 @@ def _banner(line: bytes, place: str) -> tuple[str, str, str]:
 
 
 def _sized(line: bytes, form: str, field: str, symmetry: str, path: str | os.PathLike, number: int) -> Header:
+    """Return the header with the sizes on `line`; raise DataError, naming line `number`, if they are invalid."""
     words, expected = line.split(), 3 if form == "coordinate" else 2
     if len(words) != expected or not all(re.fullmatch(rb"[0-9]{1,18}", word) for word in words):
         sizes = "rows, columns and entries" if expected == 3 else "rows and columns"
@@ -243,6 +246,7 @@ def _parsed(text: bytes, header: Header, places: np.dtype) -> _Entries:
 
 @compiled
 def _behind_blanks(text, at):
+    """Return the position of the first byte of text[at:] that is not a blank."""
     while text[at] == 32 or text[at] == 9 or text[at] == 13:
         at += 1
     return at
@@ -378,4 +382,5 @@ def _fault(words: list[bytes], header: Header) -> str:
 
 
 def _quoted(text: bytes) -> str:
+    """Return the first 40 bytes of a text, quoted for a message."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))

@@ -37,6 +37,7 @@ class NotTextError(DataError):
 
 
 def _zstd(source: BinaryIO) -> Any:
+    """Return a stream that decompresses zstd by pyarrow; raise DataError with the install command without it."""
     try:
         import pyarrow
     except ImportError:
@@ -125,6 +126,7 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
 
 
 def _found(first: bytes) -> tuple[str, Unpacker]:
+    """Return (name, decompressor) for the first bytes of a file; ("", identity) if it is not compressed."""
     for signature, name, unpack in PACKINGS:
         if first.startswith(signature) and (name != "bzip2" or first[4:10] in _BZIP2_BLOCKS):
             return name, unpack
@@ -132,6 +134,7 @@ def _found(first: bytes) -> tuple[str, Unpacker]:
 
 
 def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
+    """Return the error for a compressed file that ends early or is damaged."""
     return DataError(f"{path}:{line}: the file is packed by {name}, and cut short or damaged: {error}. Get it anew.")
 
 
@@ -221,6 +224,7 @@ class CheckedText(io.RawIOBase):
                 return b""
 
     def _unpacked(self, size: int) -> bytes:
+        """Read up to `size` decompressed bytes; raise DataError for damaged files and extreme compression ratios."""
         try:
             raw = self._stream.read(size)
         except _DAMAGED as error:
@@ -276,15 +280,18 @@ class CheckedText(io.RawIOBase):
         return before + text.count(b"\n") + 1
 
     def _state_now(self) -> tuple[int, int]:
+        """Return (size, modification time in ns) of the open file."""
         state = os.fstat(self._source.fileno())
         return state.st_size, state.st_mtime_ns
 
     def _check_unchanged(self) -> None:
+        """Raise DataError if the file has changed since it was opened."""
         if self._state_now() != self._state:
             raise DataError(f"{self.path} has changed while it was read; read it again when it is complete.")
 
 
 def _blocks(file: BinaryIO, stop: int) -> Iterator[bytes]:
+    """Yield the first `stop` bytes of a file in blocks."""
     while stop > 0 and (block := file.read(min(stop, BLOCK))):
         yield block
         stop -= len(block)

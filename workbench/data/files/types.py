@@ -35,6 +35,7 @@ class Kind(NamedTuple):
 
 
 def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
+    """Return the `Kind` of a file that the data source `reader` reads, with the options it needs."""
     subject = like or what[:1].upper() + what[1:]
     return Kind(what, reader, f"{subject} is read by the data set {reader}", options)
 
@@ -129,6 +130,7 @@ def rating_columns(names: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _names(row: bytes) -> list[str]:
+    """Return the words of a row, split at separators."""
     return _SEPARATORS.split(row.decode("utf-8", "replace"))
 
 
@@ -155,6 +157,7 @@ def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
 
 
 def _kind_of(path: str | os.PathLike) -> Kind:
+    """Return the kind of a file or folder, from its first bytes or its entries."""
     if Path(path).is_dir():
         return _of_folder(Path(path))
     first = read_head(path, HEAD)
@@ -181,6 +184,7 @@ def _of_hdf5(first: bytes) -> Kind:
 
 
 def _of_folder(path: Path) -> Kind:
+    """Return the kind of a folder: of shards, of text by class, or unknown."""
     if (path / "manifest.json").is_file():
         return _read_by("a folder of shards", "sparse")
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
@@ -190,6 +194,7 @@ def _of_folder(path: Path) -> Kind:
 
 
 def _of_archive(path: str | os.PathLike) -> Kind:
+    """Return the kind of a ZIP file, from the names of its members."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
@@ -210,6 +215,7 @@ def _of_archive(path: str | os.PathLike) -> Kind:
 
 
 def _of_text(first: bytes) -> Kind:
+    """Return the kind of a text file, from its first lines."""
     lines = first.splitlines()[: -1 if len(first) == HEAD else None] or [first]
     lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
     if not lines:
@@ -238,6 +244,7 @@ def _of_none(rows: list[bytes]) -> Kind | None:
 
 
 def _of_columns(rows: list[bytes]) -> Kind | None:
+    """Return the kind of text with a label or columns in each row (svmlight, vw, fastText), or None."""
     if any(map(_SVMLIGHT.fullmatch, rows[:20])):
         return _read_by("svmlight text", "svmlight", "Text of lines such as '1 3:0.5 7:2'")
     if _PIPES.match(rows[0]):
@@ -248,6 +255,7 @@ def _of_columns(rows: list[bytes]) -> Kind | None:
 
 
 def _of_numbers(rows: list[bytes]) -> Kind | None:
+    """Return the kind of text of whole numbers: edge list or ratings, or None."""
     if all(map(_WHOLE.fullmatch, rows)):
         lengths = {len(row.split()) for row in rows}
         if lengths == {2}:
@@ -264,6 +272,7 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
 
 
 def _of_separated(lines: list[bytes]) -> Kind | None:
+    """Return the kind of text with a separator between columns, or None."""
     if all(_LABELLED.fullmatch(line.strip()) for line in lines):
         return _read_by("text, a label before each", "text", label="first")
     for sign, name in SIGNS.items():
@@ -302,6 +311,7 @@ def _is_ragged(lines: list[bytes], sign: str) -> bool:
 
 
 def _of_blanks(rows: list[bytes]) -> Kind:
+    """Return the kind of text with columns of numbers between blanks, or how to convert it."""
     if not any(b"  " in row or b"\t" in row for row in rows):
         return _read_by("columns of numbers with a blank between them, as text", "table", separator="space")
     advice = "Put one sign between columns, as tr -s ' ' ',' does, and the data set table reads it"

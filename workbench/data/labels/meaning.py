@@ -105,6 +105,7 @@ class Labels:
         return f"{counted} (guessed: {self.guess})" if self.guess else counted
 
     def _numbers(self) -> str:
+        """Return the description of regression labels, such as "numbers 0 to 5"."""
         return "numbers" if self.span is None else f"numbers {self.span[0]:.6g} to {self.span[1]:.6g}"
 
 

@@ -124,10 +124,14 @@ class Names:
 
 
 def _positive(wanted: Wanted, names: tuple[str, ...]) -> str | None:
+    """Return the class name that the caller wants as positive class, or None; raise DataError if there is no such
+    class.
+    """
     return None if wanted.positive is None else names[Names(names).must_find(wanted.positive, "positive")]
 
 
 def _refuse_infinite(labels: np.ndarray, place: Place) -> None:
+    """Raise DataError with the place of the first label that is NaN or infinite."""
     if labels.dtype.kind != "f" or np.isfinite(labels).all():
         return
     row = int(np.argmin(np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))

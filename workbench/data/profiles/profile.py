@@ -116,6 +116,7 @@ def _missed(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
 
 
 def _log_factors(many: int, rows: int, few: int) -> np.ndarray:
+    """Return log of the factors of the probability that a batch of `few` rows misses a column with `many` entries."""
     with np.errstate(divide="ignore"):  # what cannot be missed
         return np.log1p(-np.minimum(many / (rows - np.arange(few)), 1.0))
 
@@ -327,6 +328,7 @@ def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
 
 
 def _touched(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:
+    """Return the expected active columns and entries of a batch, for each size of `BATCHES`."""
     if not dataset.rows:
         return ()
     sizes = dict.fromkeys(min(size, dataset.rows) for size in BATCHES)
@@ -335,16 +337,19 @@ def _touched(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:
 
 
 def _values(x: scipy.sparse.csr_array) -> Values | None:
+    """Return (smallest, largest, explicit zeros) of the stored values; None if there are none."""
     if not x.nnz:
         return None
     return Values(float(x.data.min()), float(x.data.max()), int(x.nnz - np.count_nonzero(x.data)))
 
 
 def _preparations(bytes_format: dict[str, int]) -> tuple[Preparation, ...]:
+    """Return each way to prepare data, with the bytes that it needs."""
     return tuple(Preparation(name, dense, bytes_format["dense" if dense else "csr"]) for name, dense in PREPARATIONS)
 
 
 def _duplicate_rows(x: scipy.sparse.csr_array) -> int:
+    """Return the count of rows that repeat an earlier, non-empty row, by hash."""
     hashes = row_hashes(x)
     hashes = hashes[hashes != 0]
     return int(hashes.size - np.unique(hashes).size)
@@ -366,6 +371,7 @@ def label_balance(dataset: Dataset) -> LabelBalance:
 
 
 def _groups(groups: np.ndarray | None) -> tuple[int, int] | None:
+    """Return (count, largest size) of the groups of rows; None without groups."""
     if groups is None or not groups.size:
         return None
     sizes = np.unique(groups, return_counts=True)[1]

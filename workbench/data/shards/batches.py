@@ -96,6 +96,7 @@ class StoredBatches(Feed):
         yield from self._rolling(number, first) if self.last == "roll_over" else self._one_pass(number, first)
 
     def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
+        """Yield the batches of epoch `number` from batch `first` on; the last is cut or padded."""
         rows = _Rows(self._stretches(number, first * self.rows), self.x)
         for at in range(first, self.count(number)):
             real = min(self.rows, self.total - at * self.rows)
@@ -106,6 +107,7 @@ class StoredBatches(Feed):
             yield self._batch(parts, pad)
 
     def _rolling(self, number: int, first: int) -> Iterator[Batch]:
+        """Yield the batches of epoch `number` from batch `first` on; the last takes rows of the next epoch."""
         begin = (number * self.total // self.rows + first) * self.rows
         epoch, within = divmod(begin, self.total)
         later = itertools.chain.from_iterable(self._stretches(one, 0) for one in itertools.count(epoch + 1))
@@ -128,6 +130,7 @@ class StoredBatches(Feed):
             del held
 
     def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
+        """Return a batch of parts (row indices, CSR matrix), made dense if buffers are set."""
         rows = np.concatenate([numbers for numbers, _ in parts])
         labels = {} if self.y is None else {"label": self.y[rows]}
         x, is_made = stack_csr([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
@@ -157,6 +160,7 @@ class _Rows:
         return parts
 
     def _cut(self, start: int, stop: int) -> tuple[np.ndarray, Any]:
+        """Return (row indices, CSR matrix) of rows start to stop - 1 of the current chunk."""
         rows, held, places = self.stretch
         if places is None:
             return rows[start:stop], self.x.read(int(rows[start]), int(rows[stop - 1]) + 1)

@@ -77,6 +77,7 @@ def _clear(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
+    """Flush a folder's entries to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -125,6 +126,7 @@ class LabelCollector:
         return kept
 
     def _check_kind(self, labels: np.ndarray) -> None:
+        """Raise DataError if labels are neither numbers nor text, or not of the kind of earlier blocks."""
         kind = ("text" if labels.dtype.kind == "U" else labels.dtype.name, *labels.shape[1:])
         if labels.ndim not in (1, 2) or labels.dtype.kind not in "biufU" or (labels.ndim == 2 and kind[0] == "text"):
             raise DataError(f"Labels of {self.what} are {labels.dtype} {list(labels.shape)}; they are numbers or text.")
@@ -133,11 +135,13 @@ class LabelCollector:
         self.kind = kind
 
     def _numbered(self, labels: np.ndarray) -> np.ndarray:
+        """Return labels that are text as indices, int64 [rows]; new texts are numbered and kept."""
         names, inverse = np.unique(labels, return_inverse=True)
         numbers = [self.number_of.setdefault(str(name), len(self.number_of)) for name in names]
         return np.array(numbers, np.int64)[inverse]
 
     def _noted(self, labels: np.ndarray) -> np.ndarray:
+        """Record range and wholeness of numeric labels and return them; raise DataError if one is not finite."""
         finite = np.isfinite(labels.astype(np.float64))
         if not finite.all():
             row = int(np.argmin(finite.reshape(len(labels), -1).all(axis=1)))
@@ -175,6 +179,7 @@ class LabelCollector:
         return np.unique(np.concatenate([self.distinct, some]).astype(self.kind[0]))
 
     def _columns(self) -> np.ndarray:
+        """Return smallest, largest (and a value between) of each label column, [2 or 3, columns]."""
         assert self.kind is not None
         ends = np.repeat([[self.low], [self.high]], self.kind[1], axis=1)
         return np.concatenate([ends, [self.between]]) if self.between is not None else ends
@@ -264,6 +269,7 @@ def convert(
 
 
 def _check(shuffle: int | None, shard_bytes: int) -> None:
+    """Raise DataError if the shuffle seed or the shard size is invalid."""
     if shuffle is not None and (type(shuffle) is not int or shuffle < 0):
         raise DataError(f"shuffle is {shuffle!r}; it is a seed, a whole number from 0 on, or None to keep the order.")
     if type(shard_bytes) is not int or shard_bytes < LEAST_SHARD_BYTES:
@@ -288,6 +294,7 @@ def _opened(
 
 
 def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlocks, Wanted, Callable[[], None]]:
+    """Return (blocks of rows, what the labels are to mean, a check that files did not change) of a data source."""
     complete = source.complete(given)
     before = fingerprint(*source.files(**complete))
 
@@ -312,6 +319,7 @@ def blocks_of(dataset: Dataset) -> RowBlocks:
 
 
 def _cut(dataset: Dataset) -> Iterator[RowBlock]:
+    """Yield the data set in blocks of about `ENTRIES_OF_BLOCK` stored entries."""
     x, start = dataset.x, 0
     mean = max(x.nnz / max(dataset.rows, 1), 1.0)
     while start < dataset.rows:

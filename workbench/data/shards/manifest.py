@@ -256,10 +256,12 @@ def read(folder: Path) -> Manifest:
 
 
 def _refuse_constant(text: str) -> None:
+    """Raise ValueError for NaN and Infinity, which JSON does not have."""
     raise ValueError(f"{text} is no number of JSON")
 
 
 def _decoded(table: dict[str, Any]) -> Manifest:
+    """Return the manifest of its parsed JSON; KeyError, TypeError or ValueError if the form is wrong."""
     labels: dict[str, Any] = dict(table["labels"])
     labels = {name: tuple(value) if isinstance(value, list) else value for name, value in labels.items()}
     rows, features = table["shape"]
@@ -269,6 +271,7 @@ def _decoded(table: dict[str, Any]) -> Manifest:
 
 
 def _shard(table: dict[str, Any]) -> Shard:
+    """Return a `Shard` of its parsed JSON."""
     files = {name: FileEntry(entry["bytes"], entry["sha256"]) for name, entry in table["files"].items()}
     types = table["binsparse"]["data_types"]
     return Shard(table["first_row"], table["rows"], table["nnz"], types["indices_1"], files)

@@ -49,6 +49,7 @@ class Shards:
         return Shards, (self.folder,)
 
     def _path(self, number: int, name: str) -> Path:
+        """Return the path of array `name` of shard `number`."""
         return folder_of(self.folder, number) / f"{name}.npy"
 
     def files(self) -> Iterator[tuple[int, str, Path]]:
@@ -93,6 +94,7 @@ class Shards:
         return np.concatenate(parts) if parts else self._empty(name)
 
     def _empty(self, name: str) -> np.ndarray:
+        """Return array `name` ("y" or "groups") of no rows, with its dtype and columns."""
         width = () if self.manifest.y_width is None or name != "y" else (self.manifest.y_width,)
         return np.empty((0, *width), self.manifest.y_dtype if name == "y" else np.int64)
 
@@ -142,6 +144,7 @@ class ShardRows(StoredRows):
         )
 
     def _pointers(self) -> Iterator[tuple[Shard, ArrayFile, int, int]]:
+        """Yield (shard, its row pointers, first row, last row + 1) of each shard that holds rows of this range."""
         for number, first, last in self.shards.parts(self.start, self.stop):
             yield self.shards.manifest.shards[number], self.shards.arrays(number)["indptr"], first, last
 
@@ -195,6 +198,7 @@ class ShardRows(StoredRows):
         return self._checked(starts, columns, data)
 
     def _part(self, number: int, first: int, last: int) -> _Part:
+        """Return where rows first to last - 1 of a shard are stored; raise DataError if row pointers are invalid."""
         arrays = self.shards.arrays(number)
         indptr = arrays["indptr"].read(first, last + 1)
         begin, end = int(indptr[0]), int(indptr[-1])
@@ -203,6 +207,7 @@ class ShardRows(StoredRows):
         return _Part(arrays, np.diff(indptr), begin, end - begin)
 
     def _checked(self, starts: np.ndarray, columns: np.ndarray, data: np.ndarray) -> Any:
+        """Return a CSR array of the parts read; raise DataError if its structure is invalid."""
         rows, features, stored = len(starts) - 1, self.shape[1], len(columns)
         if not structure.rises(starts, stored):
             raise DataError(f"{self.place} is damaged: {POINTERS} {AGAIN}.")

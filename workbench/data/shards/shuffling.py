@@ -74,6 +74,7 @@ class Shuffle:
                     _append(file, keys[start:stop], rows.between(start, stop))
 
     def _path(self, number: int) -> Path:
+        """Return the path of temporary file `number`."""
         return self.folder / f"{number:02d}"
 
     def ordered(self) -> Iterator[Rows]:
@@ -159,4 +160,5 @@ def stack_with_labels(parts: Sequence[tuple[Any, Any]], path: str | os.PathLike)
 
 
 def _taken(rows: Rows, order: np.ndarray) -> Rows:
+    """Return the rows in the given order, with their labels and groups."""
     return Rows(gather_rows("csr", rows.x, order), rows.y[order], None if rows.groups is None else rows.groups[order])

@@ -93,6 +93,7 @@ class ShardWriter:
         return tuple(self.shards)
 
     def _label(self, number: int, understood: Callable[[np.ndarray], np.ndarray]) -> FileEntry:
+        """Replace the raw labels of shard `number` by the encoded ones on disk; return the entry for the manifest."""
         folder = folder_of(self.folder, number)
         y = understood(np.load(folder / RAW, allow_pickle=False))
         (folder / RAW).unlink()

@@ -50,6 +50,7 @@ def blocks(path: str | os.PathLike, column: str = "label", **labels: Any) -> Row
 
 
 def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
+    """Yield the rows of X in blocks with their labels; the file is not held in memory."""
     with reading_hdf5(path, WHAT):
         file = _opened(path, backed=True)
         try:
@@ -72,6 +73,7 @@ def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
 
 
 def _opened(path: str | os.PathLike, backed: bool) -> Any:
+    """Return the open .h5ad file; raise an error with the install command without anndata, or FileNotFoundError."""
     anndata = import_optional("anndata", "exchange", "Reading .h5ad files")
     if not Path(path).exists():
         raise FileNotFoundError(path)
@@ -79,6 +81,7 @@ def _opened(path: str | os.PathLike, backed: bool) -> Any:
 
 
 def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
+    """Return the labels in `column` of obs or obsm; raise MissingLabelsError with the columns there are."""
     if column in file.obs:
         values = file.obs[column]
         return np.array(values.astype(str), np.str_) if values.dtype.kind not in "biuf" else values.to_numpy()

@@ -50,6 +50,7 @@ def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **
 
 
 def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator[RowBlock]:
+    """Yield the rows of the matrix in blocks with their labels; raise MissingLabelsError if `column` is absent."""
     with reading_hdf5(path, WHAT):
         h5py = import_optional("h5py", "exchange", "Reading binsparse files")
         with h5py.File(path, "r") as file:
@@ -79,6 +80,7 @@ def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
 
 
 def _block(held: Any, column: str | None, start: int, stop: int, features: int) -> RowBlock:
+    """Return rows start to stop - 1 with their labels, zeros without a column of labels."""
     x = read_rows(held["pointers_to_1"], held["indices_1"], held["values"], start, stop, features)
     if column is None:
         return RowBlock(x, np.zeros(stop - start))

@@ -51,6 +51,7 @@ def make(
 
 
 def _check(rows: int, features: int, classes: int, degree: float, words: int, shares: dict[str, float]) -> None:
+    """Raise DataError if a parameter of the graph is out of range."""
     least = {"classes": (classes, 2), "words": (words, 1), "degree": (degree, 0)}
     for name, (value, bound) in least.items():
         if value < bound:

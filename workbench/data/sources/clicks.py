@@ -56,12 +56,14 @@ def make(
 
 
 def _check(**counts: int) -> None:
+    """Raise DataError if a count is below 1."""
     for name, value in counts.items():
         if value < 1:
             raise DataError(f"{name} is {value}; it is 1 or more.")
 
 
 def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
+    """Raise DataError unless the rate lies in (0, 1) and no effect size is negative."""
     if not 0 < rate < 1:
         raise DataError(f"rate is {rate}; it is a share of clicks, above 0 and below 1.")
     if min(slope, main, pairs) < 0:
@@ -95,6 +97,7 @@ def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.ra
 
 
 def _standardised(scores: np.ndarray) -> np.ndarray:
+    """Return the scores scaled to mean 0 and deviation 1; zeros if all are equal."""
     deviation = scores.std()
     return (scores - scores.mean()) / deviation if deviation > 1e-9 else np.zeros_like(scores)
 
@@ -109,6 +112,7 @@ def _chances(odds: np.ndarray, rate: float) -> np.ndarray:
 
 
 def _logistic(odds: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + exp(-odds))."""
     return 0.5 * (1 + np.tanh(odds / 2))
 
 

@@ -104,6 +104,7 @@ def make(
 
 
 def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool, zero_based: bool | str) -> Read:
+    """Return edges, labels and features of a graph file: an .npz archive, a matrix, or an edge list."""
     if starts_with(path, ZIP):
         with read_npz_arrays(path) as archive:
             if "adj_indptr" in archive.files:
@@ -137,6 +138,7 @@ def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: boo
 
 
 def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:
+    """Return edges, labels and features of an .npz archive with adj_* and attr_* arrays; DataError without labels."""
     names = archive.files
     if labels is None and "labels" not in names:
         raise DataError(f"{path} holds no labels, but {format_names(names)}. {ADVICE}.")
@@ -177,6 +179,7 @@ def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
 
 
 def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool | str) -> Edges:
+    """Return the edges of a text file with lines "u v" or "u v weight"; DataError for other columns."""
     layout = separated.layout(path)
     if layout.columns not in (2, 3):
         raise DataError(f"{path} has {layout.columns} columns; an edge is u v, or u v weight.")

@@ -55,6 +55,7 @@ def make(
 
 
 def _check(users: int, items: int, rows: int, rank: int) -> None:
+    """Raise DataError if a count is below 1 or there are more ratings than pairs."""
     for name, value in {"users": users, "items": items, "rows": rows, "rank": rank}.items():
         if value < 1:
             raise DataError(f"{name} is {value}; it is 1 or more.")

@@ -84,6 +84,7 @@ def _with_other_labels(
 
 
 def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, Any]:
+    """Return the variables `names` by name; raise DataError if one is listed but missing."""
     read = values(file, names)
     if missing := names - set(read):
         raise DataError(f"{path} lists the variable {missing.pop()} and does not hold it; the file is damaged.")
@@ -91,6 +92,7 @@ def _values(file: Any, names: set[str], path: str | os.PathLike) -> dict[str, An
 
 
 def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variable:
+    """Return the variable of this name; raise DataError if it is absent or of a type that is not read."""
     found = next((one for one in listed if one.name == name), None)
     if found is None:
         raise DataError(f"{path} has no variable {name!r}; it has {_told(listed)}.")
@@ -100,6 +102,7 @@ def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variab
 
 
 def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
+    """Return the matrix that is taken as X: the largest, sparse ones first; DataError if there is none or a tie."""
     matrices = [one for one in listed if one.is_matrix]
     matrices = [matrix for matrix in matrices if matrix.name.casefold() not in LABEL_NAMES] or matrices
     matrices = [matrix for matrix in matrices if matrix.kind == "sparse"] or matrices
@@ -112,6 +115,7 @@ def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
 
 
 def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> Variable:
+    """Return the variable that is taken as labels of x, by name or shape; raise an error if none fits."""
     fitting = [one for one in listed if one.name != x.name and one.kind in READ and _sides(one) & set(x.shape)]
     for name in LABEL_NAMES:
         if found := [one for one in fitting if one.name.casefold() == name]:
@@ -147,6 +151,7 @@ def _turned(x: Variable, y: Variable, transposed: bool | None, path: str | os.Pa
 
 
 def _as_matrix(value: Any) -> Any:
+    """Return a variable as a sparse matrix; raise DataError unless it is a real 2-d array."""
     if scipy.sparse.issparse(value):
         return value
     if value.ndim != 2 or value.dtype.kind not in "biuf":
@@ -155,6 +160,7 @@ def _as_matrix(value: Any) -> Any:
 
 
 def _as_labels(value: Any, turned: bool, kind: str | None) -> np.ndarray:
+    """Return a variable as labels, [rows] or [rows, columns], transposed if `turned`; DataError if complex."""
     labels = _dense(value) if scipy.sparse.issparse(value) else value
     if labels.dtype.kind == "c":
         raise DataError("The labels are complex; they are real numbers or text.")
@@ -165,6 +171,7 @@ def _as_labels(value: Any, turned: bool, kind: str | None) -> np.ndarray:
 
 
 def _dense(labels: scipy.sparse.csc_array) -> np.ndarray:
+    """Return sparse labels as a dense array; raise DataError above 2**32 values."""
     if (size := labels.shape[0] * labels.shape[1]) > MOST_COLUMNS:
         raise DataError(
             f"The labels are {' x '.join(map(str, labels.shape))}, {size:,} of them; at most 2**32 are held."
@@ -173,6 +180,7 @@ def _dense(labels: scipy.sparse.csc_array) -> np.ndarray:
 
 
 def _told(listed: list[Variable]) -> str:
+    """Return the first 20 variables of a file as text for a message."""
     return ", ".join(map(str, listed[:20])) or "none"
 
 

@@ -63,6 +63,7 @@ def make(
 
 
 def _refuse_other(path: str | os.PathLike) -> None:
+    """Raise DataError, with what the file looks like, unless it is in Matrix Market format."""
     if is_market(path):
         return
     looks, advice = looks_like(path)

@@ -61,6 +61,7 @@ def read_stored_arrays(
 
 
 def _parts(archive: Any) -> Parts:
+    """Return format, shape and arrays of a matrix saved by `scipy.sparse.save_npz`."""
     arrays = {name: archive[name] for name in archive.files if name not in ("format", "shape", "_is_array")}
     shape = tuple(int(length) for length in archive["shape"])
     format = archive["format"].item()

@@ -109,6 +109,7 @@ def _columns_of_header(path: str | os.PathLike, separator: str | None) -> str:
 
 
 def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, Any]) -> dict[str, Any]:
+    """Return what the data set records: counts of users and items, duplicates, and the ids for later files."""
     (_, users), (_, items) = blocks
     counted = {"users": len(users), "items": len(items), "fields": [len(users), len(items)]}
     implicit = {"implicit": pairs.ratings is None, "duplicates": repeated}
@@ -116,6 +117,7 @@ def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, A
 
 
 def _check(columns: str, duplicates: str, unknown: str) -> None:
+    """Raise DataError if `columns`, `duplicates` or `unknown` has a value that is not allowed."""
     names = columns.split()
     if len(set(names)) < len(names) or not {"user", "item"} <= set(names):
         advice = f"it names each column once, user and item among them, such as {COLUMNS!r}"
@@ -133,6 +135,7 @@ def _read(
     lists: bool | None,
     implicit: bool,
 ) -> Pairs:
+    """Return the (user, item, rating) pairs of a file, by lists or by columns."""
     refuse_binary(path, WHAT)
     layout = separated.layout(path, separator)
     if lists or (lists is None and _has_lists(path, layout)):
@@ -141,12 +144,14 @@ def _read(
 
 
 def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
+    """Return whether the first 100 lines are lists of items: of different or large lengths."""
     lines = (line for (_, line), _ in zip(separated.lines_of(path, layout), range(100), strict=False))
     lengths = {len(separated.fields(line.decode("utf-8"), layout.separator)) for line in lines}
     return len(lengths) > 1 or max(lengths) > 8 or (layout.separator == "space" and layout.first[0].endswith(":"))
 
 
 def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
+    """Return the pairs of a file with lines "user item item ..."; raise DataError for an empty id."""
     users, items = Numbers(), Numbers()
     user_of, items_of, lines, counts = array("q"), array("q"), array("q"), array("q")
     for number, line in separated.lines_of(path, layout):
@@ -169,6 +174,7 @@ def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
 def _of_columns(
     path: str | os.PathLike, layout: Layout, header: bool | None, columns: list[str], implicit: bool
 ) -> Pairs:
+    """Return the pairs of a file with one (user, item, rating) a line; raise DataError for too few columns."""
     names = {name: place for place, name in enumerate(columns)}
     if layout.columns < len(columns):
         if columns != COLUMNS.split() or layout.columns != 2:
@@ -196,6 +202,7 @@ def _is_header(layout: Layout, names: dict[str, int]) -> bool:
 
 
 def _differ(first: str, second: str) -> bool:
+    """Return whether the first text is not a number and the second is: the first line is a header."""
     return number_named(first) is None and number_named(second) is not None
 
 

@@ -98,6 +98,9 @@ def make(
 
 
 def _fetched(name: str, entry: Entry, subset: str, download: bool, folder: str | os.PathLike | None) -> Any:
+    """Return the Bunch of a scikit-learn data set, downloaded only if `download`; DataError if that is needed or
+    fails.
+    """
     import sklearn.datasets  # a second to import, and only this needs it
 
     function = getattr(sklearn.datasets, entry.function)
@@ -129,6 +132,7 @@ def _labels(bunch: Any, entry: Entry) -> tuple[np.ndarray, tuple[str, ...] | Non
 
 
 def _texts(column: np.ndarray) -> np.ndarray:
+    """Return a column of bytes or objects as an array of str."""
     return np.array([value.decode() if isinstance(value, bytes) else str(value) for value in column])
 
 

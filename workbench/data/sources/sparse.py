@@ -40,6 +40,7 @@ def make(path: str | os.PathLike, whole: bool = False, verify: bool = False) -> 
 
 
 def _files(path: str | os.PathLike, **rest: object) -> tuple[Path]:
+    """Return the path of the manifest, by which changes are noticed."""
     return (Path(path) / manifest.NAME,)  # which has a hash of every shard
 
 

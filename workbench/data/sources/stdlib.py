@@ -88,6 +88,7 @@ def _files(folder: Path, skipped: frozenset[str]) -> Iterator[Path]:
 
 
 def _read(folder: Path, lines: int, skipped: frozenset[str]) -> _Text:
+    """Return the words of the source files under `folder`, `lines` of them a row, with labels and counts."""
     numbers, words, lengths, labels, groups = Numbers(), array("q"), array("q"), [], array("q")
     facts = {"files": 0, "unreadable": 0, "bytes": 0}
     for file in _files(folder, skipped):
@@ -132,6 +133,7 @@ def _counted(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _scaled(rows: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the values with each row scaled to the 2-norm `ROW_NORM`."""
     return ROW_NORM * values / np.sqrt(np.bincount(rows, values**2, minlength=n_rows))[rows]
 
 

@@ -100,6 +100,8 @@ def blocks(
 
 
 def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> Iterator[RowBlock]:
+    """Yield the rows of a svmlight file in blocks with their labels; DataError with the line of invalid text."""
+
     def read(text: bytes) -> tuple[scipy.sparse.csr_array, TextRows]:
         rows = read_rows(text)
         return csr_of(rows, features, zero_based), rows
@@ -128,6 +130,7 @@ def _holds_column_zero(path: str | os.PathLike) -> bool:
 
 
 def _check(features: int | None, zero_based: bool | str) -> None:
+    """Raise DataError if `features` or `zero_based` is invalid."""
     check_features(features)
     if zero_based not in (True, False, "auto"):
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
@@ -146,6 +149,8 @@ def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[TextRows, bool]:
 
 
 def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
+    """Return all rows of a svmlight file, values as float32 if that is exact; `several`: labels are lists."""
+
     def read(text: bytes) -> TextRows:
         rows = read_rows(text, several)
         return rows._replace(values=narrowed(rows.values, np.float32))

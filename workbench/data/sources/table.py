@@ -115,6 +115,7 @@ def _learned(
 
 
 def _files(path: str | os.PathLike, columns: Any = None, **rest: Any) -> tuple[str | os.PathLike, ...]:
+    """Return the paths that a table is read from: the data, and the file of column kinds if given."""
     return (path, columns) if isinstance(columns, str | os.PathLike) else (path,)
 
 

@@ -94,6 +94,7 @@ def _noted(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[
 
 
 def _blocks(documents: Documents, words: Words, dtype: np.dtype) -> Iterator[RowBlock]:
+    """Yield the documents in blocks as CSR rows of word columns, with their labels."""
     row = 0
     with reading(documents.path, "text"):
         for some, labels in documents.parts():

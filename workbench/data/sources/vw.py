@@ -100,10 +100,12 @@ def blocks(
 
 
 def _reread(bits: int, numbered: bool) -> dict[str, Any]:
+    """Return the parameters by which later files are read into the same columns."""
     return {"bits": bits, "columns": "numbered" if numbered else "hashed"}
 
 
 def _check(bits: int, columns: str, importance: str, features: int | None) -> None:
+    """Raise DataError if a parameter has a value that is not allowed."""
     check_features(features)
     if not isinstance(bits, int) or not 1 <= bits <= MOST_BITS:
         raise DataError(f"bits is {bits!r}; names are hashed to 2**bits columns, of 1 to {MOST_BITS} bits.")

@@ -251,16 +251,19 @@ class Numbers:
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.column.encoding == "log" else numbers
 
     def _refusal(self, text: str) -> str:
+        """Return the message for a text in a column of numbers that is no finite number."""
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
         advice = f'In a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
         return f"column {self.column.name!r} holds numbers, and {shown} is no finite one. {advice}."
 
     def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
+        """Return the numbers as one-hot bins by the column's edges, a missing value in the last one."""
         edges = self._edges
         ranges = np.searchsorted(edges, numbers, side="right").astype(np.int32)  # edges[i - 1] <= number < edges[i]
         return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
 
     def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
+        """Return the numbers as one column, divided by its scale; raise WrongValueError beyond float32."""
         with np.errstate(over="ignore"):  # refused below
             values = numbers / (self.column.divisor or 1.0)
         if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
@@ -342,6 +345,7 @@ class LabelColumn:
         return numbers[texts.numbers]
 
     def _refuse_long(self, texts: Texts, row: int) -> None:
+        """Raise WrongValueError for a label longer than `LONGEST` characters."""
         lengths = arrow().compute.utf8_length(texts.distinct).to_numpy(zero_copy_only=False)
         if (lengths > LONGEST).any():
             at = int(np.argmax(lengths[texts.numbers] > LONGEST))
@@ -498,6 +502,7 @@ def features_of(columns: tuple[Column, ...]) -> list[Column]:
 
 
 def _encoder(column: Column) -> Encoder:
+    """Return the encoder of a column by its kind and encoding."""
     return ENCODERS[column.kind, column.encoding](column)
 
 

@@ -116,6 +116,7 @@ def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
 
 
 def _unclosed() -> str:
+    """Return the message for a quoted field without an end."""
     advice = "Close it, or say quotes = false if double quotes are signs like others in this file"
     return f"a double quote opens a field of the row that begins here, and none closes it. {advice}."
 
@@ -143,6 +144,7 @@ def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _start(path: str | os.PathLike) -> list[str]:
+    """Return the first lines of a file, at most `ROWS_SEEN` and about `BYTES_SEEN` bytes."""
     lines: list[str] = []
     count = 0
     with open_text(path) as file:
@@ -166,6 +168,8 @@ def _split(lines: Iterable[str], separator: str, quotes: bool) -> Iterator[Recor
 
 
 def _separator(start: list[str], quotes: bool) -> str:
+    """Return the separator that splits the first lines most evenly, a comma if none does."""
+
     def evenness(sign: str) -> float:
         counts = [len(fields) for _, fields in _split(start, sign, quotes) if fields]
         return counts.count(counts[0]) / len(counts) if counts and counts[0] > 1 else 0.0
@@ -175,6 +179,7 @@ def _separator(start: list[str], quotes: bool) -> str:
 
 
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
+    """Return whether the first row is a header: texts above numbers, or texts that no column repeats."""
     names = [field.strip() for field in first]
     if not any(names) or any(number_named(name) is not None for name in names):
         return False
@@ -186,11 +191,13 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 
 
 def _are_numbers(column: list[str]) -> bool:
+    """Return whether all values of a column that are not missing are numbers, and at least one is."""
     values = [value for value in column if value not in MISSING_WORDS]
     return bool(values) and all(number_named(value) is not None for value in values)
 
 
 def _names(path: str | os.PathLike, fields: list[str]) -> tuple[str, ...]:
+    """Return the column names of a header, c0, c1, ... for empty ones; raise DataError if one repeats."""
     fields = [fields[0].strip().removeprefix("#"), *fields[1:]]
     names = tuple(field.strip() or f"c{number}" for number, field in enumerate(fields))
     refuse_repeated(path, names)
@@ -308,6 +315,7 @@ def _texts(name: str, column: Any, differing: set[str]) -> Texts:
 
 
 def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:
+    """Yield the record batches of a CSV file, all columns as strings; DataError for malformed rows."""
     csv = pa.csv
     read = csv.ReadOptions(
         column_names=dialect.names,

@@ -27,6 +27,7 @@ def table_lines(columns: Iterable[Column]) -> list[str]:
 
 
 def _cells(column: Column) -> tuple[str, ...]:
+    """Return the cells of a column's row in the printed schema."""
     found = column.found
     distinct = f"{'over ' if found.is_least else ''}{found.distinct:,}" if found else ""
     missing = f"{found.missing_share:.1%}" if found else ""
@@ -191,6 +192,7 @@ def columns_of(mapping: Mapping[str, Any], source: str) -> Columns:
 
 
 def _column(name: str, said: Any, source: str) -> Column:
+    """Return the column that a TOML table declares; raise DataError if it is invalid."""
     if not isinstance(said, Mapping):
         raise DataError(f'{source}: column {name!r} is {said!r}; it is a table: [columns.{name}], kind = "category".')
     _refuse_unknown(said, SAYABLE, f"{source}: column {name!r}")
@@ -203,16 +205,19 @@ def _column(name: str, said: Any, source: str) -> Column:
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], source: str) -> None:
+    """Raise DataError for a key that is not in `known`."""
     if unknown := [key for key in given if key not in known]:
         raise DataError(f"{source}: there is no key {unknown[0]!r}; keys are {', '.join(known)}.")
 
 
 def _key(name: str) -> str:
+    """Return a column name as a TOML key, quoted if needed."""
     is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if is_bare else _value(name)
 
 
 def _value(value: Any) -> str:
+    """Return a value as TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -77,6 +77,7 @@ class Seen:
             self._count(texts.distinct)
 
     def _note_text(self, texts: Texts, is_text: np.ndarray) -> None:
+        """Record the first text that is no number, and the count of words in texts."""
         pa = arrow()
         if self.not_number is None and of_rows(is_text, False, texts.numbers).any():
             at, text = first_row(texts, is_text)
@@ -95,6 +96,7 @@ class Seen:
         self.rows += len(numbers)
 
     def _count(self, distinct: Any) -> None:
+        """Add distinct values; merges what is held when it has grown too long."""
         self._values.append(distinct)
         self._held += len(distinct)
         if self._held > 2 * self.distinct + AT_ONCE:  # so that each value is looked at a few times only
@@ -222,6 +224,7 @@ def guessed(
 
 
 def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: bool, bins: int) -> dict[str, Column]:
+    """Return a guessed `Column` for each name, the label chosen among them unless `has_label`."""
     label, why = (None, "") if has_label else _label_of([name for name in names if name in seen], seen)
     guesses = {}
     for name in names:
@@ -276,6 +279,7 @@ def identifier_note(columns: Columns) -> str:
 
 
 def _guess(name: str, seen: Seen, bins: int) -> Column:
+    """Return the guessed kind and encoding of a column, with the reason as text."""
     is_different = not seen.is_least and seen.distinct == seen.present >= ROWS_OF_IDENTIFIER
     if not seen.present:
         return Column(name, "ignored", why="no value")
@@ -294,6 +298,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
 
 
 def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
+    """Return the guess for a column in which most values are numbers."""
     if seen.not_number is not None:
         row, text = seen.not_number
         share = seen.rows_of_numbers / seen.present
@@ -342,6 +347,7 @@ def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
 
 
 def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None:
+    """Raise DataError if a name is no column of the table."""
     known = set(table.names)
     if unknown := [name for name in names if name not in known]:
         which = f"column {unknown[0]!r}" if len(unknown) == 1 else f"columns {format_names(map(repr, unknown))}"
@@ -349,12 +355,14 @@ def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None
 
 
 def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | None) -> None:
+    """Raise DataError if a column that is to be used holds lists or structures."""
     wanted = [name for name in table.nested if name == label or by_name.get(name, IGNORED).kind != "ignored"]
     if wanted:
         raise DataError(f'{table.path}: column {wanted[0]!r} holds lists or structures; say kind = "ignored".')
 
 
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:
+    """Raise DataError if the label is no column, or two columns are declared as label."""
     if label not in table.names:
         raise DataError(f"label is {label!r}; the columns of {table.path} are {format_names(table.names)}.")
     if declared is not None and declared.name != label:

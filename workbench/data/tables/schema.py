@@ -113,6 +113,7 @@ class Column:
         }
 
     def _refuse_untaken(self) -> None:
+        """Raise DataError for a field that the column's encoding does not take."""
         taken = TAKEN.get(self.encoding, ())
         for names in TAKEN.values():
             for name in names:
@@ -121,12 +122,14 @@ class Column:
                     raise DataError(f"{self._named(name)}; a column of {of} takes {', '.join(taken) or 'none'}.")
 
     def _complete(self) -> None:
+        """Set fields that were left out to their defaults, in place."""
         defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": "deviation" if self.encoding == "keep" else "none"}
         for name in TAKEN.get(self.encoding, ()):
             if name in defaults and getattr(self, name) is None:
                 object.__setattr__(self, name, defaults[name])
 
     def _check(self) -> None:
+        """Raise DataError if a field has an invalid value."""
         for name, most in (("buckets", MOST_COLUMNS - 1), ("bins", MOST_BINS)):
             count = getattr(self, name)
             if count is not None and not (is_whole(count) and 1 <= count <= most):
@@ -142,6 +145,7 @@ class Column:
             object.__setattr__(self, "edges", self._numbers(self.edges))
 
     def _texts(self, name: str, given: Any) -> tuple[str, ...]:
+        """Return field `name` as a tuple of stripped texts; raise DataError if they are not distinct strings."""
         if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
             raise DataError(f"{self._named(name)}; it is a list of texts, numbers in quotes too.")
         texts = tuple(text.strip() for text in given)
@@ -151,12 +155,14 @@ class Column:
         return texts
 
     def _numbers(self, given: Any) -> tuple[float, ...]:
+        """Return bin edges as floats; raise DataError unless they are finite and strictly ascending."""
         is_list = isinstance(given, list | tuple) and all(map(is_finite, given))
         if not is_list or any(after <= before for before, after in itertools.pairwise(given)):
             raise DataError(f"{self._named('edges')}; it is a list of numbers, each above the one before.")
         return tuple(map(float, given))
 
     def _named(self, name: str) -> str:
+        """Return the start of a message, "NAME of column 'x' is VALUE"."""
         value = repr(getattr(self, name))
         return f"{name} of column {self.name!r} is {value if len(value) < 80 else value[:80] + '...'}"
 

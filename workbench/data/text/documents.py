@@ -45,6 +45,7 @@ class Documents:
         self._files: list[Path] = []
 
     def _check(self, labels: str | os.PathLike | None) -> None:
+        """Raise DataError if label, separator or encoding is invalid."""
         if self.label not in LABELS:
             raise DataError(f"label is {self.label!r}; it is one of {', '.join(LABELS)}.")
         if not (isinstance(self.separator, str) and self.separator):
@@ -100,6 +101,7 @@ class Documents:
         return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
 
     def _of_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield (document, label) of each line of the file."""
         separator = self.separator.encode()
         with open_text(self.path, self.encoding, advice=SAVE) as file:
             for line, text in enumerate(file, 1):
@@ -113,6 +115,7 @@ class Documents:
                     yield document.decode(), label_of(label, self.path, line)
 
     def _of_folder(self) -> Iterator[tuple[str, str]]:
+        """Yield (document, label) of each file, the label being its folder; DataError if one is too long."""
         for file in files_of(self.path):
             content = bytearray()
             with reading(file, "a text file"), open_text(file, self.encoding, advice=SAVE) as stream:
@@ -155,4 +158,5 @@ def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None)
 
 
 def _is_hidden(entry: Path, folder: Path) -> bool:
+    """Return whether a path below `folder` has a part that begins with a dot."""
     return any(part.startswith(".") for part in entry.relative_to(folder).parts)

@@ -156,11 +156,15 @@ IS_KIND = {"whole": lambda text: is_whole(text) and len(text) < 20 and abs(int(t
 
 
 def _wrong_count(place: str, count: int, layout: Layout) -> str:
+    """Return the message for a line with another count of columns than the first row."""
     name = layout.separator
     return f"{place}: it has {count} columns, and the first row {layout.columns}; columns are parted by {name}."
 
 
 def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> dict[int, Any]:
+    """Return the wanted columns of a file as pandas Series by position, each of its kind ("text", "whole",
+    "number").
+    """
     import pandas as pd
 
     step = 2 if layout.separator == "colons" else 1  # of two colons one parts: the columns between them are empty
@@ -178,6 +182,7 @@ def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], c
 
 
 def _column(series) -> Column:
+    """Return a Series as codes, int64 [rows], into its distinct, stripped texts."""
     codes, distinct = series.factorize()
     texts = [str(text) for text in distinct]
     if all(text == text.strip() for text in texts):

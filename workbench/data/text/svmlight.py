@@ -165,6 +165,7 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
 
 
 def _column_fault(column: int, before: int | None, features: int | None, zero_based: bool) -> str:
+    """Return what is wrong with a column index ("" if nothing): too small, too large, or not after the one `before`."""
     base = 0 if zero_based else 1
     if column < base:
         advice = "" if column < 0 else " Pass zero_based=True if they count from 0."
@@ -181,6 +182,7 @@ def _column_fault(column: int, before: int | None, features: int | None, zero_ba
 
 
 def _is_number(text: bytes, dtype: np.dtype) -> bool:
+    """Return whether a text is a number that is finite in `dtype`."""
     if not _NUMBER.fullmatch(text):
         return False
     with np.errstate(over="ignore"):
@@ -188,4 +190,5 @@ def _is_number(text: bytes, dtype: np.dtype) -> bool:
 
 
 def _quoted(text: bytes) -> str:
+    """Return the first 40 bytes of a text, quoted for a message."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))

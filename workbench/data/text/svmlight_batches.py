@@ -53,6 +53,7 @@ class Blocks:
                 yield int(rows[place]), lines[place]
 
     def _block(self, file: BinaryIO, block: int) -> Iterator[Line]:
+        """Yield (line number, text) of the rows of one block; DataError if the file has become shorter."""
         file.seek(self.starts[block])
         left, number = min(self.order.length, self.order.total - block * self.order.length), int(self.numbers[block])
         while left:
@@ -119,18 +120,21 @@ class SvmlightBatches(Feed):
                 raise DataError(f"{self.path} holds no rows; a file has at least one.")
 
     def _check_shuffle(self) -> None:
+        """Raise DataError if the buffer size or the seed is invalid."""
         if self.buffer_rows < 1:
             raise DataError(f"buffer_rows is {self.buffer_rows}; it is how many rows are shuffled at once, 1 or more.")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise DataError(f"seed is {self.seed!r}; it is a whole number from 0 on.")
 
     def _check_packing(self, file: BinaryIO) -> None:
+        """Raise DataError if a compressed file is to be read in parts or shuffled."""
         if self.parts > 1 and not file.seekable():
             raise DataError(f"{self.path} is compressed and cannot be entered at a part; unpack it, or use parts=1.")
         if self.shuffle and not file.seekable():
             raise DataError(f"{self.path} is compressed and has one order; unpack it, or use shuffle=False.")
 
     def _open(self) -> BinaryIO:
+        """Return the open file; raise DataError if it is no svmlight text."""
         with reading(self.path, "svmlight text"):
             return open_text(self.path)
 
@@ -141,6 +145,7 @@ class SvmlightBatches(Feed):
 
     @functools.cached_property
     def _blocks(self) -> Blocks:
+        """Return the positions of blocks of `buffer_rows` rows in the file."""
         return Blocks.of(((place, number) for place, number, _ in self._places()), self.buffer_rows)
 
     def count(self, number: int = 0) -> int:
@@ -177,6 +182,7 @@ class SvmlightBatches(Feed):
             yield from self._blocks.lines(file, self.seed, number, first)
 
     def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
+        """Yield the batches of epoch `number` from batch `first` on; the last is cut, dropped or padded."""
         rows = self._ordered(number, first * self.rows)
         while batch_rows := list(itertools.islice(rows, self.rows)):
             missing = self.rows - len(batch_rows)
@@ -189,6 +195,7 @@ class SvmlightBatches(Feed):
             yield self._batch(batch_rows, pad)
 
     def _rolling(self, number: int, first: int) -> Iterator[Batch]:
+        """Yield the batches of epoch `number` from batch `first` on; the last takes rows of the next epoch."""
         if not self.total:
             return
         begin = (number * self.total // self.rows + first) * self.rows
@@ -201,6 +208,7 @@ class SvmlightBatches(Feed):
             begin += self.rows
 
     def _batch(self, rows: list[tuple[int, Line]], pad: int, rolled: int = 0) -> Batch:
+        """Return a batch of rows (position, line); raise DataError with the line number of invalid text."""
         places, lines = np.array([place for place, _ in rows], np.int64), [line for _, line in rows]
         try:
             x, y = self._parse(lines, 0)
@@ -215,6 +223,7 @@ class SvmlightBatches(Feed):
         return Batch({self.data_name: x}, {self.label_name: labels}, places, pad, rolled)
 
     def _parse(self, lines: list[Line], before: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Return (CSR matrix, labels) of lines; `before` is added to line numbers in messages."""
         if before:
             lines = [(number + before, text) for number, text in lines]
         return parse(lines, os.fspath(self.path), self.features, self.zero_based, self.dtype)

@@ -144,6 +144,7 @@ class _Reading:
         return Rows(np.array(labels), indptr, columns, values, columns.dtype == np.int64)
 
     def _row(self, text: bytes) -> tuple[float, list[_Section]]:
+        """Return (label, sections of features) of a line; raise ValueError if it is malformed."""
         before, *parts = text.rstrip(b"\r\n").split(b"|")
         if not parts:
             other = file_type_hint(self.path, "Vowpal Wabbit text")
@@ -167,6 +168,7 @@ class _Reading:
         return np.array(hashes, np.int64).astype(np.uint32)
 
     def _refuse_value(self, lines: Sequence[bytes], first: int) -> None:
+        """Raise ValueError for the first value that float32 cannot hold; `first` is the first line's number."""
         for number, text in enumerate(lines, first):
             if text.strip():
                 for section in self._row(text)[1]:
@@ -201,6 +203,7 @@ def _label(before: bytes, ignores_importance: bool) -> float:
 
 
 def _section(text: bytes) -> _Section:
+    """Return the namespace, its weight and its features from the text between two bars; ValueError if malformed."""
     tokens = text.split()
     namespace, weight = _DEFAULT, 1.0
     if tokens and not text[:1].isspace():
@@ -255,4 +258,5 @@ def _is_number(text: bytes, weight: float = 1.0) -> bool:
 
 
 def _shown(text: bytes) -> str:
+    """Return the first 40 bytes of a text, quoted for a message."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))

@@ -40,11 +40,13 @@ class BlockRows(NamedTuple):
 
 @compiled
 def _rotated(value, bits):
+    """Return uint32 `value` rotated left by `bits`."""
     return (value << np.uint32(bits)) | (value >> np.uint32(32 - bits))
 
 
 @compiled
 def _mixed(value):
+    """Return one block mixed for murmur3: multiplied, rotated, multiplied; uint32."""
     return np.uint32(_rotated(np.uint32(value * _FIRST), 15) * _SECOND)
 
 
@@ -90,11 +92,13 @@ def _hash_of(text, start, stop, seed):
 
 @compiled
 def _is_blank(code):
+    """Return whether a byte is a blank within a line: space, tab, or a code from 11 to 13."""
     return code == 32 or code == 9 or 11 <= code <= 13
 
 
 @compiled
 def _behind_blanks(text, at):
+    """Return the position of the first byte of text[at:] that is not a blank."""
     while _is_blank(text[at]):
         at += 1
     return at
@@ -102,11 +106,13 @@ def _behind_blanks(text, at):
 
 @compiled
 def _ends_word(code):
+    """Return whether a byte ends a word: a blank, a bar or a line break."""
     return _is_blank(code) or code in (BAR, NEWLINE)
 
 
 @compiled
 def _behind_word(text, at):
+    """Return the position of the first byte of text[at:] that ends a word."""
     while not _ends_word(text[at]):
         at += 1
     return at
@@ -232,6 +238,7 @@ def _counts(text):
 
 @compiled
 def _are_columns(numbers):
+    """Return whether no column index is negative."""
     for number in numbers:  # noqa: SIM110 - a generator does not compile
         if number < 0:
             return False

@@ -107,6 +107,9 @@ class Words:
         return text.CountVectorizer(vocabulary=None if self.vocabulary is None else list(self.vocabulary), **shared)
 
     def _weighted(self, x: Any) -> Any:
+        """Return x, scaled in place by idf and to unit rows with tf-idf weighting; DataError if idf has another
+        length.
+        """
         if self.weighting != "tfidf":
             return x
         from sklearn.preprocessing import normalize
@@ -139,6 +142,7 @@ class _Counting:
         return x
 
     def _met(self, documents: list[str]) -> Any:
+        """Return the word counts of documents, CSR; new words are numbered and kept."""
         counter = self.words.vectorizer()
         try:
             x = counter.fit_transform(documents)
@@ -184,6 +188,7 @@ class _Counting:
 
 
 def _no_rows() -> Any:
+    """Return a CSR array of no rows and no columns."""
     return scipy.sparse.csr_array((0, 0))
 
 
@@ -197,5 +202,6 @@ def _counted(words: Words, documents: list[str]) -> Any:
 
 
 def _check_whole(name: str, value: int | None, most: int) -> None:
+    """Raise DataError unless `value` is None or a whole number from 1 to `most`."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
         raise DataError(f"{name} is {value!r}; it is a whole number from 1 to {most}.")
