@@ -83,6 +83,9 @@ def score_rules(frame: pd.DataFrame) -> list[Score]:
 
 
 def _score(row: Record, name: str, chosen: Record | None) -> Score:
+    """Return how far a rule's choice is from the fastest configuration of a case, as time ratios; None if it did not
+    run.
+    """
     able = _that_ran(row)
     ran = chosen is not None and any(matches_settings(cell, chosen) for cell in able)
     if chosen is None or not (ran or name == ADVICE):
@@ -114,14 +117,17 @@ def dense_over_sparse_seconds(row: Record) -> float | None:
 
 
 def _that_ran(row: Record) -> list[Record]:
+    """Return the configurations of a case that ended with a time and trained faithfully."""
     return [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
 
 
 def _cells_of_side(able: Sequence[Record], is_dense: bool) -> list[Record]:
+    """Return the dense configurations, or the sparse ones."""
     return [cell for cell in able if (cell["format"] == "dense") == is_dense]
 
 
 def _slowest(able: Sequence[Record]) -> Record:
+    """Return the configuration that took longest."""
     return max(able, key=lambda cell: cell["seconds"])
 
 
@@ -134,6 +140,7 @@ def seconds_of(row: Record, chosen: Record) -> float:
 
 
 def _recommended(row: Record, others: Sequence[Record]) -> Record:
+    """Return the configuration that was recommended; `others` is not used."""
     return row["recommended"]
 
 
@@ -144,14 +151,17 @@ def _first_able(row: Record, ways: Sequence[Record]) -> Record | None:
 
 
 def _sparse(row: Record, others: Sequence[Record]) -> Record | None:
+    """Return the first sparse configuration that ran, or None; a simple rule to compare with."""
     return _first_able(row, SPARSE)
 
 
 def _dense(row: Record, others: Sequence[Record]) -> Record | None:
+    """Return the first dense configuration that ran, or None; a simple rule to compare with."""
     return _first_able(row, DENSE)
 
 
 def _by_bytes(row: Record, others: Sequence[Record]) -> Record | None:
+    """Return a sparse configuration if CSR takes fewer bytes than dense, else a dense one; None if it did not run."""
     return _sparse(row, others) if row["bytes_csr"] < row["bytes_dense"] else _dense(row, others)
 
 
@@ -170,6 +180,7 @@ def _fitted(row: Record, others: Sequence[Record]) -> Record:
 
 
 def _cost(cases: Sequence[Record], bound: float, sparse: Record, dense: Record) -> float:
+    """Return the sum of log seconds over cases if `sparse` is taken up to density `bound` and `dense` above it."""
     chosen = ((row, sparse if row["density"] <= bound else dense) for row in cases)
     return sum(math.log(seconds_of(row, cell)) for row, cell in chosen)
 
@@ -236,10 +247,12 @@ def _case_targets(rows: Sequence[Record]) -> list[Goal]:
 
 
 def _is_close(ratio: float) -> bool:
+    """Return whether a time ratio is within the factor `NEAR` of 1."""
     return 1 / NEAR <= ratio <= NEAR
 
 
 def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
+    """Return the performance target that the geometric mean of `values` is at most `wanted`."""
     mean = geometric_mean(values)
     assert mean is not None, "there is a case"
     return Goal(
@@ -262,4 +275,5 @@ def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
 
 
 def _span(shares: Sequence[float]) -> str:
+    """Return the range of shares as text, "3% to 12%"."""
     return f"{min(shares):.0%} to {max(shares):.0%}"

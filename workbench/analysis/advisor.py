@@ -166,6 +166,7 @@ def _are_disjoint(evens: Sequence[BreakEven]) -> bool:
 
 
 def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
+    """Yield a sentence for each configuration whose lazy update trained a worse model than the dense one."""
     for group in groups:
         pairs = trained_worse(group.rows)
         for line in dict.fromkeys(formatting.name_configuration(lazy) for lazy, _ in pairs):
@@ -186,6 +187,7 @@ def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _end_sentences(row: configurations.Record, fair: configurations.Record) -> str:
+    """Return final loss and quality of a configuration beside those of its dense counterpart, as text."""
     parts = []
     for name, column in (("loss", "loss_last"), (row["quality_name"] or "quality", "quality")):
         if row[column] is not None and fair[column] is not None:
@@ -196,6 +198,7 @@ def _end_sentences(row: configurations.Record, fair: configurations.Record) -> s
 
 
 def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
+    """Yield a sentence for each operation that made a dense array, with the largest size."""
     sizes_by_op: dict[tuple[str, str], list[int]] = {}
     for row in (
         row for row in rows if not is_dense_batch_of_compact_data(row)
@@ -230,10 +233,12 @@ def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
 
 
 def _count_of(count: int, rows: Sequence[configurations.Record]) -> str:
+    """Return "3 of 7 cells were", for a sentence."""
     return f"{count} of {formatting.format_count(len(rows), 'cell')} {'was' if count == 1 else 'were'}"
 
 
 def _densities_clause(group: configurations.Group, groups: Sequence[configurations.Group]) -> str:
+    """Return the label of a group in parentheses, or "" if there is only one group."""
     return f" ({group.label})" if len(groups) > 1 else ""
 
 
@@ -348,6 +353,7 @@ def advise(frame: pd.DataFrame) -> Advice:
 
 
 def _verdict(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> str:
+    """Return the sentences of the verdict on the first group in time and in memory."""
     group = groups[0]
     parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
     which = f"cells {group.label}" if group.label.startswith(("on ", "with ")) else group.label
@@ -450,6 +456,7 @@ def _open_sentences(compared: Sequence[Contest]) -> str:
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
+    """Return (headline, sentence) if sparse wins nowhere in a measure."""
     name, verb, better = MEASURES[measure]
     if lost:
         at = format_density_ranges(lost, compared, DIGITS)
@@ -474,6 +481,7 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
 
 
 def _is_of_configuration(even: BreakEven, group: configurations.Group, contest: Contest) -> bool:
+    """Return whether a break-even belongs to the sparse configuration of a contest in this group."""
     return (
         contest.sparse is not None
         and even.line == configurations.line_of(contest.sparse)

@@ -128,4 +128,5 @@ def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal
 
 
 def _missed_by(mean: float, least: float) -> str:
+    """Return ", 12 % short" for a mean below the target, else ""."""
     return "" if mean >= least else f", {formatting.format_number(100 * (1 - mean / least))} % short"

@@ -135,10 +135,12 @@ def _best_by_density(group: configurations.Group) -> list[tuple[float | None, Re
 
 
 def _name(row: Record | None) -> str:
+    """Return the name of a configuration whose dense batches come from compact storage; "" for others and None."""
     return formatting.name_configuration(row) if row is not None and is_dense_batch_of_compact_data(row) else ""
 
 
 def _sentence(name: str, stretch: Sequence[tuple[float | None, Record | None]], group: configurations.Group) -> str:
+    """Return the sentence that `name` is the best answer of all over a range of densities, with its gain."""
     rows = [row for _, row in stretch if row is not None]
     ends = [configurations.density_of(row) or 0.0 for row in (rows[0], rows[-1])]
     where = (

@@ -123,6 +123,7 @@ def _quality_warning(rows: list[Record], worse: list[Record]) -> str:
 def _breakeven_of_line(
     group: configurations.Group, rows: list[Record], contests: list[Contest], dense: list[Record], measure: str
 ) -> BreakEven:
+    """Return the break-even of one sparse configuration with dense in a measure; its status says why there is none."""
     compared = [contest for contest in contests if contest.ratio is not None and contest.density]
     if not compared:
         status, ends = _without_ratios(rows, dense, contests)
@@ -149,6 +150,7 @@ def contests_of(rows: Sequence[Record], dense: Sequence[Record], measure: str) -
 
 
 def _is_range(status: str, low: float | None, high: float | None) -> bool:
+    """Return whether a crossing has bounds so far apart that it is given as a range."""
     return status == "crossing" and low is not None and high is not None and high >= formatting.RANGE * low
 
 
@@ -190,6 +192,7 @@ def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
 
 
 def _log(ratio: float) -> float:
+    """Return log(ratio), clipped to a finite range."""
     with np.errstate(divide="ignore"):
         return float(np.clip(np.log(ratio), -FARTHEST, FARTHEST))
 

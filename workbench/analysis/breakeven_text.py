@@ -56,10 +56,12 @@ def baseline(compared: Sequence[Contest]) -> str:
 
 
 def _capital(text: str) -> str:
+    """Return the text with its first letter in upper case."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def _measure_noun(measure: str) -> str:
+    """Return "time" or "memory" for the column of a measure."""
     return "time" if measure.startswith("seconds") else "memory"
 
 
@@ -118,6 +120,7 @@ def _remedy(contests: Sequence[Contest]) -> str:
 
 
 def _segments(compared: Sequence[Contest]) -> str:
+    """Return the verdicts over the densities as text, consecutive equal ones joined."""
     parts: list[list[Contest]] = []
     for one in compared:
         if parts and parts[-1][0].verdict == one.verdict:
@@ -128,6 +131,7 @@ def _segments(compared: Sequence[Contest]) -> str:
 
 
 def _range(contests: Sequence[Contest], digits: int = 3) -> str:
+    """Return the densities of contests as text, "from 0.1 % to 3 %" or "at 1 %"."""
     low, high = contests[0].density, contests[-1].density
     if low is None or high is None or len(contests) == 1:
         return f"at {formatting.format_densities(contests, digits)}"
@@ -135,6 +139,7 @@ def _range(contests: Sequence[Contest], digits: int = 3) -> str:
 
 
 def _missing_requirements(dense: Sequence[Record]) -> str:
+    """Return what memory dense needs and what the limit is, if it did not fit."""
     unfit = [row for row in dense if row["status"] == "memory"]
     needed = max((row["bytes_needed"] for row in unfit if row["bytes_needed"]), default=None)
     limit = max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None)
@@ -143,10 +148,12 @@ def _missing_requirements(dense: Sequence[Record]) -> str:
 
 
 def _reasons(rows: Sequence[Record]) -> str:
+    """Return the statuses of failed configurations with their reasons, joined by semicolons."""
     return "; ".join(f"{status}: {reason or 'no reason given'}" for status, reason in configurations.failures(rows))
 
 
 def _unique(contest: Contest) -> str:
+    """Return the verdict at the only density that was compared."""
     at = formatting.format_density(contest.density)
     if contest.verdict in ("sparse", "dense"):
         return f"{at}: {contest.verdict} is {format_factor(contest)} better there"

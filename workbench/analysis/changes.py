@@ -221,6 +221,7 @@ def _variances(found: Sequence[_Difference]) -> list[float]:
 
 
 def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[Change]:
+    """Return the change of each configuration: its time ratio corrected for drift, with its interval and verdict."""
     changes = []
     for one, variance in zip(found, _variances(found), strict=True):
         spread = math.sqrt(variance * one.share + drift.deviation**2)
@@ -266,6 +267,7 @@ def _by_kernel(pairs: Pairs, drift: Drift, within: float) -> list[Change]:
 
 
 def _is_large(pair: Pair, phase: str) -> bool:
+    """Return whether a phase takes a notable share of a step in either run."""
     shares = ((row[f"seconds_{phase}"] or 0.0) / (row["seconds_step"] or math.inf) for row in (pair.before, pair.after))
     return max(shares) >= SHARE
 
@@ -273,6 +275,7 @@ def _is_large(pair: Pair, phase: str) -> bool:
 def _combined_phases(
     name: str, own: Sequence[tuple[_Difference, float]], among: int, drift: Drift, within: float
 ) -> Change:
+    """Return the change of a phase over several configurations together."""
     values = np.array([one.value for one, _ in own])
     expected = float(np.mean([variance * one.share for one, variance in own]))
     scatter = float(values.var(ddof=1)) if values.size > 1 else 0.0
@@ -370,10 +373,12 @@ def format_change(change: Change) -> str:
 
 
 def _is_or_are(some: Sequence[Change]) -> str:
+    """Return "is" for one change, "are" for several."""
     return "is" if len(some) == 1 else "are"
 
 
 def _detectable(change: Change) -> str:
+    """Return where a change was seen: in one configuration or over several together."""
     return (
         f"over {formatting.format_count(len(change.cells), 'cell')} together"
         if len(change.cells) > 1
@@ -391,6 +396,7 @@ def minimum_detectable_slowdown(change: Change) -> str:
 
 
 def _drift(changes: Changes) -> str:
+    """Return the sentence on the drift of the machine between the runs, and how it was found."""
     drift = changes.drift
     all_of_it = f"{formatting.format_number(drift.factor, 3)} times as long"
     machine = " That is a change of the machine, or of what no key tells, and is not looked for in the code."
@@ -407,6 +413,7 @@ def _drift(changes: Changes) -> str:
 
 
 def _memory(changes: Changes) -> Iterator[str]:
+    """Yield a sentence for each direction in which memory changed, with the largest change."""
     for which, word in (("slower", "more"), ("faster", "less")):
         some = largest_changes(changes.memory, which)
         if some:
@@ -419,6 +426,7 @@ def _memory(changes: Changes) -> Iterator[str]:
 
 
 def _lost_sentence(changes: Changes) -> Iterator[str]:
+    """Yield a sentence for each configuration that has no result in the second run; at most `NAMED`."""
     lost = changes.pairs.lost
     for pair in lost[:NAMED]:
         reason = (pair.after["reason"] or "no reason given").rstrip(".")
@@ -441,6 +449,7 @@ def _detectable_sentence(changes: Changes) -> str:
 
 
 def _span(visible: Sequence[float]) -> str:
+    """Return the smallest, median and largest detectable ratio as text."""
     known = [one for one in visible if math.isfinite(one)]
     if not known:
         return "of no size, from fewer than four rounds"
@@ -449,6 +458,7 @@ def _span(visible: Sequence[float]) -> str:
 
 
 def _excluded_sentence(changes: Changes) -> Iterator[str]:
+    """Yield sentences on what was left out: equal rows, too few rounds, disturbed rounds."""
     pairs = changes.pairs
     if pairs.again:
         yield (

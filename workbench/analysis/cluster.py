@@ -55,6 +55,7 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _byte_targets(rows: list[Record]) -> list[Goal]:
+    """Return the targets on bytes moved in a step, one for each table size, and across sizes."""
     found = [
         Goal(
             f"bytes of a step, table of {row['features']:,} rows",
@@ -73,6 +74,7 @@ def _byte_targets(rows: list[Record]) -> list[Goal]:
 
 
 def _memory_targets(row: Record) -> Goal:
+    """Return the target on memory of a run with limited memory: whether it stayed below, or was refused it."""
     mebibytes = {
         name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None
     }

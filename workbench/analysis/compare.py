@@ -200,6 +200,7 @@ def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wi
 def _compare_times(
     sparse: Sequence[Record], dense: Sequence[Record], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
+    """Compare the times of sparse and dense configurations; return the contest and the ratios by configuration."""
     rows = [*sparse, *dense]
     found = posterior_of(rows, measure)
     first, against = (
@@ -310,6 +311,7 @@ def _with_ratio(sparse: Record, dense: Record, ratio: Ratio | None) -> Contest:
 def _compare_memory(
     sparse: Sequence[Record], dense: Sequence[Record], measure: str
 ) -> tuple[Contest, dict[tuple, Ratio]]:
+    """Compare the memory of the smallest sparse and dense configurations; return the contest and the ratios."""
     known_of = [
         next(filter(None, (_sizes(side, measure, statuses) for statuses in SIZED)), []) for side in (sparse, dense)
     ]
@@ -334,6 +336,7 @@ def _compare_memory(
 
 
 def _sizes(rows: Sequence[Record], measure: str, statuses: Sequence[str]) -> list[tuple[Record, Interval]]:
+    """Return (row, memory interval) of the rows that have one of `statuses` and a known size."""
     return [(row, interval) for row in rows if row["status"] in statuses and (interval := _size(row, measure))]
 
 
@@ -384,6 +387,7 @@ def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
 
 
 def _line(row: Record) -> tuple:
+    """Return the settings that identify a configuration at any density, as a hashable tuple."""
     return tuple(configurations.line_of(row).values())
 
 
@@ -435,6 +439,7 @@ def _differ_in_update_only(row: Record, other: Record) -> bool:
 
 
 def _is_worse(row: Record, fair: Record) -> bool:
+    """Return whether a configuration ended with a loss or quality worse than its dense counterpart beyond tolerance."""
     loss, fair_loss = number_or_none(row["loss_last"]), number_or_none(fair["loss_last"])
     quality, fair_quality = number_or_none(row["quality"]), number_or_none(fair["quality"])
     if loss is not None and fair_loss is not None and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss):

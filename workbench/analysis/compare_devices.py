@@ -39,6 +39,7 @@ def compare_device_sentences(groups: Sequence[configurations.Group]) -> Iterator
 
 
 def _device(group: configurations.Group) -> _Location:
+    """Return the records of a group as a location to compare, named by its device."""
     device = group.settings["device"]
     return _Location(device, f"on {device}", _comparable_records(group.rows), f" on {device}")
 
@@ -55,6 +56,7 @@ def _trainers(group: configurations.Group) -> list[_Location]:
 
 
 def _multiple_trainers(name: str, rows: Sequence[Record]) -> _Location:
+    """Return the records of a distributed training as a location to compare."""
     return _Location(name, f"by {name}", rows, verb="are")
 
 
@@ -65,6 +67,7 @@ def _comparable_records(rows: Sequence[Record]) -> list[Record]:
 
 
 def _compare_locations(one: _Location, other: _Location) -> Iterator[str]:
+    """Yield a sentence comparing two locations at the lowest and the highest density that both have."""
     rows = [configurations.by_density(place.rows) for place in (one, other)]
     densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
     for density in dict.fromkeys(densities[:1] + densities[-1:]):

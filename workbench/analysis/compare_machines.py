@@ -46,6 +46,9 @@ def machines(frame: pd.DataFrame) -> list[Machine]:
 
 
 def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
+    """Return a machine's records summarised: count, time of the reference workload, and changes against the first
+    machine.
+    """
     works = own["seconds_sentinel"].dropna().tolist()
     try:
         common = () if name == first["machine"].iloc[0] else compare_runs(first, own).cells

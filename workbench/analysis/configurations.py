@@ -101,6 +101,7 @@ def names_of(rows: Sequence[Record], names: Sequence[str] = GROUP) -> list[str]:
 
 
 def _name(row: Record, varied: Sequence[str], best: Sequence[str]) -> str:
+    """Return the full name of a configuration with its density, the settings that vary, and its best parameters."""
     own = [f"{name.replace('_', ' ')} {row[name]:g}" for name in best if row[name] is not None]
     at = f"{formatting.name_configuration(row)} at {density_label(row)} density"
     return ", ".join(filter(None, (at, describe(row, varied), *own)))
@@ -132,6 +133,7 @@ def dense_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:
 
 
 def _dense_order(row: Record) -> tuple[bool, str, bool, bool]:
+    """Return the sort key of a dense configuration: stored dense and executed per step first."""
     hold = storage_of(row)
     return hold != HELD, hold, (row.get("launch") or "kernels") != "kernels", bool(row.get("serial"))
 

@@ -101,6 +101,7 @@ def _name(row: Mapping[str, Any], varied: list[str]) -> str:
 
 
 def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
+    """Yield a record for each point and measure of a training's quality curve."""
     for point in row["quality_curve"]:
         known = {
             "who": who,
@@ -145,6 +146,7 @@ def best_candidate(curves: pd.DataFrame, measure: str, side: str | None = None) 
 
 
 def _mean(values: list[float]) -> float:
+    """Return the mean of the values; at least one."""
     return sum(values) / len(values)
 
 
@@ -237,6 +239,7 @@ def model_of(who: str) -> str:
 
 
 def _describe_end(of_who: Ends) -> str:
+    """Return where the trainings of one tool ended: mean quality and seconds with intervals."""
     seconds = formatting.format_measured(
         *_interval([end.seconds for end in of_who.values()]), formatting.format_seconds
     )
@@ -244,14 +247,17 @@ def _describe_end(of_who: Ends) -> str:
 
 
 def _format_value(of_who: Ends) -> str:
+    """Return the mean final quality of a tool with its interval, as text."""
     return formatting.format_measured(*_interval([end.value for end in of_who.values()]), _exact)
 
 
 def _exact(value: float, digits: int = 3) -> str:
+    """Return a number with at least three digits."""
     return formatting.format_number(value, max(digits, 3))
 
 
 def _interval(values: list[float]) -> tuple[float, float, float]:
+    """Return (mean, low, high) of the values, as `mean_interval` finds it."""
     mean = mean_interval(values)
     return mean.value, mean.low, mean.high
 
@@ -288,10 +294,12 @@ def _ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Ratio | N
 
 
 def _rounds(values: Mapping[int, float]) -> Rounds:
+    """Return positive values by repeat as rounds that can be compared."""
     return {("repeats", repeat): value for repeat, value in values.items() if value > 0}
 
 
 def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
+    """Return the sentence on whose final quality is better, or that they cannot be distinguished."""
     apart = mean_difference(found[first], found[second])
     if apart is None:
         return f"which ends with the better {measure} is undecided, {FEW} of both"
@@ -306,6 +314,7 @@ def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second
 
 
 def _compare_time(ratio: Ratio | None, first: str, second: str) -> str:
+    """Return the sentence on who reaches the common quality sooner and by which factor."""
     where = "to within 1 % of the lesser of both ends"
     if ratio is None or ratio.rounds < INTERIM_ANALYSES[0]:
         return f"the time {where} is undecided, {FEW}"
@@ -368,6 +377,7 @@ def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
 
 
 def _seconds(row: Record) -> float | None:
+    """Return the training seconds of a record, of its last point or of all epochs; None if unknown."""
     points = row["quality_curve"] or ()
     told = number_or_none(points[-1].get("seconds")) if points else None
     epoch = number_or_none(row["seconds_epoch"])
@@ -389,6 +399,7 @@ def quality_target(rows: Sequence[Record]) -> Target | None:
 
 
 def _reached(row: Record, goal: Target | None) -> float | None:
+    """Return the seconds of the first point that reaches the target; None if none does."""
     for point in (row["quality_curve"] or ()) if goal else ():
         value = number_or_none(point.get(goal.measure)) if goal else None
         if value is not None and goal and (value <= goal.value if goal.is_loss else value >= goal.value):
@@ -417,5 +428,6 @@ def differences_from_dense_update(rows: Iterable[Record]) -> list[UpdateDifferen
 
 
 def _difference_or_none(row: Record, fair: Record, name: str) -> float | None:
+    """Return row[name] - fair[name], or None if either is unknown."""
     value, other = number_or_none(row[name]), number_or_none(fair[name])
     return None if value is None or other is None else value - other

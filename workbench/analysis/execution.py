@@ -113,6 +113,7 @@ def describe_inequality(contest: Contest, rows: Iterable[Record]) -> str:
 
 
 def _storage_text(row: Record) -> str:
+    """Return how the data of a configuration is held in memory and turned into batches."""
     if row["format"] != "dense":
         name = "sparse rows" if row["format"] == "row_sparse" else formatting.NAMES.get(row["format"], row["format"])
         return f"held as {name}" if row["format"] == "csr" else f"held as CSR, batches converted to {name}"
@@ -134,6 +135,7 @@ def _gradient_and_update_text(row: Record) -> tuple[str, ...]:
 
 
 def _execution_text(row: Record) -> str:
+    """Return how a configuration is executed: per step, per epoch or as a CUDA graph, and by which backend."""
     launch = str(row.get("launch") or "kernels")
     by = ENGINES.get((row["engine"], row.get("device") or "cpu"), "")
     return LAUNCHES.get(launch, launch) + (f" by {by}" if by and launch == "kernels" else "")
@@ -154,6 +156,7 @@ def _location_text(row: Record) -> str:
 
 
 def _rank(row: Record) -> int:
+    """Return the rank of an execution mode, a higher one being faster by design."""
     return RANKS.get(str(row.get("launch") or "kernels"), 0)
 
 

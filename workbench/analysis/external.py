@@ -58,6 +58,9 @@ def compare_external(
 
 
 def _matching_cells(rows: Sequence[Record], their: Record) -> list[Record]:
+    """Return the records that have the settings an external record states; CompareError, with those there are, if
+    none.
+    """
     stated = {name: their[name] for name in external.SETTINGS if their[name] is not None}
     found = [row for row in rows if all(_is_alike(row, name, value) for name, value in stated.items())]
     if not found:
@@ -74,6 +77,7 @@ def _matching_cells(rows: Sequence[Record], their: Record) -> list[Record]:
 
 
 def _is_alike(row: Record, name: str, value: Any) -> bool:
+    """Return whether a record has a value of a setting; densities may differ by the share `NEAR`."""
     if name != "density":
         return row[name] == value
     return row[name] == value or abs((row["density_measured"] or 0.0) / value - 1) <= NEAR

@@ -91,6 +91,7 @@ def compare_all(records: Iterable[Record]) -> list[Compared]:
 
 
 def _compared(records: list[Record]) -> Compared:
+    """Return the fastest project and independent candidates of a configuration, sparse and dense."""
     timed = [record for record in records if record["status"] == "ok" and record["seconds"]]
 
     def fastest(side: str, kind: str) -> Record | None:
@@ -120,6 +121,7 @@ def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
 
 
 def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None]) -> Goal:
+    """Return the target that each ratio is at most `EACH`."""
     known = {name: ratio.value for name, ratio in ratios.items() if ratio}
     wanted = f"≤ {EACH:g}"
     if not known:
@@ -131,6 +133,7 @@ def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None]) -> Goal:
 
 
 def _targets_of_mean(what: str, ratios: Mapping[str, Ratio | None], wanted: float) -> Goal:
+    """Return the target that the geometric mean of the ratios is at most `wanted`."""
     mean = geometric_mean(ratio.value for ratio in ratios.values() if ratio)
     if mean is None:
         return Goal(what, f"≤ {wanted:g}", "not measured", None)
@@ -203,6 +206,7 @@ class Shift:
 
 
 def _clip_density(density: float) -> float:
+    """Return a density clipped to [`LOWEST`, `HIGHEST`]."""
     return min(max(density, LOWEST), HIGHEST)
 
 
@@ -277,6 +281,7 @@ def _crossing(members: Sequence[Compared], seconds: Seconds, fitted: Fit | None)
 
 
 def _safe_exp(logarithm: float) -> float:
+    """Return exp(logarithm), finite for any finite argument."""
     return math.exp(min(max(logarithm, -700.0), 700.0))
 
 

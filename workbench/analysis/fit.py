@@ -73,11 +73,13 @@ class Entry:
         return min((since for row in self.settings if (since := self._stays(row)) is not None), default=None)
 
     def _is_there(self, point: Sequence[Any]) -> bool:
+        """Return whether a point (seconds, value, ...) reaches the target."""
         if self.target is None or not _is_number(point[1]):
             return False
         return bool(point[1] >= self.target if self.larger_is_better else point[1] <= self.target)
 
     def _reached(self, row: Record) -> Sequence[float] | None:
+        """Return the first point of a training that reaches the target, or None."""
         return next((point for point in row["curve"] or [] if self._is_there(point)), None)
 
     def _stays(self, row: Record) -> float | None:
@@ -197,6 +199,7 @@ class CaseResult:
         return None if sparse is None or competitor is None or self.left_too_soon else competitor / sparse
 
     def _soonest_staying(self, kind: str) -> float | None:
+        """Return the least seconds from which on a candidate of `kind` stays at the target; None if none does."""
         seconds = (entry.seconds_staying for entry in self.entries if kind_of(entry) == kind)
         return min((second for second in seconds if second), default=None)
 
@@ -234,10 +237,12 @@ def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
 
 
 def _tolerance(row: Record) -> float:
+    """Return the tolerance of a record, or the one that old records without it had."""
     return float(row["tolerance"]) if _is_number(row["tolerance"]) else OLD
 
 
 def _make_case(rows: Sequence[Record], tolerance: float) -> CaseResult:
+    """Return the result of one data set and model at a tolerance, with an entry for each candidate."""
     settings = [row for row in rows if row["stage"] == "settings"]
     rounds = [row for row in rows if row["stage"] == "rounds" and _tolerance(row) == tolerance]
     target = rounds[-1]["target"] if rounds else None
@@ -282,6 +287,7 @@ def format_ratio(ratio: Ratio | None) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is neither None, NaN nor pandas.NA."""
     return value is not None and value == value and value is not pd.NA
 
 
@@ -304,6 +310,7 @@ def list_targets(found: ByTolerance) -> list[Goal]:
 
 
 def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResult]], Goal]) -> Goal:
+    """Return one target for all tolerances: met if it is met at each."""
     each = {tolerance: goal(cases) for tolerance, cases in found.items()}
     known = {tolerance: one for tolerance, one in each.items() if one.met is not None}
     first = next(iter(each.values()))
@@ -314,23 +321,28 @@ def _met_at_all_tolerances(found: ByTolerance, goal: Callable[[Sequence[CaseResu
 
 
 def _binary(cases: Sequence[CaseResult]) -> list[CaseResult]:
+    """Return the cases of binary classification."""
     return [case for case in cases if case.row["model"] == BINARY]
 
 
 def _each_binary(cases: Sequence[CaseResult]) -> Goal:
+    """Return the target for each binary data set against its fastest competitor."""
     return _targets_of_each("each set of yes or no, against the fastest competitor", _binary(cases), EACH)
 
 
 def _together_binary(cases: Sequence[CaseResult]) -> Goal:
+    """Return the target for all binary data sets together, by the geometric mean."""
     return _targets_of_mean("sets of yes or no together, geometric mean", _binary(cases), TOGETHER)
 
 
 def _each_softmax(cases: Sequence[CaseResult]) -> Goal:
+    """Return the target for softmax on the standard library's text, against the fastest competitor."""
     text = [case for case in cases if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
     return _targets_of_each("softmax on the standard library, against the fastest competitor", text, SOFTMAX)
 
 
 def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
+    """Return the target that each case's ratio is at least `wanted`; not met if sparse misses a case's quality."""
     lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
     known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
     if lost:
@@ -344,6 +356,7 @@ def _targets_of_each(what: str, cases: Sequence[CaseResult], wanted: float) -> G
 
 
 def _targets_of_mean(what: str, cases: Sequence[CaseResult], wanted: float) -> Goal:
+    """Return the target that the geometric mean of the ratios is at least `wanted`, every case measured."""
     known = [case.ratio.value for case in cases if case.ratio]
     mean = geometric_mean(known)
     if mean is None:
@@ -399,10 +412,12 @@ def tolerance_sensitivity(found: ByTolerance) -> str:
 
 
 def _spread(ratios: Sequence[float]) -> float:
+    """Return the largest ratio over the smallest."""
     return max(ratios) / min(ratios)
 
 
 def _join_names(found: ByTolerance, ratios: Sequence[float]) -> str:
+    """Return each tolerance's ratio as text, "2.1 x at 1 %, ..."."""
     each = zip(found, ratios, strict=True)
     return formatting.join_items(
         f"{formatting.format_number(value, 2)} x at {format_tolerance(tolerance)}" for tolerance, value in each
@@ -425,4 +440,5 @@ def table(found: ByTolerance) -> tuple[tuple[str, ...], list[list[str]]]:
 
 
 def _shown(values: Iterable[float | None]) -> list[str]:
+    """Return ratios as text, "2.1 x"; "" for None."""
     return ["" if value is None else f"{formatting.format_number(value, 2)} x" for value in values]

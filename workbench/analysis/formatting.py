@@ -28,6 +28,7 @@ def format_number(value: float, digits: int = 3) -> str:
 
 
 def _format_with_unit(value: float, units: Iterable[tuple[float, str]], digits: int) -> str:
+    """Return a value in the largest fitting unit, with `digits` significant digits; `units` from large to small."""
     units = tuple(units)
     if value == 0:
         return next(f"0 {unit}" for scale, unit in units if scale == 1.0)
@@ -100,6 +101,7 @@ def format_densities(contests: Iterable[Any], digits: int = 3) -> str:
 
 
 def _format_rough_density(value: float, tell: Tell) -> str:
+    """Return a density with one significant digit, or two if it begins with 1."""
     return tell(value, 2 if f"{value:e}".startswith("1") else 1)
 
 

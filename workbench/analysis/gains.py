@@ -84,6 +84,7 @@ def lines_of_group(group: configurations.Group, measure: str) -> Iterator[Line]:
 
 
 def _quality_warning(rows: Sequence[configurations.Record], worse: Sequence[configurations.Record]) -> str:
+    """Return the warning that configurations train a worse model, with the densities; "" if none does."""
     if not worse:
         return ""
     if len(worse) == len(rows):
@@ -128,11 +129,13 @@ def _is_at(contest: Contest, density: float) -> bool:
 
 
 def _without_ratio(contest: Contest) -> str:
+    """Return the text of a cell without a ratio: who did not fit, or why nothing is known."""
     unfit = {"sparse": "dense did not fit in memory", "dense": "sparse did not fit in memory"}
     return unfit.get(contest.verdict, contest.why)
 
 
 def _reach_beyond_measured(compared: Sequence[Contest], after: int) -> str:
+    """Return why nothing is known below the lowest or above the highest density measured."""
     if not compared:
         return "not compared with dense"
     end = compared[0] if after == 0 else compared[-1]
@@ -160,6 +163,7 @@ def _with_better_dense(contest: Contest, factor: float) -> Contest:
 
 
 def _at_one(asked: Sequence[Contest]) -> str:
+    """Return whether the gain is reached at the only density that was compared, as text."""
     if not asked:
         return "not compared with dense"
     told = {"sparse": "yes", "dense": "no", "level": "about that", "undecided": "cannot be told"}
@@ -167,6 +171,7 @@ def _at_one(asked: Sequence[Contest]) -> str:
 
 
 def _describe_reach(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
+    """Return up to which density the gain is reached, as text, from a crossing's status and bounds."""
     middle, low, high = ends
     first, last = (formatting.format_density(one.density or 0.0) for one in (asked[0], asked[-1]))
     if status == "crossing":

@@ -111,6 +111,7 @@ def format_estimate(ratio: Ratio) -> str:
 
 
 def _value(ratio: Ratio) -> str:
+    """Return a ratio as a factor above 1, as text."""
     return formatting.format_factor(max(ratio.value, 1 / ratio.value), 2)
 
 
@@ -146,6 +147,7 @@ def comparison_facts(contest: Contest) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
+    """Return the value, or None if it is infinite or NaN."""
     return value if math.isfinite(value) else None
 
 

@@ -43,6 +43,7 @@ def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
 
 
 def _memory(value: float, rounds: list[float]) -> Interval:
+    """Return the interval of a memory size: at least 1 MiB and `MEMORY_SHARE`, or half the range of rounds."""
     half = max(MIB, MEMORY_SHARE * value, (max(rounds, default=value) - min(rounds, default=value)) / 2)
     return Interval(value, max(value - half, 0.0), value + half, "")
 

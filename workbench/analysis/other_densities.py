@@ -57,6 +57,7 @@ def _split_by_side(rows: Sequence[Record], accept: Callable[[Record], bool]) -> 
 
 
 def _condition_text(at: Sequence[Record], rows: Sequence[Record], found: Contest) -> str:
+    """Return the batch size, device and density at which another verdict holds."""
     batch = f"{at[0]['batch_rows']:,} rows a batch{formatting.device_suffix(at[0])}"
     is_denser = at[0]["density"] != rows[0]["density"] and found.density
     return f"{batch} at {formatting.format_density(found.density, 2)} density" if is_denser and found.density else batch
@@ -77,10 +78,12 @@ def _unmeasured_rivals(
 
 
 def _winner(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
+    """Return the verdict on time: "sparse", "dense", "level" or "undecided"."""
     return compare_best(sparse, dense, TIME).verdict
 
 
 def _line(row: Record) -> tuple:
+    """Return the settings that identify a configuration at any density, as a hashable tuple."""
     return tuple(configurations.line_of(row).values())
 
 

@@ -98,6 +98,7 @@ def outlying_rounds(row: configurations.Record, usual: float, count: int) -> Ite
 
 
 def _describe_outlier(distance: float, limit: float, others: int) -> str:
+    """Return the text on a round's distance from the median of the others; arguments are log ratios."""
     times, most = (formatting.format_number(math.exp(value)) for value in (distance, math.copysign(limit, distance)))
     noise = f"{'up' if distance > 0 else 'down'} to {most}"
     return f"took {times} times the median of its {others} other rounds; {noise} times is noise here"

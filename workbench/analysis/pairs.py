@@ -104,11 +104,13 @@ def _match_records(before: Sequence[Record], after: Sequence[Record]) -> tuple[l
 
 
 def _settings_agree(row: Record, other: Record) -> bool:
+    """Return whether two records have the same data sizes; unknown ones agree with all."""
     sizes = (name for name in configurations.FROM_DATA if name in SETTINGS)
     return all(row[name] == other[name] or None in (row[name], other[name]) for name in sizes)
 
 
 def _with_names(found: Sequence[tuple[Record, Record]]) -> list[Pair]:
+    """Return pairs of records with names that tell them apart."""
     names = configurations.names_of(
         [row for row, _ in found], [name for name in configurations.GROUP if name in SETTINGS]
     )
@@ -128,6 +130,7 @@ def _without_repeated_rounds(pair: Pair) -> Pair | None:
 
 
 def _have_value(pair: Pair, statuses: Sequence[str]) -> bool:
+    """Return whether both records of a pair have one of `statuses`."""
     return pair.before["status"] in statuses and pair.after["status"] in statuses
 
 
@@ -143,10 +146,12 @@ def _is_lost(pair: Pair) -> bool:
 
 
 def _machine(rows: Iterable[Record]) -> str:
+    """Return the names of the machines of records, joined."""
     return formatting.join_items(sorted({row["machine"] for row in rows if row["machine"]}) or ["an unnamed machine"])
 
 
 def _values(rows: Iterable[Record], name: str) -> set[str]:
+    """Return the distinct values of a column, as their `repr`."""
     return {repr(row[name]) for row in rows}
 
 

@@ -101,6 +101,7 @@ def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
 
 
 def _product(frame: pd.DataFrame) -> list[Goal]:
+    """Return the targets of the product CSR @ dense against MKL and SciPy."""
     by = {
         competitor: [r for r in ratios(frame, "csr_dense", competitor) if r.row["shape"] != SMALL]
         for competitor in ("torch", "scipy")
@@ -113,6 +114,7 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _gradient(frame: pd.DataFrame) -> list[Goal]:
+    """Return the targets of the weight gradient against SciPy, with and without the time of the plan."""
     lines = []
     for ours, when, wanted in (("csr_t_dense", "plan cached", 10.0), ("csr_t_dense + plan", "plan built", 4.0)):
         large = [r for r in ratios(frame, "csr_t_dense", "scipy", ours) if r.row["features"] >= FEATURES_LARGE]
@@ -130,6 +132,7 @@ def _vectors(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:
+    """Return the targets of whole training steps against TensorFlow and PyTorch."""
     lines = _step_of_users(frame)
     frame = frame[frame["shape"] != FEW_ROWS]
     for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
@@ -162,6 +165,7 @@ def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _dearer(what: str, times: list[float], most: float) -> Goal:
+    """Return the target that the geometric mean of time ratios is at most `most`."""
     mean, wanted = geometric_mean(times), f"≤ {most:g} x"
     if mean is None:
         return Goal(what, wanted, "not measured", None)
@@ -173,6 +177,7 @@ def _dearer(what: str, times: list[float], most: float) -> Goal:
 
 
 def _share(frame: pd.DataFrame) -> list[Goal]:
+    """Return the target on the share of measured memory bandwidth that the kernels reach."""
     found, wanted = bandwidth_shares(frame), f"≥ {100 * WANTED:.0f} %"
     what = "share of the bound measured here, each kernel at R ≥ 4096, geometric mean"
     if not found:
@@ -207,6 +212,7 @@ def _is_kernel_of_batch(name: str) -> bool:
 
 
 def _start(frame: pd.DataFrame) -> list[Goal]:
+    """Return the targets on import time and on the first call of each kernel."""
     rows = [row for row in records(frame) if row["task"] == "start" and row["status"] == "ok"]
     once = {row["contender"]: row["seconds"] for row in rows if row["contender"] in ONCE}
     first = {row["contender"]: row["seconds"] for row in rows if row["contender"] not in ONCE}

@@ -22,6 +22,7 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _product(frame: pd.DataFrame) -> list[Goal]:
+    """Return the targets of the product CSR @ dense against cuSPARSE and CuPy."""
     warm = {name: _warm(frame, name) for name in ("cusparse.", "cupyx.")}
     narrow = [ratio for ratio in warm["cusparse."] if ratio.row["width"] <= NARROW]
     large = [ratio for ratio in warm["cupyx."] if ratio.row["features"] >= FEATURES_LARGE]
@@ -34,10 +35,12 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _warm(frame: pd.DataFrame, rival: str, task: str = "csr_dense") -> list[Ratio]:
+    """Return the ratios against a competitor with warm caches."""
     return [ratio for ratio in ratios(frame, task, rival) if ratio.row["cache"] == "warm"]
 
 
 def _fused(frame: pd.DataFrame) -> list[Goal]:
+    """Return the target of gradient and lazy AdaGrad in one kernel against PyTorch."""
     against_torch = [
         ratio
         for ratio in _warm(frame, "torch_cuda.", "adagrad_fused")
@@ -48,6 +51,7 @@ def _fused(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:
+    """Return the targets of whole training steps against PyTorch."""
     repeated = [ratio for ratio in ratios(frame, "step", "torch_cuda") if ratio.row["batches"] == "repeat"]
     of_rows: Callable[[int], Iterable[Ratio]] = lambda rows: [each for each in repeated if each.row["rows"] == rows]  # noqa: E731
     what = "whole step, batches that repeat, against PyTorch"
@@ -68,6 +72,7 @@ def _share(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _share_of(name: str, values: list[float]) -> Goal:
+    """Return the target on the share of a copy's bandwidth that a kernel reaches."""
     what = f"{name}: share of the bound of a copy, R ≥ {ROWS_LARGE:,}, cold, geometric mean"
     mean = geometric_mean(values)
     if mean is None:

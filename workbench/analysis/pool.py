@@ -62,6 +62,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as dicts; missing values are None."""
     values = {name: frame[name].astype(object).tolist() for name in frame.columns}
     values = {name: [None if _is_null(value) else value for value in column] for name, column in values.items()}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
@@ -155,6 +156,7 @@ def cell_of(row: Record) -> tuple:
 
 
 def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
+    """Return the timed and the disturbed rounds of one configuration's newest key, and the count of failures."""
     numbered = [row for row in rows if row["status"] in ("ok", "disturbed")]
     newest = next((row for row in reversed(numbered) if not is_disturbed(row)), numbered[-1] if numbered else None)
     same = [row for row in numbered if newest and row["key"] == newest["key"]]
@@ -193,6 +195,7 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
 
 
 def _comparison(row: Record) -> tuple:
+    """Return the values of the columns that identify a comparison."""
     return tuple(row[name] for name in COMPARISON)
 
 
@@ -229,14 +232,17 @@ def _as_disturbed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_time(name: str) -> bool:
+    """Return whether a column holds seconds."""
     return name.startswith("seconds_")
 
 
 def _values(name: str, rows: Mapping[Place, Record]) -> dict[Place, float]:
+    """Return the known values of a column by round."""
     return {place: row[name] for place, row in rows.items() if row[name] is not None}
 
 
 def _value_of(values: Mapping[Place, float], places: Mapping[Place, Any], run: str) -> dict[Place, float]:
+    """Return the values of the rounds in `places` that belong to one run."""
     return {place: value for place, value in values.items() if place in places and place[0] == run}
 
 
@@ -246,6 +252,7 @@ def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:
 
 
 def _median(values: list[Any]) -> Any:
+    """Return the median, an int if all values are; None without values."""
     if not values:
         return None
     median = float(statistics.median(values))  # NumPy's takes ten times as long for a few values, and charts wait
@@ -253,4 +260,5 @@ def _median(values: list[Any]) -> Any:
 
 
 def _is_null(value: Any) -> bool:
+    """Return whether a value is None, NaN or pandas.NA."""
     return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))

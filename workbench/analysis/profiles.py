@@ -35,6 +35,7 @@ def top_columns_sentence(profile: Mapping[str, Any]) -> str:
 
 
 def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
+    """Return the sentence on whether the data is sparse enough for a comparison to be worth while."""
     sizes = profile["bytes_format"]
     dense, sparse = sizes["dense"], sizes["csr"]
     stored = (
@@ -58,6 +59,8 @@ def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
 
 
 def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on shape, entries and types."""
+
     def lines() -> Iterator[str]:
         yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
         yield f"{profile['entries']:,} entries, density {formatting.format_density(profile['density'])}"
@@ -67,6 +70,8 @@ def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on the entries in a row."""
+
     def lines() -> Iterator[str]:
         known = profile["lengths"]
         numbers = [
@@ -83,6 +88,8 @@ def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on how often columns are used."""
+
     def lines() -> Iterator[str]:
         known = profile["columns"]
         yield top_columns_sentence(profile)
@@ -95,6 +102,8 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on the active columns of random batches."""
+
     def lines() -> Iterator[str]:
         for batch in profile["touched"]:
             share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
@@ -105,6 +114,8 @@ def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on the range of stored values and explicit zeros."""
+
     def lines() -> Iterator[str]:
         known = profile["values"]
         if known is None:
@@ -118,10 +129,13 @@ def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _bytes(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on the bytes in each format."""
     return "memory", (f"{name} {formatting.format_bytes(size)}" for name, size in profile["bytes_format"].items())
 
 
 def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on which preparations keep the data sparse."""
+
     def lines() -> Iterator[str]:
         for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
             names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
@@ -134,6 +148,8 @@ def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on duplicate entries and rows."""
+
     def lines() -> Iterator[str]:
         if profile["duplicate_entries"] is not None:
             yield f"{_count(profile['duplicate_entries'], 'entry', 'entries')} summed with another when it was read"
@@ -144,6 +160,8 @@ def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on the labels: quartiles or class counts."""
+
     def lines() -> Iterator[str]:
         known, rows = profile["labels"], max(profile["rows"], 1)
         if known["kind"] == "numbers":
@@ -160,13 +178,16 @@ def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 
 def _groups(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    """Return (title, lines) on the groups of rows; no lines without groups."""
     known = profile["groups"]
     return "groups", iter([f"{known[0]:,}, the largest of {_count(known[1], 'row')}"] if known else [])
 
 
 def _count(count: int, noun: str, several: str = "") -> str:
+    """Return a count with its noun, "1 row" or "3 rows"."""
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def _percent(share: float) -> str:
+    """Return a share as percent text."""
     return formatting.format_density(share)

@@ -57,6 +57,7 @@ def machine_state(row: Record, drift: float = 0.0) -> dict[str, str]:
 
 
 def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
+    """Yield (kind, sentence) for each condition of the machine that casts doubt on a record: drift, load, swap, ..."""
     work = _logs(row, "seconds_sentinel")
     if len(work) > 1 and max(work) - min(work) > max(math.log(1 + SPREAD), drift):
         drifted = math.exp(max(work) - min(work))
@@ -80,5 +81,6 @@ def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
 
 
 def _logs(row: Record, measure: str) -> list[float]:
+    """Return the logarithms of a measure in the rounds of the record's own run."""
     own = {place: value for place, value in values_of(row, measure).items() if value > 0}
     return [math.log(value) for (run, _), value in own.items() if run == str(row.get("run"))]

@@ -184,6 +184,7 @@ def _grounds(
     accept: Callable[[Record], bool],
     leaders: dict[int, Record],
 ) -> Iterable[Statement]:
+    """Yield the statements that support a recommendation, each with the keys of its records."""
     what = f"Take {formatting.name_configuration(best)}, with {best['batch_rows']:,} rows a batch"
     yield Statement(f"{what}{_count_of_rounds(time)}.", keys_of(best))
     for found, measure in ((time, TIME), (memory, MEMORY)):
@@ -280,6 +281,7 @@ def _sensitivities(
     accept: Callable[[Record], bool],
     time: Contest,
 ) -> Iterable[Statement]:
+    """Yield the statements on what would change a recommendation, each with the keys of its records."""
     against = [(row, ratio_between(best, row, TIME)) for row in rows if not accept(row)]
     faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:

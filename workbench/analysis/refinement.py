@@ -64,6 +64,7 @@ def _densities_of_series(
 
 
 def _crossing(met: Sequence[Contest]) -> _Crossing | None:
+    """Return the crossing of sparse and dense over these contests, or None."""
     compared = [one for one in met if one.ratio is not None and one.density]
     status, ends = locate_crossing(compared)
     if status != "crossing":
@@ -80,6 +81,7 @@ def is_narrow(even: BreakEven | _Crossing, until: float) -> bool:
 
 
 def _density_to_add(even: _Crossing, group: configurations.Group, measure: str, until: float) -> DensityToAdd | None:
+    """Return the density, geometric mean of a bracket, to measure next; None if the bracket is narrow enough."""
     gaps = [gap for gap in pairwise(even.met) if (gap[0].density or 0.0) <= even.density <= (gap[1].density or 0.0)]
     ends = gaps[0] if gaps else (even.met[0], even.met[-1])
     low, high = (end.density or 0.0 for end in ends)
@@ -125,6 +127,7 @@ def breakeven_width_sentences(frame: pd.DataFrame, until: float) -> list[str]:
 
 
 def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: float) -> str:
+    """Return the sentence on how closely a break-even is bracketed."""
     who = f"{formatting.name_configuration(even.settings)} in {MEASURES[even.measure][0]}"
     if even.status != "crossing" or even.low is None or even.high is None:
         return f"{who}: not bracketed, since no crossing was seen; {_reason(even, met)}."
@@ -138,6 +141,7 @@ def _breakeven_width_sentence(even: BreakEven, met: Sequence[Contest], until: fl
 
 
 def _reason(even: BreakEven, met: Sequence[Contest]) -> str:
+    """Return why there is no crossing, as text."""
     at = [one.density for one in met if one.density]
     where = f" from {formatting.format_span(at[0], at[-1], formatting.format_density)}" if len(at) > 1 else ""
     reasons = {"sparse": f"sparse wins{where}", "dense": f"dense wins{where}", "level": f"the two are level{where}"}

@@ -42,6 +42,7 @@ def other_outcomes(frame: pd.DataFrame) -> list[Criterion]:
 
 
 def _criterion(row: Record) -> Criterion:
+    """Return the criterion of a record: target, measured value, and whether it was met."""
     return Criterion(row["part"], row["what"], row["condition"], format_target(row), format_measured(row), row["met"])
 
 
@@ -80,4 +81,5 @@ def format_measured(row: Record) -> str:
 
 
 def _percent(share: float) -> str:
+    """Return a share in percent, without the sign."""
     return f"{100 * share:g}"

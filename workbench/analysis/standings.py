@@ -91,21 +91,25 @@ def make_standings(group: configurations.Group, measure: str) -> Standings:
 
 
 def _asked_densities(contest: Contest) -> float | None:
+    """Return the density that was asked for, or the measured one."""
     row = contest.sparse or contest.dense
     return row["density"] if row else contest.density
 
 
 def _rank(contest: Contest) -> float:
+    """Return the sort key of a contest: its density."""
     return contest.density or 0.0
 
 
 def _line(row: Record) -> tuple:
+    """Return the settings that identify a configuration at any density, as a hashable tuple."""
     return tuple(configurations.line_of(row).values())
 
 
 def _line_of(
     lines: Mapping[tuple, Sequence[Record]], at: Sequence[Record], contest: Contest, worse: set[int], measure: str
 ) -> Line:
+    """Return the table row of one density: a standing for each configuration, and the winner."""
     places = tuple(_make_standing([row for row in at if _line(row) == line], contest, measure) for line in lines)
     places = tuple(
         place._replace(mark="worse") if place.row is not None and id(place.row) in worse else place for place in places
@@ -118,6 +122,7 @@ def _line_of(
 
 
 def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> Standing:
+    """Return the cell of one configuration at one density: its value, or why there is none, and a mark."""
     if not rows:
         return Standing(None, "")
     named = next((row for row in rows if row is contest.sparse or row is contest.dense), None)
@@ -129,6 +134,7 @@ def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> St
 
 
 def _mark(row: Record, contest: Contest, is_named: bool, is_alike: bool) -> str:
+    """Return the mark of a cell: "wins", "alike", a verdict, or ""."""
     if not is_named:
         return "alike" if is_alike and contest.verdict == "sparse" else ""
     if contest.verdict in ("sparse", "dense"):
@@ -183,5 +189,6 @@ def headline_of(group: configurations.Group, measure: str, evens: Sequence[Break
 
 
 def _number(contest: Contest, measure: str) -> str:
+    """Return the headline of a contest, with a capital letter."""
     text = grade_comparison(contest, measure)
     return text[:1].upper() + text[1:]

@@ -78,12 +78,14 @@ def contests(group: configurations.Group, measure: str) -> list[AtSize]:
 
 
 def _by_size(group: configurations.Group) -> Iterator[tuple[int, list[Record]]]:
+    """Yield (table rows, records) for each table size, ascending."""
     for size in sorted({row[ROWS] for row in group.rows if row[ROWS]}):
         rows: list[Record] = [row for row in group.rows if row[ROWS] == size]
         yield int(size), rows
 
 
 def _contest_at(rows: Sequence[Record], measure: str) -> Contest:
+    """Compare gradients of the active rows with dense ones at one table size."""
     worse = {id(row) for row, _ in trained_worse(rows)}
     touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
     whole = [row for row in rows if takes_all(row)]
@@ -124,6 +126,7 @@ def headline(group: configurations.Group, measure: str) -> tuple[str, str]:
 
 
 def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, measure: str) -> tuple[str, str]:
+    """Return (headline, sentence) if gradients of the active rows win nowhere."""
     name = MEASURES[measure][0]
     if lost:
         where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
@@ -147,16 +150,20 @@ def _open_sizes_clause(found: Sequence[AtSize]) -> str:
 
 
 def _remedy(why: str) -> str:
+    """Return what to do about an inconclusive comparison."""
     return REMEDY.get(why, "measure both")
 
 
 def _plural(verb: str) -> str:
+    """Return the plural of a verb."""
     return {"is": "are", "needs": "need"}[verb]
 
 
 def _sizes(some: Sequence[AtSize]) -> str:
+    """Return table sizes as text, "1,000 and 10,000 rows"."""
     return f"{formatting.join_items(f'{one.rows:,}' for one in some)} rows"
 
 
 def _rows(at_size: AtSize) -> str:
+    """Return a table size as text."""
     return f"{at_size.rows:,} rows"

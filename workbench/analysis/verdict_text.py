@@ -25,11 +25,13 @@ def contest_sentence(contest: Contest, measure: str) -> str:
 
 
 def _verdict_key(contest: Contest) -> tuple:
+    """Return what consecutive densities must share to be told in one sentence, as a hashable tuple."""
     lines = (configurations.line_of(row) if row else None for row in (contest.sparse, contest.dense))
     return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
 
 
 def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool) -> str:
+    """Return the sentence on a range of consecutive densities with the same verdict."""
     first, where = stretch[0], _density_condition(stretch)
     if first.ratio is None:
         text = f"{where} {_one_sided_sentence(first, measure)}"
@@ -41,6 +43,7 @@ def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool
 
 
 def _density_condition(stretch: Sequence[Contest]) -> str:
+    """Return "At 1 % density" or "From 1 % to 3 % density"."""
     densities = [one.density for one in stretch if one.density is not None]
     if not densities:
         return "At the density of the data"
@@ -55,6 +58,7 @@ def density_suffix(contest: Contest) -> str:
 
 
 def _winner_sentence(stretch: Sequence[Contest], measure: str) -> str:
+    """Return the sentence on who wins over a range of densities and by how much."""
     first, last = stretch[0], stretch[-1]
     sparse, dense = map(formatting.name_configuration, first.known[:2])
     if first.verdict == "dense":

@@ -94,22 +94,26 @@ def _sorted_by(numbers, count, *others):
 
 
 def _csr_to_csc(indptr, indices, data, n_columns):
+    """Return (indptr, indices, data) of a CSR matrix in CSC form, by NumPy's sort."""
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return _sorted_by(indices, n_columns, rows, data)
 
 
 def _slice_rows(indptr, indices, data, rows):
+    """Return (indptr, indices, data) of the given rows, by SciPy."""
     shape = len(indptr) - 1, int(indices.max(initial=0)) + 1
     part = scipy.sparse.csr_array((data, indices, indptr), shape=shape)[rows]
     return part.indptr, part.indices, part.data
 
 
 def _dense_to_csr(dense):
+    """Return (indptr, indices, data) of a dense array, by SciPy."""
     part = scipy.sparse.csr_array(dense)
     return part.indptr, part.indices, part.data
 
 
 def _merge_rows(indices, values):
+    """Return (unique indices, summed rows) in float64, by NumPy."""
     unique, places = np.unique(indices, return_inverse=True)
     sums = np.zeros((unique.size, *values.shape[1:]))
     np.add.at(sums, places, values)
@@ -117,10 +121,12 @@ def _merge_rows(indices, values):
 
 
 def _add_rows(left_indices, left_values, right_indices, right_values):
+    """Return (indices, sums) of two sets of stored rows, by NumPy."""
     return _merge_rows(np.concatenate([left_indices, right_indices]), np.concatenate([left_values, right_values]))
 
 
 def _retain_rows(indices, values, chosen):
+    """Return (indices, rows) of the stored rows whose index is chosen, by NumPy."""
     kept = np.isin(indices, chosen)
     return indices[kept], values[kept]
 
@@ -238,6 +244,7 @@ def largest_error(actual: Sequence[np.ndarray], desired: Sequence[np.ndarray]) -
 
 
 def _error(actual: np.ndarray, desired: np.ndarray) -> float:
+    """Return the largest deviation relative to the largest desired value; integers must be equal, else inf."""
     if desired.dtype.kind != "f":
         return 0.0 if np.array_equal(actual, desired) else float("inf")
     scale = np.abs(desired).max(initial=0.0)
@@ -365,6 +372,7 @@ def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
 
 
 def _ready(kernel: Kernel, setting: Setting) -> Ready:
+    """Prepare a kernel on the case's operands: a call to time, a judge of its result, and the cost."""
     args = setting.arguments(kernel)
     same = kernel.reference, kernel.arguments  # which competitors share, and so what takes long to compute
     judged = setting.shared.get(same)
@@ -387,6 +395,7 @@ def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:
 
 
 def _plan(setting: Setting) -> Ready:
+    """Prepare the batch plan as a candidate."""
     batch = setting.batch
     call = functools.partial(plan.build, batch.indptr, batch.indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
@@ -402,6 +411,7 @@ def plan_cost(s: Sizes) -> Cost:
 
 
 def _argsort(setting: Setting) -> Ready:
+    """Prepare NumPy's argsort and unique as a competitor of the batch plan."""
     indices = setting.batch.indices
 
     def call():
@@ -413,6 +423,7 @@ def _argsort(setting: Setting) -> Ready:
 
 
 def _blas(task: str) -> Candidate:
+    """Return the candidate that computes a sparse task on the dense matrix by BLAS."""
     kernel = kernels.get("blas.dense_dense")
 
     def make(setting: Setting) -> Ready:

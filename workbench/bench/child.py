@@ -129,6 +129,7 @@ def prepare_and_check(entry: Entry, allowed: float, bytes_limit: int) -> tuple[R
 
 
 def _record_without_time(status: str, reason: str) -> Row:
+    """Return the record of a candidate that has no time: its status and the reason."""
     return {"status": status, "reason": reason}
 
 

@@ -111,12 +111,14 @@ def names_of(cell: Cell) -> list[tuple[str, str, str]]:
 
 
 def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Candidate]:
+    """Return the kernel candidates of a configuration, for its device."""
     if cell.device == "cpu":
         return of_kernels.list_candidates(cell.task, cell.shape)
     return of_device.list_device_candidates(cell.task, cell.shape, on)
 
 
 def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.StepContender]:
+    """Return the training-step candidates of a configuration, for its device."""
     if cell.task == "pytorch":
         return steps_pytorch.list_pytorch_candidates()
     if cell.device == "cpu":
@@ -134,6 +136,7 @@ def field_of(cell: Cell, on: Device | None = None) -> Field:
 
 
 def _kernels(cell: Cell, on: Device | None) -> Field:
+    """Return the kernel candidates of a configuration, ready to be timed, with counts and allowed error."""
     setting = Setting.of(_draw_batch(cell.shape, cell.seed).wide(cell.width))
     entries = [
         Entry(
@@ -156,6 +159,7 @@ def _draw_batch(shape: Shape, seed: int) -> Batch:
 
 
 def _steps(cell: Cell, on: Device | None) -> Field:
+    """Return the training-step candidates of a configuration, ready to be timed, with counts and allowed error."""
     loss = "logistic" if cell.task == "pytorch" else "squared"
     problem = steps.make_problem(cell.shape, cell.width, cell.optimizer, cell.seed, loss)
     expected = functools.cache(lambda every: steps.wanted(problem, every))

@@ -75,11 +75,13 @@ class Events:
         return total / count
 
     def _event(self) -> Any:
+        """Record and return a CUDA event in the current stream."""
         event = self.cupy.cuda.Event()
         event.record()
         return event
 
     def _warm(self, call: Call, count: int) -> float:
+        """Return the seconds of `count` calls with warm caches; the stream is held until all are queued."""
         start = perf_counter()
         call()
         seconds_launch = perf_counter() - start
@@ -88,6 +90,7 @@ class Events:
         return self._between(call, count)
 
     def _between(self, call: Call, count: int) -> float:
+        """Return the seconds between two events around `count` calls."""
         first = self._event()
         for _ in range(count):
             call()
@@ -96,6 +99,7 @@ class Events:
         return self.cupy.cuda.get_elapsed_time(first, last) / 1e3
 
     def _cold(self, call: Call, count: int) -> float:
+        """Return the seconds of `count` calls, the cache overwritten before each."""
         ends = []
         for _ in range(count):
             self.buffer.fill(1)
@@ -193,10 +197,12 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
 
 
 def _rivals(task: str) -> Sequence[Kernel]:
+    """Return the competitors of a kernel that run on a CUDA device."""
     return [competitor for competitor in kernels.rivals_of(task) if competitor.gpu is not None]
 
 
 def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Candidate:
+    """Return the candidate of a kernel on a CUDA device."""
     make, needed = functools.partial(_ready, kernel, on), functools.partial(operand_bytes, kernel)
     return Candidate(kernel.name, side, make, needed, unavailable=_unavailable(kernel))
 
@@ -208,6 +214,7 @@ def _unavailable(kernel: Kernel) -> str:
 
 
 def _copy_to_device(on: Device, args: Sequence) -> list:
+    """Return the arguments with arrays copied to the device."""
     return [on.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
 
 
@@ -219,12 +226,14 @@ def _copy_to_host(on: Device, kernel: Kernel, args: Sequence, there: Sequence) -
 
 
 def _on_host(on: Device, returned: Any) -> Any:
+    """Return a result with device arrays copied to the host, tuples by element."""
     if isinstance(returned, tuple):
         return tuple(_on_host(on, part) for part in returned)
     return on.read(returned) if hasattr(returned, "shape") and np.ndim(returned) else returned
 
 
 def _ready(kernel: Kernel, on: Device, setting: Setting) -> Ready:
+    """Prepare a kernel on the device: a call to time and a judge that compares its result on the host."""
     args = setting.arguments(kernel)
     judged, there = make_judge(kernel, args), _copy_to_device(on, args)
     start = perf_counter()
@@ -244,6 +253,7 @@ def _traffic(setting: Setting) -> Traffic:
 
 
 def _plan(on: Device, setting: Setting) -> Ready:
+    """Prepare the batch plan on the device as a candidate."""
     batch = setting.batch
     indptr, indices = _copy_to_device(on, (batch.indptr, batch.indices))
     call = functools.partial(plan_on_device.build, indptr, indices, batch.D)

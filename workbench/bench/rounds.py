@@ -67,6 +67,7 @@ def _estimate(call: Call, policy: Policy, clock: Clock, timed: Timed) -> float:
 
 
 def _settle(call: Call, estimate: float, policy: Policy) -> None:
+    """Repeat a call for about `policy.seconds_settle`, so that clocks and caches settle."""
     for _ in range(round(policy.seconds_settle / estimate) or int(estimate < 10 * policy.seconds_settle)):
         call()
 

@@ -157,12 +157,14 @@ class Runner:
                 self._done(current, [{"contender": name, "side": side} | end for name, side, _ in entries])
 
     def _done(self, number: int, rows: Iterable[dict]) -> None:
+        """Append the records of configuration `number` and count it as done."""
         for row in rows:
             settled = {"key": self.keys[number], "source": source_hash(self.cells[number])}
             self._append(settled | self.cells[number].columns() | row)
         self.outcome.done += 1
 
     def _append(self, row: dict[str, Any]) -> None:
+        """Append a record to the file, with machine, versions and time, and count its status."""
         own = {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "threads": self.threads}
         own |= {
             "versions": machine.versions() | self.gpu.versions,
@@ -173,6 +175,7 @@ class Runner:
         self.outcome.counts[row["status"]] = self.outcome.counts.get(row["status"], 0) + 1
 
     def _tell(self, what: str) -> None:
+        """Report what is done next, the count that is over, and the total."""
         self.told(what, self.outcome.done + self.outcome.reused, len(self.cells))
 
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
@@ -202,6 +205,7 @@ class Runner:
 
 
 def _started(name: str) -> dict[str, float] | None:
+    """Return the seconds of the phases of starting a fresh process, or None if it failed."""
     command = [sys.executable, "-m", "workbench.bench.child", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=blas.measuring_environment())
     return None if done.returncode else json.loads(done.stdout)

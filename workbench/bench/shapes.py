@@ -75,6 +75,7 @@ class Batch:
 
 
 def _normal(seed: int, dtype: str) -> np.ndarray:
+    """Return 2**18 + 1 standard normal values of a seed."""
     return np.random.default_rng(seed).standard_normal(2**18 + 1, np.float32).astype(dtype)
 
 

@@ -52,6 +52,7 @@ class Graph:
         return self._prepared(number, plan_of)
 
     def _prepared(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
+        """Return (X as CSR, its plan or None, targets) of batch `number`; plan time is recorded."""
         batch, start = self.problem.batches[number], perf_counter()
         x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
         batch_plan = plan_of_batch(x)
@@ -91,6 +92,7 @@ OF_USERS = "workbench.bench.steps_of_user_code"
 
 
 def _of_users(name: str, problem: Problem) -> Learner:
+    """Return the learner of a training loop as users write it, by name."""
     return getattr(importlib.import_module(OF_USERS), USERS[name])(problem)
 
 

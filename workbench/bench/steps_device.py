@@ -111,6 +111,7 @@ class Torch:
         self.optimizer = optimizer_of(self.torch, problem, self.bag)
 
     def _there(self, array: np.ndarray) -> Any:
+        """Return a PyTorch tensor on the device."""
         return self.torch.from_numpy(array).to("cuda")
 
     def prepare(self, number: int) -> tuple:

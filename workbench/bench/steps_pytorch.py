@@ -50,6 +50,7 @@ def pytorch_with_bridge(fused: bool) -> Callable[[Problem], Made]:
 
 
 def _options(problem: Problem) -> dict[str, Any]:
+    """Return the optimizer options of a problem by PyTorch's names."""
     options = problem.options
     betas = {"betas": (options["beta1"], options["beta2"])} if "beta1" in options else {}
     return {"lr": options["learning_rate"]} | ({"eps": options["epsilon"]} if "epsilon" in options else {}) | betas

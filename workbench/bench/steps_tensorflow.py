@@ -63,9 +63,11 @@ class TensorFlow:
         self.run(*prepared)
 
     def _slope(self, scores, targets):
+        """Return the gradient of the scores under mean squared loss."""
         return (scores - targets) / self.tf.cast(self.tf.shape(targets)[0], scores.dtype)
 
     def _lookup(self, ids, values, targets):
+        """Take a step by `embedding_lookup_sparse`, in place."""
         tf = self.tf
         with tf.GradientTape() as tape:
             scores = tf.nn.embedding_lookup_sparse(self.tables[0], ids, values, combiner="sum")
@@ -74,11 +76,13 @@ class TensorFlow:
         self._update(gradient.values, gradient.indices)
 
     def _matmul(self, matrix, local, columns, targets):
+        """Take a step by `SparseMatrixMatMul`, updating active rows, in place."""
         multiply = self.tf.raw_ops.SparseMatrixMatMul
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         self._update(multiply(a=local, b=slope, transpose_a=True), columns)
 
     def _dense(self, matrix, targets):
+        """Take a step by `SparseMatrixMatMul`, updating all rows, in place."""
         multiply, options = self.tf.raw_ops.SparseMatrixMatMul, self.problem.options
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         gradient = multiply(a=matrix, b=slope, transpose_a=True)
@@ -90,6 +94,7 @@ class TensorFlow:
             self.tf.raw_ops.ResourceApplyAdagradV2(var=weights, accum=history, grad=gradient, **numbers)
 
     def _update(self, gradient, rows):
+        """Apply the optimizer's update to the given rows, in place."""
         options = self.problem.options
         weights, *states = self.tables
         if self.problem.optimizer == "sgd":
@@ -101,6 +106,7 @@ class TensorFlow:
             self._lazy_adam(gradient, rows)
 
     def _lazy_adam(self, gradient, rows):
+        """Apply Adam's update to the given rows only, in place."""
         tf, o = self.tf, self.problem.options
         weights, mean, variance = self.tables
         self.t.assign_add(1.0)

@@ -22,6 +22,7 @@ SIZED = ("criteo clicks", "reuters text")
 
 
 def _kernels(quick: bool) -> Iterator[Cell]:
+    """Yield the configurations of the kernel suite; fewer if `quick`."""
     for shape in _shapes(quick):
         yield from (Cell("kernels", "csr_dense", shape, width) for width in _product_widths(shape, quick))
         for task in list_tasks():
@@ -30,6 +31,7 @@ def _kernels(quick: bool) -> Iterator[Cell]:
 
 
 def _shapes(quick: bool) -> list[Shape]:
+    """Return the batch shapes of the kernel suite."""
     if quick:
         return [*map(shape_of, ("uniform 100k", "power law 1M", "square 8192, 1 %")), *SMALL]
     sizes = [shape_of(name, rows) for rows in (256, 65_536) for name in SIZED]
@@ -37,6 +39,7 @@ def _shapes(quick: bool) -> list[Shape]:
 
 
 def _product_widths(shape: Shape, quick: bool) -> tuple[int, ...]:
+    """Return the dense widths N at which products are timed on a shape."""
     if quick:
         return (16,) if shape in SMALL else (1, 4, 16, 64)
     return WIDTHS_LARGE if shape.name in SIZED and shape.rows > 4096 else WIDTHS
@@ -69,6 +72,7 @@ FEW_ROWS = Shape("32 rows of 14", 32, 123, 14)
 
 
 def _step(quick: bool) -> Iterator[Cell]:
+    """Yield the configurations of the training-step suite on the CPU."""
     for batches in ("repeat", "new"):
         yield Cell("step", "step", FEW_ROWS, 1, "adagrad", batches)
     for features in (100_000, 1_000_000) if quick else (100_000, 1_000_000, 10_000_000):
@@ -83,6 +87,7 @@ ROWS_ON_CUDA = (256, 4096, 65_536)
 
 
 def _step_on_cuda(quick: bool) -> Iterator[Cell]:
+    """Yield the configurations of the training-step suite on CUDA."""
     for rows in ROWS_ON_CUDA:
         shape = Shape("power law 1,000,000", rows, 1_000_000, 32, sigma=0.2, slope=1.2)
         for width in (16,) if quick else (16, 64):

@@ -54,12 +54,15 @@ def _narrow(on: Device, name: str, setting: Setting) -> Ready:
 
 
 def _widened(table: np.ndarray) -> np.ndarray:
+    """Return float16, or bfloat16 held as uint16, as float32."""
     if table.dtype == np.float16:
         return table.astype(np.float32)
     return (table.astype(np.uint32) << 16).view(np.float32)
 
 
 def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
+    """Return a judge that copies the device's result to the host first."""
+
     def judge_on_host(_: Any) -> float:
         args[-1][...] = on.read(there[-1])  # synchronize!
         return judged(None)
@@ -75,4 +78,5 @@ def _cost(sizes: Sizes) -> Cost:
 
 
 def _traffic(setting: Setting, value: int = 0) -> Traffic:
+    """Return the memory traffic of reading a table row; `value` is the bytes of a value."""
     return Traffic(bytes_row=setting.sizes.N * (value or setting.sizes.value))

@@ -114,6 +114,7 @@ class Lines:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
+        """Read JSON lines from the pipe and queue them until it ends; the body of a thread."""
         part = b""
         try:
             while read := os.read(self.file, 2**16):  # a thread in a buffered file would keep the process from its end

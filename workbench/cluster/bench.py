@@ -88,6 +88,7 @@ def _at_once_over_alone(hosts: "Hosts", cell: Cell, addresses: Sequence[str]) ->
 def _line(
     touched: Mapping[int, float], heights: Sequence[int], steps: Sequence[np.ndarray], shard: float = 0.0
 ) -> Line:
+    """Return the fitted line of step seconds over rows, active rows and a constant, none negative."""
     known = np.array([[1.0, height, touched[height]] for height in heights])
     scale = known.max(axis=0)
     seconds = np.array([np.median(each) for each in steps])
@@ -124,6 +125,7 @@ def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) 
 
 
 def _answer(future: Future) -> dict[str, Any]:
+    """Return the answer of a future, decoded; RuntimeError with its trace if it failed or is late."""
     said = json.loads(future.result(SECONDS_ANSWER))
     if "error" in said:
         raise RuntimeError(f"A step could not be timed: {said['error']}\n{said['trace']}")
@@ -217,10 +219,12 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
 
 
 def _name_of_bytes(features: int, sizes: Sizes) -> str:
+    """Return the name of a byte measurement."""
     return f"bytes of {features} rows, {sizes.touched} touched, {sizes.steps} steps"
 
 
 def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
+    """Yield the columns of a byte measurement on two local processes."""
     with Hosts("local:2", folder / "hosts") as hosts:
         yield bytes_of(hosts, features, sizes)
 
@@ -249,6 +253,7 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
 
 
 def _moved(sharded: ShardedStore) -> int:
+    """Return the bytes sent and received by a store."""
     return sharded.traffic.bytes_sent + sharded.traffic.bytes_received
 
 
@@ -265,11 +270,13 @@ def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Colum
 
 
 def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
+    """Return the columns that describe a step measurement."""
     told = {"part": "step", "is_measured": is_measured, "machines": machines, "cores": cores, "width": WIDTH}
     return told | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
 def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
+    """Return predicted step times for more machines, from fits on this one."""
     cell = sizes.cell
     with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:
         touched = touched_by(sizes)

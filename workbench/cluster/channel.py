@@ -71,6 +71,7 @@ class Channel:
         return dict(sorted(replies.items()))
 
     def _sent(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
+        """Send a message to each shard, count the traffic, and return the replies; waits up to `seconds`."""
         self.traffic.messages += len(messages)
         self.traffic.bytes_sent += sum(message.nbytes for message in messages.values())
         replies = self.transport.call(messages, seconds)
@@ -78,6 +79,7 @@ class Channel:
         return replies
 
     def _check(self, shard: int, kind: str, reply: Message) -> None:
+        """Raise RolledBackError or StoreError unless a shard's reply is "done"."""
         text = reply.about.get("text")
         if reply.kind == "stale" and reply.about["generation"] != self.generation:
             raise RolledBackError(f"Shard {shard} refused {kind}: {text}. Load the state that it began with.")
@@ -87,5 +89,6 @@ class Channel:
             raise StoreError(f"{text}")
 
     def _too_late(self, kind: str, left: Mapping[int, Message], waits: Mapping[int, str]) -> TimedOutError:
+        """Return the error for shards that did not answer in time."""
         said = "; ".join(f"shard {shard}: {waits.get(shard, 'no answer came')}" for shard in left)
         return TimedOutError(f"{kind} of trainer {self.trainer} was not answered within {self.seconds:g} s. {said}.")

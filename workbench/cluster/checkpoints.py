@@ -78,6 +78,7 @@ def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Mov
 
 
 def _about(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return optimizer, update mode and parameters that a saved state describes; StoreError if unreadable."""
     try:
         about = parsed(state[ABOUT].tobytes())
         return {key: about[key] for key in ("optimizer", "lazy", "parameters")}
@@ -88,6 +89,7 @@ def _about(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(about: Mapping[str, Any]) -> np.ndarray:
+    """Return a JSON description as a uint8 array."""
     return np.frombuffer(json.dumps(about).encode(), np.uint8)
 
 
@@ -104,6 +106,7 @@ def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], s
 
 
 def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
+    """Return one description of a parameter from those of all shards; StoreError if they differ."""
     first = next(iter(own.values()))
     for shard, said in own.items():
         if wrong := [key for key in SHARED if said.get(key) != first.get(key)]:
@@ -117,6 +120,7 @@ def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Pa
 def _cut_parameter(
     states: list[State], state: Mapping[str, Any], optimizer: str, name: str, said: Mapping, partition: Partition
 ) -> None:
+    """Cut the optimizer states of a parameter by the partition and add them to `states`, in place."""
     prefix = f"{OPTIMIZER}{name}"
     for field in optimizers.get(optimizer).states:
         own = f"{prefix}/{field}"
@@ -138,6 +142,7 @@ def _cut_parameter(
 def _joined_parameter(
     states: Mapping[int, State], optimizer: str, name: str, said: Mapping[int, Mapping], partition: Partition | Move
 ) -> State:
+    """Return the optimizer states of a parameter, joined from all shards."""
     prefix, first = f"{OPTIMIZER}{name}", next(iter(said))
     whole: State = {}
     for field in optimizers.get(optimizer).states:
@@ -160,6 +165,7 @@ def _joined_parameter(
 
 
 def _share(states: list[State], name: str, pieces: list[Any]) -> None:
+    """Add a piece to each shard's state under `name`, in place; None is left out."""
     for state, piece in zip(states, pieces, strict=True):
         if piece is not None:
             state[name] = piece
@@ -251,6 +257,7 @@ def read(folder: str | os.PathLike) -> Manifest:
 
 
 def _check_values(path: Path, manifest: Manifest) -> None:
+    """Raise StoreError if the values that a manifest lists are invalid."""
     try:
         for key, shape, dtype in manifest.values:
             if dtype not in DTYPES or not isinstance(key, int | str) or not all(map(is_whole, shape)):

@@ -90,10 +90,12 @@ class Placement:
         self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
 
     def _store(self, row: Record) -> None:
+        """Add a record to those of its comparison and machine."""
         if (place := self.place.get(row["key"])) is not None:
             self.rows.setdefault((place, row["machine"]), []).append(row)
 
     def _course(self, place: int, machine: str) -> "_Resumed":
+        """Return the state of a comparison on a machine, resumed from its records."""
         course = ComparisonState(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
         return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
 
@@ -103,9 +105,11 @@ class Placement:
         return place, max(machines, key=lambda machine: len(self.rows[place, machine]), default="")
 
     def _is_over(self, place: int) -> bool:
+        """Return whether some machine has completed a comparison."""
         return any(self._is_done(place, machine) for one, machine in self.rows if one == place)
 
     def _is_done(self, place: int, machine: str) -> bool:
+        """Return whether a machine has completed a comparison."""
         return not self._course(place, machine).course.due()
 
     # Agents
@@ -191,6 +195,7 @@ class Placement:
         return home == machine or (not home and list(left.values()).count(machine) < share)
 
     def _lacks_common(self, machine: str) -> bool:
+        """Return whether a machine has yet to measure the comparison that all machines share."""
         at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
         return bool(self.comparisons) and not at_work and machine not in self.common
 
@@ -267,6 +272,7 @@ class Coordinator:
         self._conclude()
 
     def _conclude(self) -> None:
+        """Finish the run, or raise the failure of an agent's thread; says how to go on if no agent is left."""
         if self.failure is not None:
             raise self.failure
         self.state.agents, self.state.waiting = {}, 0
@@ -293,6 +299,7 @@ class Coordinator:
     # One agent, on a separate thread
 
     def _guarded(self, place: AgentCommand) -> None:
+        """Serve an agent until it ends and keep its error for `_conclude`; the body of a thread."""
         try:
             self._attended(place)
         except BaseException as error:  # raised by `run`, on the thread that answers for the sweep
@@ -319,6 +326,7 @@ class Coordinator:
             link.end()
 
     def _greeted(self, link: Link) -> None:
+        """Send the specification to an agent and register its machine."""
         spec, run = self.spec.model_dump(mode="json"), self.supervisor.run_name
         link.ask({"spec": spec, "run": run, "work": self.work, "versions": stack.versions(), "folder": os.getcwd()})
         hello = link.hear("machine")

@@ -147,6 +147,7 @@ def predict(
 
 
 def _step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Cores | None) -> Step:
+    """Return the predicted step time on `machines` machines, by part."""
     rows, touched = work.rows / machines, work.touched[work.rows // machines]
     alone = speeds.alone.seconds(rows, touched)
     if machines == 1 and cores is None:

@@ -127,6 +127,7 @@ class Carrier:
                 file.flush()
 
     def _why_ended(self) -> str | None:
+        """Return why the agent's task is over ("": as it should), or None while it runs."""
         if self.task.done():
             return "" if self.task.status == "finished" else f"Its task ended: {self.task.exception(SECONDS_END)!r}"
         if self.worker not in self.client.nthreads():

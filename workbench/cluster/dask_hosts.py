@@ -86,6 +86,7 @@ class Hosts:
             self.cluster.close(timeout=SECONDS_REMOVE)
 
     def _joined(self, address: str) -> Client:
+        """Return a client of an existing scheduler; StoreError if it cannot be reached or is not encrypted."""
         check_encrypted([address])
         files = os.environ.get("WORKBENCH_CERTIFICATES", "")
         check_certificates(address, files)
@@ -97,6 +98,7 @@ class Hosts:
         return client
 
     def _started(self, where: str, reached: str) -> Client:
+        """Start a scheduler here and workers at the places of `where`; return its client."""
         require_allocation(where)
         # on loopback too: any user of this machine reaches the port, and a scheduler runs what its clients send
         self.certificates = str(Path(cluster_security.make_certificates(self.folder / "tls").key).parent.resolve())
@@ -181,6 +183,7 @@ class Hosts:
         return [Lost(address, f"{why} {self.tail(address)}".strip()) for address, why in gone.items()]
 
     async def _identity(self, address: str) -> Any:
+        """Return what a scheduler or worker says of itself."""
         return await self.client.rpc(address).identity()
 
     def _gone_from_scheduler(self, now: float) -> dict[str, str]:
@@ -191,15 +194,18 @@ class Hosts:
         return {address: f"The worker {address} has left the cluster." for address in gone}
 
     async def _members(self) -> Mapping[str, int]:
+        """Return the cores of each worker by address."""
         return await self.client.scheduler.ncores()
 
     async def _ask_members(self) -> None:
+        """Update the set of workers, unless it has changed meanwhile."""
         at_work = self.at_work
         members = set(await self._members())
         if at_work is self.at_work:  # else of a time before the workers that are at work now
             self.members = members
 
     def _unanswered(self, seconds: float) -> str:
+        """Return the message that the scheduler has not answered for some time."""
         told = "the same training then goes on from its newest checkpoint"
         return f"The scheduler {self.where} has not answered for {seconds:g} s. Start it and its workers again; {told}."
 
@@ -234,6 +240,7 @@ class Hosts:
                 process.kill()
 
     async def _unregister(self, address: str) -> None:
+        """Remove a worker from the scheduler."""
         await self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")
 
     def renew(self) -> str:
@@ -280,12 +287,14 @@ class Hosts:
         self._wait(partial(self._remove, run))
 
     async def _remove(self, run: Run) -> None:
+        """Remove a run's plugin and subscription from the workers."""
         if run.training in self.topics:
             self.topics.remove(run.training)
             self.client.unsubscribe_topic(run.training)
         await self.client._unregister_worker_plugin(f"workbench-shards-{run.name}")
 
     def _later(self, call: Callable[[], Any]) -> Future:
+        """Schedule a coroutine function on the client's event loop; return its future."""
         loop: Any = self.client.loop  # Tornado's, whose attributes its stubs do not name
         return asyncio.run_coroutine_threadsafe(_awaited(call), loop.asyncio_loop)
 

@@ -36,6 +36,7 @@ from workbench.kvstore import StoreError
 
 
 def _compute_alone() -> None:
+    """Make the kernels of this thread serial."""
     threads.this_thread.is_serial = True
 
 
@@ -213,10 +214,12 @@ class DaskTransport(Transport):
         return sync(self.loop, self._call, messages, seconds)
 
     async def _call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
+        """Send messages to all shards at once and return their replies."""
         sent = [self._sent(shard, message.frames(), seconds) for shard, message in messages.items()]
         return dict(zip(messages, await asyncio.gather(*sent), strict=True))
 
     async def _sent(self, shard: int, frames: list[bytes], seconds: float) -> Message:
+        """Send a message to one shard and return its reply, a "wait" if it cannot be reached."""
         address = self.run.addresses[shard]
         send = getattr(self.rpc(address), self.run.operation)
         try:

@@ -45,6 +45,7 @@ class Message:
 
     @functools.cached_property
     def _header(self) -> bytes:
+        """Return kind, values and the types of the arrays as JSON bytes."""
         arrays = [[array.dtype.name, array.shape] for array in self.arrays]
         return json.dumps([self.kind, self.about, arrays], separators=(",", ":")).encode()
 
@@ -69,10 +70,12 @@ class Message:
 
 
 def _is_shape(shape: tuple[Any, ...]) -> bool:
+    """Return whether a tuple is an allowed shape."""
     return len(shape) <= MOST_AXES and all(is_whole(length) for length in shape)
 
 
 def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the array in a frame, copied; StoreError if its size does not fit."""
     try:
         return np.frombuffer(frame, dtype).reshape(shape).copy()
     except ValueError:

@@ -91,6 +91,7 @@ class Partition:
         return list(self._hashed(numbers) if self.multiplier > 1 else self._contiguous(numbers))
 
     def _contiguous(self, numbers: np.ndarray) -> Iterator[Cut]:
+        """Yield the part of sorted row indices that each shard owns, by contiguous ranges."""
         ends = np.searchsorted(numbers, self.borders)
         for shard, border in enumerate(self.borders[:-1]):
             at = slice(int(ends[shard]), int(ends[shard + 1]))
@@ -101,6 +102,7 @@ class Partition:
         return numbers * self.multiplier % self.rows if self.multiplier > 1 else numbers
 
     def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
+        """Yield the part of row indices that each shard owns, by hash."""
         places = self.places(numbers)
         order = np.argsort(places)
         places = places[order]
@@ -253,4 +255,5 @@ def check_lazy(updater: Updater | None, keys: Iterable[Key]) -> None:
 
 
 def _read(listed: Sequence[Sequence[Any]]) -> list[tuple[Key, LazyRandomRows]]:
+    """Return (key, lazy random rows) of a message's description."""
     return [(key, LazyRandomRows.of(about)) for key, about in listed]

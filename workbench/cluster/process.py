@@ -81,6 +81,7 @@ class Process:
         return f"{self.place.name} {how}. {self.tail()}"
 
     def _is_stopped(self) -> bool:
+        """Return whether the process is stopped by a signal."""
         try:
             return psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
         except psutil.NoSuchProcess:

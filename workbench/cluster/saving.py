@@ -93,4 +93,5 @@ def _check_same(self: "ShardedStore", folder: str | os.PathLike, manifest: Manif
 
 
 def _told(value: list[Any] | None) -> str:
+    """Return shape and dtype of a value as text, "not" for None."""
     return "not" if value is None else f"{value[1]} {tuple(value[0])}"

@@ -76,6 +76,7 @@ class Shard:
             return Message("error", {"text": str(error)})
 
     def _answer(self, message: Message) -> Message:
+        """Handle a message and return the reply; raises _Wait or _Stale if it comes early or late."""
         about, arrays = message.about, message.arrays
         if message.kind == "hello":
             facts = ("number", "shards", "trainers", "staleness", "generation", "step")
@@ -96,6 +97,7 @@ class Shard:
         return others[message.kind](about, arrays)
 
     def _check_generation(self, generation: int, kind: str) -> None:
+        """Raise _Stale for a message of an old generation, _Wait for one of a later one."""
         if generation < self.generation:
             raise _Stale(f"generation {generation} is over; this is generation {self.generation}")
         if generation > self.generation and kind != "load":
@@ -117,6 +119,7 @@ class Shard:
     # What is done once
 
     def _init(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Initialise the values of a message, and register lazily drawn ones."""
         for key, value in _values(about, arrays).items():
             self.store.init(key, value)
         if "drawn" in about:
@@ -131,13 +134,16 @@ class Shard:
             self.drawn[key].draw(self.store.values[key], rows[key])
 
     def _optimizer(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Set the optimizer from a message's settings."""
         self.store.set_optimizer(Updater.from_settings(about["settings"]))
 
     def _catch_up(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Apply deferred updates to the given rows, after all pushes so far."""
         self._reach(about, lag=0)
         self.store.catch_up(self._rows(about, arrays))
 
     def _save(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Write this shard's state to its file, after all pushes so far."""
         self._reach(about, lag=0)
         formats.save(checkpoints.file_of(about["path"], self.number), self.store.state_dict())
 
@@ -160,6 +166,7 @@ class Shard:
     # Steps
 
     def _push(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Add a trainer's gradients of a step; the update runs when all trainers have pushed."""
         trainer, step = about["trainer"], _whole(about, "step", 1)
         self._take_total(about)
         if step <= self.pushed[trainer]:
@@ -176,6 +183,7 @@ class Shard:
         return DONE
 
     def _is_complete(self, step: int) -> bool:
+        """Return whether all trainers have pushed a step."""
         return len(self.pushes.get(step, ())) == self.trainers
 
     def _sums(self, step: int) -> dict[Key, Any]:
@@ -204,6 +212,7 @@ class Shard:
 
     @property
     def _clips(self) -> bool:
+        """Return whether the optimizer clips the global norm."""
         return self.store.updater is not None and self.store.updater.clip_global_norm is not None
 
     def _squares(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
@@ -225,6 +234,7 @@ class Shard:
     # What is read
 
     def _pull(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Return the asked rows, waiting within the allowed staleness."""
         self._reach(about, lag=self.staleness)
         rows = self._rows(about, arrays)
         self._draw(rows)
@@ -242,6 +252,7 @@ class Shard:
         return Message("done", {"names": names, "step": self.step}, values)
 
     def _state(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Return this shard's whole state, after all pushes so far."""
         self._reach(about, lag=0)
         self._draw(dict.fromkeys(self.drawn))
         state = self.store.state_dict()
@@ -268,6 +279,7 @@ class Shard:
         return {key: rows[key] for key, _ in about["names"]}
 
     def _need(self, keys: Sequence[Key]) -> None:
+        """Raise _Wait if a key has no value yet."""
         if missing := [key for key in keys if key not in self.store.values]:
             raise _Wait(f"key {missing[0]!r} has no value yet, which trainer 0 gives it")
 
@@ -279,6 +291,7 @@ class Shard:
 
 
 def _whole(about: Mapping[str, Any], name: str, least: int = 0, most: int = 2**53) -> int:
+    """Return a whole number of a message; StoreError unless it lies from `least` to `most`."""
     value = about.get(name)
     if not isinstance(value, int) or not is_whole(value, least, most):
         raise StoreError(f"A message says that {name} is {value!r:.40}; it is a whole number from {least} to {most}.")

@@ -75,6 +75,7 @@ class ShardedStore(Store):
         return f"<ShardedStore {keys}: {self.shards} shards, trainer {self.trainer} of {self.trainers}>"
 
     def _greet(self) -> None:
+        """Check that each shard is the expected one and read the run's facts; StoreError otherwise."""
         for shard, reply in self.channel.ask("hello").items():
             about = reply.about
             if (about["number"], about["shards"]) != (shard, self.shards):
@@ -102,6 +103,7 @@ class ShardedStore(Store):
         self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
 
     def _init_drawn(self, key: Key, drawn: LazyRandomRows) -> None:
+        """Register a lazily drawn value with all shards."""
         partition.check_lazy(self.updater, [key])
         self._hold(key, drawn)
         self.drawn[key] = drawn
@@ -195,15 +197,18 @@ class ShardedStore(Store):
 
     @property
     def _partitions(self) -> dict[Key, Partition]:
+        """Return the partition of each key."""
         return {key: held.partition for key, held in self.held.items()}
 
     def _hold(self, key: Key, value: Any) -> None:
+        """Record shape, dtype and partition of a key's value; StoreError without rows."""
         rows = value.shape[0] if value.ndim else 1
         if not rows:
             raise StoreError(f"The value of {key!r} has the shape {value.shape}; shards share 1 row or more.")
         self.held[key] = Held(tuple(value.shape), np.dtype(value.dtype), Partition(rows, self.shards, self.spread))
 
     def _of(self, key: Key) -> Held:
+        """Return what is known of a key; StoreError for an unknown one."""
         if key not in self.held:
             known = ", ".join(map(repr, self.held)) or "none yet"
             raise StoreError(f"There is no key {key!r}; there is: {known}. Call init({key!r}, value) first.")
@@ -216,6 +221,7 @@ class ShardedStore(Store):
             self.channel.ask(kind, contents, number=self.number, **about)
 
     def _summed(self, key: Key, pushed: Any) -> Any:
+        """Return the sum of the arrays pushed to a key, after validation."""
         held, arrays = self._of(key), list(pushed) if isinstance(pushed, list | tuple) else [pushed]
         if not arrays:
             raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
@@ -244,6 +250,7 @@ class ShardedStore(Store):
         return {name: sum(squares[name] for squares in own if name in squares) for name in names}
 
     def _cuts(self, rows: Rows) -> dict[Key, list[Cut]]:
+        """Return the parts of the given row indices by shard, for each key; None is all rows."""
         return {key: self._of(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
 
     def _wanted(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
@@ -257,6 +264,7 @@ class ShardedStore(Store):
         return contents
 
     def _pulled(self, rows: Rows, current: bool) -> dict[Key, Any]:
+        """Return the values of the given rows of each key, pulled from the shards and joined."""
         cuts = self._cuts(rows)
         wanted = self._wanted(rows, cuts)
         replies = self.after(self.step - self.lag, "pull", wanted, step=self.step, current=current)
@@ -272,6 +280,7 @@ class ShardedStore(Store):
         }
 
     def _given(self, shard: int, reply: Message) -> dict[Key, Any]:
+        """Return the values by key in a shard's reply."""
         shapes = {key: self.held[key].part_shape(shard) for key, _ in reply.about["names"]}
         return unpack_values(reply.about["names"], reply.arrays, shapes)
 
@@ -292,6 +301,7 @@ def _shaped(values: Mapping[Any, Any]) -> Content:
 
 
 def _unshaped(message: Message) -> dict[Any, Any]:
+    """Return the arrays by name in a message that carries their shapes."""
     names = message.about["names"]
     shapes = {key: tuple(shape) for (key, _), shape in zip(names, message.about["shapes"], strict=True)}
     return unpack_values(names, message.arrays, shapes)

@@ -171,6 +171,7 @@ class Team:
         return time.monotonic() - failed > SECONDS_REASON + self.processes.seconds_silent
 
     def _trained(self, run: "Run", workers: list[str], step: int) -> list[Lost]:
+        """Start all trainers from a step and watch them; return the workers that were lost."""
         attempt = self.attempt
         self.processes.listen(run, lambda said: self._hear(attempt, said))
         request = replace(self.job, resumes=step > 0).about
@@ -182,6 +183,7 @@ class Team:
         return self._watched(futures, where)
 
     def _watched(self, futures: list[Future], where: list[str]) -> list[Lost]:
+        """Wait for all trainers; return the workers that were lost, none at the end."""
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
         while not self.is_asked_to_stop.is_set():
             if lost := self._gone():
@@ -214,6 +216,7 @@ class Team:
             time.sleep(SECONDS_LOOK)
 
     def _said(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
+        """Return the message of a failed trainer, with the end of its log."""
         where = self.processes.name(address)
         log = "" if answer.get("is_wrong") else self.processes.tail(address)
         return f"Trainer {number} on {where} failed: {answer['error']}\n{log}".rstrip()

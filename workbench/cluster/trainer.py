@@ -116,6 +116,7 @@ class _StepReport:
         self.last_told = self.last_step = time.perf_counter()
 
     def _step(self, position: Position) -> int:
+        """Return the index of a step, counted over all epochs."""
         return position.epoch * self.feed.count(0) + position.batch
 
     def batch_end(self, event: BatchEnd) -> None:

@@ -180,6 +180,7 @@ class _ReceivedSteps:
 
 
 def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
+    """Train a configuration on local processes and return its measured columns."""
     trained = cell.model_copy(update={"trainers": 1})
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
     heard, threads = _ReceivedSteps(cell, measure), max(threads_of(cell) // cell.trainers, 1)
@@ -224,11 +225,13 @@ class _Others:
 
 
 def _seconds_of_children() -> float:
+    """Return the CPU seconds of ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
+    """Return the columns on sizes of a distributed training."""
     problem = make_problem(cell)
     rows = problem.x.shape[0]
     sizes = {"rows_total": problem.rows_total, "features": problem.x.shape[1]}
@@ -251,11 +254,13 @@ def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _curve(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the columns of the loss curve from the reported steps."""
     seconds, losses = (np.array([step[name] for step in steps]) for name in ("seconds", "loss"))
     return curve_columns(seconds, losses, steps[0]["step"])
 
 
 def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns on quality from a trainer's answer."""
     model, found = models.get(cell.model), answer["qualities"]
     measures = {name: found[name] for name in model.measures}
     return {"quality": found[model.quality_name], "quality_name": model.quality_name, "measures": measures}

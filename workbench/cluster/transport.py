@@ -54,4 +54,5 @@ class LocalTransport(Transport):
         return replies
 
     def _handled(self, shard: int, frames: list[bytes]) -> Message:
+        """Let a shard in this process handle a message, through its bytes, and return the reply."""
         return Message.from_frames(self.held[shard].handle(Message.from_frames(frames)).frames())

@@ -50,6 +50,7 @@ async def serve(scheduler: str, certificates: str) -> None:
 
 
 def _end_with_input() -> None:
+    """End this process when standard input closes; the body of a thread."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os._exit(0)  # trainers may be at work, and nothing here is to be kept

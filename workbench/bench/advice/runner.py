@@ -78,6 +78,7 @@ def read_recorded_cases(rows: Iterable[Mapping[str, Any]]) -> list[RecordedCase]
 
 
 def _case(row: Mapping[str, Any]) -> RecordedCase:
+    """Return a recorded case with its faithful configurations, in the order in which the advisor would try them."""
     able = [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
     settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
     named = [{"launch": "kernels", "hold": "format", **contender} for contender in list_candidates(settings)]

@@ -142,6 +142,9 @@ def mean_of(sums, count):
 
 
 def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses):
+    """Train an epoch on dense rows; threads share each weight row's gradient. Writes w, b and the loss of each
+    batch.
+    """
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)
     for k in range(losses.size):
         rows = order[k * batch_rows : (k + 1) * batch_rows]
@@ -158,6 +161,7 @@ def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
 
 
 def _buffered(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses):
+    """Train an epoch on dense rows; each thread sums a gradient of its own. Writes w, b and the loss of each batch."""
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)
     buffers = np.zeros((threads, w.shape[0], w.shape[1]), np.float32)
     for k in range(losses.size):
@@ -181,6 +185,7 @@ def _buffered(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses
 
 
 def _copied(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses, xs):
+    """Train an epoch on batches copied to `xs`, by BLAS products. Writes w, b and the loss of each batch."""
     scores = np.empty((batch_rows, outputs), np.float32)
     gradient = np.empty((x.shape[1], outputs), np.float32)
     for k in range(losses.size):

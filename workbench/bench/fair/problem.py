@@ -124,6 +124,7 @@ def draw(configuration: Configuration, threads: int = 1) -> Problem:
 
 
 def _labels(csr: scipy.sparse.csr_array, classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Return class labels, int64 [rows], by a random linear teacher; a share `NOISE` is random."""
     scores = csr @ rng.standard_normal((csr.shape[1], classes)).astype(np.float32)
     by_chance = rng.integers(0, classes, csr.shape[0])
     return np.where(rng.random(csr.shape[0]) < NOISE, by_chance, scores.argmax(axis=1)).astype(np.int64)

@@ -118,6 +118,7 @@ class Runner:
         return records, at, None
 
     def _append(self, configuration: Configuration, key: str, name: str, record: Record) -> None:
+        """Append the record of a candidate to the file, with machine, versions and time."""
         candidate = get(name)
         own = {"side": candidate.side, "kind": candidate.kind, "note": candidate.note, "threads": self.threads}
         own |= {"machine": machine.machine_id(), "versions": machine.versions(), "source": source_hash()}

@@ -66,6 +66,7 @@ def add_entries(indptr, indices, data, rows, begin, end, grads, first, stop, sca
 
 
 def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w, b, losses):
+    """Train an epoch on CSR rows, updating active columns entry by entry. Writes w, b and the loss of each batch."""
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     for k in range(losses.size):
         rows = order[k * batch_rows : (k + 1) * batch_rows]
@@ -82,6 +83,7 @@ def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w,
 
 
 def _accumulated(indptr, indices, data, labels, order, batch_rows, threads, rate, w, b, losses):
+    """Train an epoch on CSR rows; each thread sums a dense gradient. Writes w, b and the loss of each batch."""
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     buffers = np.zeros((threads, w.shape[0], w.shape[1]), np.float32)
     for k in range(losses.size):

@@ -98,6 +98,7 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
 
 
 def _synthetic_case(model: str, **settings: Any) -> dict[str, Any]:
+    """Return the settings of a case on synthetic data."""
     return {"model": model, **settings}
 
 

@@ -98,6 +98,7 @@ class StopCondition:
         return any(ends.values())
 
     def _is_better(self, point: Point, best: Point) -> bool:
+        """Return whether a point improves on the best one by more than the share `GAIN` (slow trainings: at all)."""
         sign = -1.0 if self.larger_is_better else 1.0
         least = GAIN * abs(best.value) if point.seconds > SECONDS_FAST else 0.0
         return sign * point.value < sign * best.value - least

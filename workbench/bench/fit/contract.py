@@ -166,6 +166,7 @@ class Candidate:
 
 
 def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
+    """Return whether a setting's value is the smallest or largest of those tried, all else equal."""
     alike = {one[name] for one in tried if name in one and {**one, name: value[name]} == value}
     return len(alike) > 2 and value[name] in (min(alike), max(alike))
 
@@ -196,6 +197,7 @@ def list_candidates(model: str, only: tuple[str, ...] = ()) -> list[Candidate]:
 
 
 def _sort_key(contender: Candidate) -> tuple[bool, bool, str]:
+    """Return the sort key of a candidate: this project's first, sparse before dense, then by name."""
     return contender.side != "ours", contender.is_dense, contender.name
 
 

@@ -79,6 +79,7 @@ def settings_to_continue(tried: Tried, rung: Rung, seconds: float) -> dict[str, 
 
 
 def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, seconds: float) -> list[int]:
+    """Return the numbers of a candidate's settings that go on to the next rung: the best that may reach the target."""
     able = [number for number, row in rows.items() if row["value_best"] is not None]
     sign = -1.0 if any(row["larger_is_better"] for row in every) else 1.0
     best = sorted(able, key=lambda number: sign * rows[number]["value_best"])[: rung.settings]
@@ -240,6 +241,7 @@ class Records:
 
 @functools.cache
 def _source(contender: str, dataset: str, model: str) -> str:
+    """Return the digest of the code that a candidate's result depends on."""
     roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(contender))}
     roots |= closure.registering_modules("data set", [dataset]) | closure.registering_modules("model", [model])
     if get(contender).side == "ours":

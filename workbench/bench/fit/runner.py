@@ -61,6 +61,7 @@ class Rounds:
         self.seconds: dict[float, dict[str, dict[int, float]]] = {tolerance: {} for tolerance in self.targets}
 
     def _best(self, tried: Mapping[str, Sequence[Row]], target: float) -> dict[str, Best]:
+        """Return the setting that reaches the target first, for each candidate that reaches it."""
         every = {name: fastest_to_target(rows, target, self.larger) for name, rows in tried.items()}
         return {name: found for name, found in every.items() if found}
 
@@ -93,6 +94,7 @@ class Rounds:
                     self.seconds[tolerance].setdefault(job.name, {})[number] = row["seconds"]
 
     def _key(self, job: Job, tolerance: float, number: int) -> str:
+        """Return the key of a round's record."""
         parts: tuple[Any, ...] = (number, tolerance, self.targets[tolerance], job.value, job.numbers[tolerance])
         return self.records.key(self.case, self.candidates[job.name], "round", *parts)
 
@@ -262,5 +264,6 @@ class Runner:
                 limit = SECONDS_START if "facts" in answer else asked.seconds + SECONDS_JUDGE
 
     def _tell(self, what: str) -> None:
+        """Report what is done next and the share that is over, then count one more."""
         self.told(what, min(self.over / max(self.total, 1), 1.0))  # rounds may be added
         self.over += 1

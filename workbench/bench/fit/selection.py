@@ -24,6 +24,7 @@ SCORES = 1 << 20
 
 
 def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Return the mean cross-entropy of scores [rows, classes] for class indices [rows]."""
     return metrics.cross_entropy(scipy.special.softmax(scores.astype(np.float64), axis=1), labels)
 
 
@@ -88,9 +89,11 @@ class Judge:
         return {name: float(measure(scores, self.y)) for name, measure in every.items()}
 
     def _scores(self, scorer: Scorer) -> np.ndarray:
+        """Return the scores of the held-out rows, [rows, outputs]."""
         return np.asarray(scorer(self.x)).reshape(self.x.shape[0], -1)
 
     def _of_order(self, scorer: Scorer) -> dict[str, float]:
+        """Return the ranking measures of a scorer on the held-out ratings, by name."""
         every = {self.model.quality_name: self.model.quality, **self.model.measures}
         return ranking.ranking_measures(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)
 

@@ -69,5 +69,6 @@ def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _seconds(rows: Sequence[Record], key: str, name: str) -> dict[tuple[str, int], float]:
+    """Return the step seconds of one candidate's successful trials by (run, round)."""
     own = (row for row in rows if row["key"] == f"{key} {name}" and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}

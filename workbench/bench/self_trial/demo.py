@@ -79,6 +79,7 @@ def decision_records(schedule: Schedule, condition: str) -> Iterator[dict[str, A
 
 
 def _row(decision: Decision, what: str, condition: str) -> dict[str, Any]:
+    """Return the record of a decision: ratio with its interval, or failed if every round was disturbed."""
     ratio = decision.ratio
     if ratio is None:
         reason = "Other programs were at work in every round."

@@ -156,6 +156,7 @@ def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
 
 
 def _seconds(rows: list[Record], way: str) -> dict[tuple[str, int], float]:
+    """Return the step seconds of the successful trials of one way of watching by (run, round)."""
     own = (row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
 

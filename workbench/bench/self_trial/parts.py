@@ -41,6 +41,8 @@ def recorded(folder: Path) -> noise.Noise:
 
 
 def _simulated(simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str) -> Part:
+    """Return the part of the self-trial that runs a simulation on recorded noise."""
+
     def run(folder: Path, budget: trials.Budget) -> Rows:
         found = recorded(folder)
         budget.tell(what)

@@ -99,11 +99,13 @@ def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
 
 
 def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
+    """Return the decision between two candidates; the second is the baseline."""
     own = _trials(rows)
     return decide_comparison(own, {names[1]}, scatter=(usual or Scatter()).shrunk(*residuals(own)))
 
 
 def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
+    """Return records as trials for a decision, those without a time left out."""
     return [
         Trial(split_key(row["key"])[1], row["seconds_step"], row["run"], row["round"], row["status"] == "disturbed")
         for row in rows

@@ -92,6 +92,7 @@ def answers(
 
 
 def _answer(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> Answer:
+    """Return the decision on simulated rounds and the true ratio of the candidate it names."""
     start = int(random.integers(len(group.logs) - rounds + 1))
     decision = decide_comparison(_trials(group, start, rounds, truth, random), {BASELINE}, _predictions(truth, random))
     named = int(decision.sparse) if isinstance(decision.sparse, int) else 0
@@ -235,6 +236,7 @@ def _share(
     wanted: tuple[float | None, float | None],
     **known: Any,
 ) -> dict[str, Any]:
+    """Return the record that a share of hits lies within the bounds `wanted`."""
     return counted(part, what, condition, sum(hits), len(hits), wanted, **known)
 
 

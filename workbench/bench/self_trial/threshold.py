@@ -60,6 +60,7 @@ def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
+    """Return the record of whether trials beside a load were flagged as disturbed, or not slowed."""
     flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
     threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
     what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"
@@ -68,4 +69,5 @@ def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, 
 
 
 def _seconds(rows: list[Mapping[str, Any]]) -> dict[tuple[str, int], float]:
+    """Return the step seconds of successful trials by (run, round)."""
     return {(row["run"], row["round"]): row["seconds_step"] for row in rows if row["status"] == "ok"}

@@ -213,6 +213,7 @@ class Trials:
         return [self._keep(row) for row in self.supervisor.in_turns.measure(tasks)]
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Append a trial's columns to the file and return the row."""
         store.append(self.file, store.new_row(**{name: row[name] for name in KEPT}))
         return row
 

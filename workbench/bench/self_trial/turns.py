@@ -84,5 +84,6 @@ def _logs(first: Rounds, second: Rounds) -> np.ndarray:
 
 
 def _seconds(rows: Sequence[Record], name: str) -> dict[tuple[str, int], float]:
+    """Return the step seconds of one candidate's trials by (run, round)."""
     own = (row for row in rows if split_key(row["key"])[1] == name and row["seconds_step"])
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}

@@ -38,6 +38,7 @@ class SparseLoops(LoopTrainer):
 
 
 def _make(loop: Any, is_threaded: bool, problem: Problem) -> SparseLoops:
+    """Return the trainer of a CSR loop on one thread or on all."""
     return SparseLoops(problem, loop, problem.threads if is_threaded else 1)
 
 

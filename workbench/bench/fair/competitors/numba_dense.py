@@ -42,6 +42,7 @@ class DenseLoops(LoopTrainer):
 
 
 def _make(loop: Any, is_threaded: bool, is_transposed: bool, problem: Problem) -> DenseLoops:
+    """Return the trainer of a dense loop on one thread or on all."""
     return DenseLoops(problem, loop, problem.threads if is_threaded else 1, is_transposed)
 
 

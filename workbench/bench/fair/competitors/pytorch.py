@@ -80,6 +80,7 @@ def why_not_compiled(problem: Problem) -> str:
 
 
 def _competitor(name: str, is_compiled: bool, **more: Any) -> Competitor:
+    """Return a PyTorch competitor on dense rows, `compile`d or not."""
     make = partial(TorchTrainer, is_compiled=is_compiled)
     return Competitor(name, "independent", "dense", make, needs="torch", install=INSTALL, **more)
 

@@ -60,6 +60,7 @@ def why_not(problem: Problem) -> str:
 
 
 def _competitor(kind: str, note: str) -> Competitor:
+    """Return the SGDClassifier competitor on rows of a kind, "dense" or "sparse"."""
     make: Any = partial(SklearnTrainer, kind=kind)
     name = f"scikit-learn SGDClassifier, {'CSR' if kind == 'sparse' else 'dense'} rows"
     return Competitor(name, "independent", kind, make, why_not, note=note)

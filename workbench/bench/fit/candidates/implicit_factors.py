@@ -25,6 +25,7 @@ def taken(rows: Rows) -> scipy.sparse.csr_matrix:
 
 
 def _course(rows: Rows, make: Callable[..., Any], **settings: float) -> Iterator[Scorer]:
+    """Yield a scorer after each iteration of the package implicit, without end."""
     matrix = taken(rows)
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
         model = make(factors=rows.width, iterations=1, num_threads=rows.threads, random_state=rows.seed, **settings)

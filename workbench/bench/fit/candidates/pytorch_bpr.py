@@ -38,6 +38,7 @@ def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def _scores(p: np.ndarray, q: np.ndarray, users: np.ndarray) -> Any:
+    """Return the scores of all items for the given users, [users, items]."""
     return p[users] @ q.T
 
 

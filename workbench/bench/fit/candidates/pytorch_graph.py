@@ -106,6 +106,7 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 
 def _drawn(rows: Rows) -> str:
+    """Return the note that the competitor reads all neighbours if the model samples them, else ""."""
     return "It reads all neighbours; the model draws some of them." if rows.options["neighbors"] else ""
 
 

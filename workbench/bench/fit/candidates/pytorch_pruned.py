@@ -39,11 +39,13 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
 
 
 def _looked_up(weights: Any, batch: Batch) -> Any:
+    """Return the first layer's output: weighted sums of the active rows, [batch, hidden]."""
     bag = partial(pytorch().nn.functional.embedding_bag, mode="sum", include_last_offset=True)
     return bag(batch.ids, weights, batch.offsets, per_sample_weights=batch.values)
 
 
 def _moves(rows: Rows) -> str:
+    """Return the note that the competitor's mask is fixed if the model's pattern moves, else ""."""
     return "" if rows.options["pattern"] == "fixed" else "Its mask stays; the pattern of the model moves."
 
 

@@ -80,12 +80,14 @@ def hessian(rows: Rows) -> int:
 
 
 def _too_many_columns(rows: Rows) -> str:
+    """Return why a solver is left out (too many weights for the rows), or ""."""
     size = rows.x.shape[1] * (rows.width if rows.model == "softmax" else 1)
     advice = "scikit-learn advises this solver where rows are many more than weights"
     return "" if 10 * size <= rows.x.shape[0] else f"{advice}; here are {rows.x.shape[0]:,} rows and {size:,} weights."
 
 
 def _solver(name: str, models: tuple[str, ...], registered: Callable = register_both, **more: Any) -> None:
+    """Register LogisticRegression with the solver `name` for the given models."""
     shown = f"scikit-learn LogisticRegression {name}"
     registered(Candidate(shown, "rival", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
 

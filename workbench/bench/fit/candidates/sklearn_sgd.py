@@ -41,6 +41,7 @@ def schedule_of(value: Value) -> dict[str, Any]:
 
 
 def _classifier(rows: Rows, value: Value):
+    """Return an SGDClassifier of log loss with the settings of `value`."""
     from sklearn.linear_model import SGDClassifier
 
     return SGDClassifier(
@@ -142,6 +143,7 @@ RATES_CONSTANT = grid(schedule=("constant",), rate=(0.001, 0.003, 0.01, 0.03, 0.
 
 
 def _register(name: str, models: tuple[str, ...], values: list[Value], steps: Steps, **more: Any) -> None:
+    """Register a stochastic-gradient candidate for the given models, with its settings to try."""
     given = steps if "strength" in values[0] else with_ones(steps)
     register_both(Candidate(f"scikit-learn {name}", "rival", models, lambda model: list(values), given, **more))
 

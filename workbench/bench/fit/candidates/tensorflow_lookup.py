@@ -38,6 +38,7 @@ class Lookup:
             one.assign(self.tf.zeros(one.shape))
 
     def _scores(self, ids: Any, values: Any, starts: Any) -> Any:
+        """Return the scores of a batch, from flat ids, values and row starts."""
         tf = self.tf
         ragged = [tf.RaggedTensor.from_row_splits(one, starts, validate=False) for one in (ids, values)]
         found = tf.nn.embedding_lookup_sparse(self.w, *ragged, combiner="sum")
@@ -46,6 +47,7 @@ class Lookup:
         return found + self.b if self.has_intercept else found
 
     def _step(self, ids: Any, values: Any, starts: Any, y: Any, rate: Any) -> None:
+        """Take an optimizer step on a batch, in place."""
         tf = self.tf
         with tf.GradientTape() as tape:
             loss = self._loss(self._scores(ids, values, starts), y)
@@ -63,6 +65,7 @@ class Lookup:
             self.b.assign_sub(rate * of_b / (tf.sqrt(squares) + EPSILON))
 
     def _loss(self, scores: Any, y: Any) -> Any:
+        """Return the mean loss of the scores: softmax, squared or logistic."""
         tf = self.tf
         if self.loss == "softmax":
             return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, scores))
