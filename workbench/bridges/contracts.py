@@ -160,6 +160,7 @@ def check_saved(
 
 
 def _topology_error(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
+    """Return the error unless x is a csr, csc or coo matrix of `shape`, else None."""
     expected, advice = f"a csr, csc or coo matrix {shape}", "Save the matrix itself, and check what is read back"
     if x is None:
         return refuse(f"{name} is not there", expected, advice)
@@ -184,6 +185,9 @@ def require(x: Any, y: Any = None, **asked: Any) -> list[Violation]:
 
 
 def _find_violations(parts: Parts, asked: Requirements, boundary: str) -> Iterator[Violation]:
+    """Yield the violations of all contracts that apply at a boundary; a contract that rests on a broken one is
+    skipped.
+    """
     broken: set[str] = set()
     for contract in CONTRACTS:
         fault = _error_of_parts(contract, parts, asked, broken)
@@ -213,10 +217,12 @@ def _error_of_parts(
 
 
 def _violation_of(error: FormatError) -> tuple[str, str, str]:
+    """Return (what came, what is expected, what to do) of an error."""
     return error.told or (str(error), "a matrix", "Build it again from its parts")
 
 
 def _known(name: str, table: Mapping[str, Any], kind: str) -> Any:
+    """Return table[name]; raise ValueError, with the known names, for an unknown one."""
     if name not in table:
         raise ValueError(f"There is no {kind} {name!r}; there is: {', '.join(table)}.")
     return table[name]

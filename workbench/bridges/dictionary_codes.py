@@ -48,6 +48,7 @@ def _columns(table: Any) -> dict[str, list[Any]]:
 
 
 def _of_arrow(table: Any) -> Any:
+    """Return a pyarrow table, read from a Parquet file if a path is given, with its dictionary columns."""
     pa = arrow()
     if isinstance(table, pa.Table | pa.RecordBatch):
         return table
@@ -62,6 +63,7 @@ def _of_arrow(table: Any) -> Any:
 
 
 def _blocks(column: Any) -> list[Any]:
+    """Return the chunks of a column as a list of dictionary arrays."""
     return column.chunks if isinstance(column, arrow().ChunkedArray) else [column]
 
 
@@ -72,6 +74,7 @@ def _distinct(dictionaries: list[Any]) -> list[Any]:
 
 
 def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
+    """Yield a violation if blocks of one column have different dictionaries."""
     for block in blocks[1:]:
         if (place := _apart(block, blocks[0])) is not None:
             values = f"{block[place].as_py()!r} in a later block, and {blocks[0][place].as_py()!r} in the first"
@@ -81,6 +84,7 @@ def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
 
 
 def _between(name: str, blocks: list[Any] | None, trained: Any, severity: str) -> Iterator[Violation]:
+    """Yield a violation if a column's dictionary differs from that of the training data."""
     expected = "the dictionary of the data it is like"
     if blocks is None:
         came = f"Column {name} has codes in the data it is like, and none here"

@@ -97,6 +97,7 @@ def known_of(distribution: str, version: str) -> tuple[str, str]:
 
 
 def _advice(distribution: str, version: str) -> str:
+    """Return what to change about an installed version of a library, or ""."""
     if distribution == "keras" and (backend := keras_backend()) not in ("tensorflow", "jax"):
         return f"Its backend is {backend}, where sparse=True is not supported: set KERAS_BACKEND=tensorflow."
     if distribution == "scikit-learn" and _numbers(version) < MINIMUM_SKLEARN:

@@ -72,6 +72,7 @@ class _Regressor(RegressorMixin, Estimator):
         return self._fit(X, y, sample_weight, first=not hasattr(self, "_learner"), epochs=1)
 
     def _fit(self, x: Any, y: Any, sample_weight: Any, first: bool, epochs: int) -> Self:
+        """Train for `epochs` on x, y; `first` starts anew. Returns self; ValueError if y changed its form."""
         several = self._model().outputs is None
         x, y = self._checked(x, y, first, y_numeric=True, multi_output=several)
         if first:
@@ -85,6 +86,7 @@ class _Regressor(RegressorMixin, Estimator):
         return self
 
     def _width(self, model: Model) -> int:
+        """Return the count of outputs for a model."""
         return self._columns if model.outputs is None else self._chosen_width() or model.width or 1
 
     @abstractmethod
@@ -92,6 +94,7 @@ class _Regressor(RegressorMixin, Estimator):
         """Return the width of a model whose labels do not ask for one; None for its natural one."""
 
     def _shaped(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights [features, outputs] as [features] for 1-d targets, else transposed."""
         return weights[:, 0] if self._one_number else weights.T
 
     def predict(self, X: Any) -> np.ndarray:
@@ -168,6 +171,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return model
 
     def _width(self, model: Model) -> int:
+        """Return the count of outputs for a model: 1 for two classes, else the classes."""
         if model.outputs is not None:
             return self._chosen_width() or model.width or 1
         return 1 if model.target == "binary" else len(self.classes_)
@@ -202,9 +206,11 @@ class SparseRegressor(_Regressor):
     """Regression by a registered model whose target is numbers, by default the linear one; half the squared error."""
 
     def _model(self) -> Model:
+        """Return the registered model to train: by `model`, else the linear one."""
         return linear("numbers") if self.model is None else named(self.model, ("numbers",))
 
     def _chosen_width(self) -> int | None:
+        """Return the parameter `width`."""
         return self.width
 
 
@@ -213,9 +219,11 @@ class SparseClassifier(_Classifier):
     """Classification by a registered model, by default logistic regression of two classes, softmax of more."""
 
     def _named_model(self) -> Model | None:
+        """Return the registered model of the parameter `model`, or None to choose by the labels."""
         return None if self.model is None else named(self.model, ("binary", "classes"))
 
     def _chosen_width(self) -> int | None:
+        """Return the parameter `width`."""
         return self.width
 
 
@@ -224,9 +232,11 @@ class FactorizationMachineRegressor(_Regressor):
     """Second-order factorization machine (Rendle 2010): numbers from features and all pairs of them."""
 
     def _model(self) -> Model:
+        """Return the factorization machine for regression."""
         return models.get("factorization_machine")
 
     def _chosen_width(self) -> int | None:
+        """Return the parameter `factors`."""
         return self.factors
 
     @property
@@ -240,9 +250,11 @@ class FactorizationMachineClassifier(_Classifier):
     """Second-order factorization machine (Rendle 2010) of two classes."""
 
     def _named_model(self) -> Model | None:
+        """Return the factorization machine for binary classification."""
         return models.get("factorization_machine_logistic")
 
     def _chosen_width(self) -> int | None:
+        """Return the parameter `factors`."""
         return self.factors
 
     @property

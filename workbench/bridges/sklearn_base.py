@@ -229,6 +229,7 @@ class Estimator(BaseEstimator, ABC):
         return arrays["b"] if "b" in arrays else np.zeros(self._outputs, self._learner.dtype)
 
     def _fitted_array(self, name: str) -> np.ndarray:
+        """Return a trained parameter by name; NotFittedError before fit, AttributeError for an unknown name."""
         check_is_fitted(self)
         if name not in self._learner.arrays:
             known = ", ".join(self._learner.arrays)
@@ -236,10 +237,12 @@ class Estimator(BaseEstimator, ABC):
         return self._learner.arrays[name]
 
     def _shaped(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights [features, outputs] in scikit-learn's orientation [outputs, features]."""
         return weights.T
 
     @property
     def _outputs(self) -> int:
+        """Return the count of outputs of the trained model."""
         return self._learner.model.outputs or self._learner.width
 
     # Training
@@ -264,6 +267,9 @@ class Estimator(BaseEstimator, ABC):
             raise ValueError(f"{twice[0]} is a parameter and in options, too; keep one of the two.")
 
     def _checked(self, x: Any, y: Any, first: bool, **checks: Any) -> tuple[Any, np.ndarray]:
+        """Return x (CSR or dense, float) and y after scikit-learn's and this project's validation; ValueError if
+        invalid.
+        """
         self._refuse_wrong()
         _require_sound(x, "data -> fit")
         return validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
@@ -276,6 +282,7 @@ class Estimator(BaseEstimator, ABC):
         self._learner = Learner(self._setup(model, x.dtype, rows), x.shape[1], self._width(model))
 
     def _setup(self, model: Model, dtype: np.dtype, batch_rows: int) -> Setup:
+        """Return the training setup of the estimator's parameters; ValueError for one that is not allowed."""
         if self.lazy not in UPDATES:
             raise ValueError(f"lazy is {self.lazy!r}; it is one of {', '.join(UPDATES)}.")
         if self.shuffle not in (True, False, "once"):

@@ -229,10 +229,12 @@ def label_values(parts: Parts, asked: Requirements) -> None:
 
 
 def _line(parts: Parts) -> str:
+    """Return "row" or "column", whichever the compressed format is stored by."""
     return "column" if parts.format == "csc" else "row"
 
 
 def _is_class(y: np.ndarray, classes: int | None) -> np.ndarray:
+    """Return which labels are class indices: whole, from 0, and below `classes`; bool [rows]."""
     return (y >= 0) & (y == np.floor(y)) & (y < (np.inf if classes is None else classes))
 
 

@@ -48,6 +48,7 @@ def _check(x: Shape, v: Shape, fields: Sequence[int]) -> tuple[int, int]:
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of field_sums; OpError if inputs do not fit."""
     return _check(shapes[0], shapes[1], params["fields"])
 
 
@@ -126,6 +127,7 @@ def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, 
 
 
 def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the gradient of v; OpError if the head has not the shape of the sums."""
     sums = _shape(shapes, params)
     if tuple(shapes[2]) != sums:
         raise OpError(f"The head of field_sums has the shape {sums}; {tuple(shapes[2])} came.")

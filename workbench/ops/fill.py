@@ -17,6 +17,7 @@ SHAPED: Mapping[str, Any] = {"shape": REQUIRED, "format": "dense", "dtype": "flo
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the parameter `shape` as a tuple of int; an error for an unknown format."""
     formats.get(params["format"])
     return tuple(int(length) for length in params["shape"])
 

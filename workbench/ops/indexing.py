@@ -29,6 +29,7 @@ COPIES = "numpy: what is stored is copied"
 
 
 def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of take; OpError for an invalid mode, axis or index shape."""
     x, indices = shapes
     if params["mode"] not in MODES:
         raise OpError(f"mode is {params['mode']!r}; allowed are {', '.join(MODES)}.")
@@ -82,6 +83,7 @@ def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
 
 
 def _take_gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the gradient of take's input; OpError if the head does not fit."""
     head, indices, like = shapes
     if tuple(head) != _take_shape([like, indices], params):
         raise OpError(f"A head of shape {tuple(head)} is none of rows {tuple(indices)} taken of {tuple(like)}.")
@@ -162,6 +164,7 @@ def _slices(x: Any, params: Mapping[str, Any]) -> tuple[slice, ...]:
 
 
 def _slice_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of slice."""
     return tuple(map(len, ranges(shapes[0], params)))
 
 

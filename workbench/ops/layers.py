@@ -25,6 +25,7 @@ from workbench.ops.types import real
 
 
 def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape (*ids, *weight[1:]); OpError for a weight without dimensions."""
     ids, weight = shapes
     if not weight:
         raise OpError("The weight of an embedding has a row for each id; one without dimensions came.")
@@ -138,6 +139,7 @@ register(
 
 
 def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape [R, N] of fully_connected; OpError if inputs do not fit."""
     if len(shapes) > 3:
         raise OpError(f"fully_connected takes x, weight and bias; {len(shapes)} arrays came.")
     x, weight, *bias = map(tuple, shapes)

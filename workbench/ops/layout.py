@@ -27,6 +27,7 @@ MATRICES = ("csr", "csc", "coo")
 
 
 def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the first input."""
     return tuple(shapes[0])
 
 
@@ -38,6 +39,7 @@ def _cast(x, out=None, dtype=None):
 
 
 def _cast_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """Return the parameter `dtype`; OpError if arrays cannot have it."""
     try:
         dtype = np.dtype(params["dtype"])
     except TypeError:
@@ -77,6 +79,7 @@ def _asks_for(format: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -
 
 
 def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the input's shape; OpError if it cannot have the parameter `format`."""
     formats.get(params["format"])
     if params["format"] in MATRICES and len(shapes[0]) != 2:
         raise OpError(f"An array of shape {tuple(shapes[0])} cannot be {params['format']}, which takes two dimensions.")
@@ -138,6 +141,7 @@ def _axes(shape: Shape, params: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _transpose_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape with its axes permuted."""
     return tuple(shapes[0][axis] for axis in _axes(shapes[0], params))
 
 

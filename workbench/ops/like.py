@@ -80,6 +80,7 @@ def _reshape_like(x, like, out=None):
 
 
 def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of `like`; OpError if x has another count of elements."""
     x, like = shapes
     if math.prod(x) != math.prod(like):
         raise OpError(f"An array of shape {tuple(x)} cannot be given the shape {tuple(like)}: the sizes differ.")
@@ -132,6 +133,7 @@ def _keep_axes(head, like, out=None, axis=None, keepdims=False):
 
 
 def _kept_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the second input with 1 along the reduced axes."""
     return with_ones(shapes[1], axes_of(params["axis"], len(shapes[1])))
 
 

@@ -70,6 +70,7 @@ def _gradient(head, output, inputs, params):
 
 
 def _shape(shapes, params):
+    """Return the shape of the scores; OpError for an unknown loss."""
     if params["loss"] not in CURVATURES:
         raise OpError(f"There is no loss {params['loss']!r}; the losses are {', '.join(sorted(CURVATURES))}.")
     return tuple(shapes[0])

@@ -252,6 +252,7 @@ def softmax_of(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def _softmax_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of a softmax loss; OpError if normalization or labels are invalid."""
     if params["normalization"] not in NORMALIZATIONS:
         raise OpError(f"normalization is {params['normalization']!r}; allowed are {', '.join(NORMALIZATIONS)}.")
     return check_classes(shapes, params)

@@ -32,6 +32,7 @@ SPARSE = ("csr", "csc", "coo", "row_sparse")
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape [R, 1] of interactions; OpError if x [R, D] and v [D, K] do not fit."""
     x, v = shapes[:2]
     if len(x) != 2 or len(v) != 2 or x[1] != v[0]:
         raise OpError(f"interactions takes x [R, D] and v [D, K]; the shapes {tuple(x)} and {tuple(v)} came.")
@@ -120,6 +121,7 @@ def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, 
 
 
 def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the gradient of v; OpError if the head is not [R, 1]."""
     rows, one = _shape(shapes, params)
     if tuple(shapes[2]) != (rows, one):
         raise OpError(f"The head of interactions of {rows} rows has shape {(rows, one)}; {tuple(shapes[2])} came.")

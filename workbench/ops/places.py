@@ -23,6 +23,7 @@ ON_STORED = "numpy on the stored values"
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the pattern; OpError if the array has another one."""
     if tuple(shapes[0]) != tuple(shapes[1]):
         raise OpError(
             f"An array of shape {tuple(shapes[0])} cannot be read at the places of one of {tuple(shapes[1])}."

@@ -221,6 +221,7 @@ def _prod_gradient(head, output, x, params):
 
 
 def _extreme_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of max or min; OpError along an axis without elements."""
     shape = shapes[0]
     if not all(shape[axis] for axis in axes_of(params["axis"], len(shape))):
         raise OpError(
@@ -230,6 +231,7 @@ def _extreme_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _norm_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of norm; OpError unless ord is 1 or 2."""
     if params["ord"] not in NORMS:
         raise OpError(
             f"ord is {params['ord']!r}; allowed are 1, the sum of absolute values, and 2, the root of squares."

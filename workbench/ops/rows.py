@@ -46,6 +46,7 @@ def _retain(x, rows, out=None):
 
 
 def _retain_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the first input."""
     return tuple(shapes[0])
 
 

@@ -93,6 +93,7 @@ def _axis(shape: Shape, params: Mapping[str, Any]) -> int:
 
 
 def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of concat; OpError if shapes differ off the axis."""
     first, axis = list(shapes[0]), _axis(shapes[0], params)
     for shape in shapes:
         others = [list(one[:axis]) + list(one[axis + 1 :]) for one in (shape, first)]
@@ -142,6 +143,7 @@ def _concat_gradient(head, output, inputs, params):
 
 
 def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the part of a concatenated gradient; OpError if parameters do not fit."""
     _axis(shapes[0], params)
     if len(set(map(len, shapes))) > 1:
         raise OpError(f"Arrays of shapes {', '.join(map(str, shapes[1:]))} were not put together to {shapes[0]}.")
@@ -226,6 +228,7 @@ def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtyp
 
 
 def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the input; OpError if low is above high."""
     if not params["low"] <= params["high"]:
         raise OpError(f"low is {params['low']} and high {params['high']}; low must not be above high.")
     return tuple(shapes[0])

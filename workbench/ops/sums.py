@@ -65,6 +65,7 @@ register(
 
 
 def _like_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of `like`; OpError if it does not broadcast to that of x."""
     x, like = shapes
     tail = x[len(x) - len(like) :]
     if len(like) > len(x) or any(small not in (1, large) for small, large in zip(like, tail, strict=True)):
@@ -128,6 +129,7 @@ def _quotient(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
 
 
 def _quotient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the shape of the dividend; OpError if the divisor is larger."""
     if broadcast_shape(shapes, params) != tuple(shapes[0]):
         raise OpError(f"An array of shape {tuple(shapes[0])} cannot be divided where it is stored by a larger one.")
     return tuple(shapes[0])

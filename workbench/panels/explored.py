@@ -86,14 +86,18 @@ def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
 
 
 def _rounds(row: Mapping[str, Any]) -> str:
+    """Return "mean of 3 rounds", or "" without rounds."""
     return f"mean of {formatting.format_count(row['rounds'], 'round')}" if row["rounds"] else ""
 
 
 def _join(*parts: str) -> str:
+    """Return the parts that are not empty, joined by a dot."""
     return " · ".join(filter(None, parts))
 
 
 def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a trial in the table of rounds, as text."""
+
     def shown(value: Any, tell: Any) -> str:
         return "" if value is None else tell(value)
 

@@ -143,6 +143,7 @@ class Exploration(traitlets.HasTraits):
         return self._cells
 
     def _know(self) -> None:
+        """Update the pooled rows and names if the filtered rows have changed."""
         if self._framed is self.rows:
             return
         self._framed, self._frame = self.rows, store.frame(self.rows)
@@ -177,6 +178,7 @@ class Exploration(traitlets.HasTraits):
 
 
 def _positive(text: str, label: str, most: float = float("inf")) -> float:
+    """Return the number in a text field; ChoiceError, naming the field, unless it is in (0, most]."""
     try:
         values = parse_numbers(BY_NAME["densities"], text)
     except ChoiceError:
@@ -204,6 +206,7 @@ def _options(name: str, texts: Iterable[str], rows: Iterable[Mapping[str, Any]])
 
 
 def _order(value: Any) -> tuple[bool, float, str]:
+    """Return a sort key for filter options: numbers first."""
     is_number = isinstance(value, int | float)
     return not is_number, float(value) if is_number else 0.0, "" if is_number else str(value)
 
@@ -224,6 +227,7 @@ def _text(name: str, row: Mapping[str, Any]) -> str:
 
 
 def _label(name: str) -> str:
+    """Return the label of a column in filters."""
     setting = OF_COLUMN.get(name)
     if name in LABELS or setting is None:
         return LABELS.get(name, name)

@@ -49,6 +49,7 @@ class Field:
 
 
 def _inputs(choice: Choice) -> list[widgets.Widget]:
+    """Return the input widgets of a choice, by its kind."""
     shared = {"tooltip": choice.help, "style": LABELLED}
     if choice.kind == "many":
         return [widgets.Checkbox(description=option, indent=False, **shared) for option in choice.options()]
@@ -78,6 +79,7 @@ class Form:
         self._enable()
 
     def _grid(self, main: bool) -> widgets.Box:
+        """Return the grid of the main fields or of the others."""
         names = [name for name, field in self.fields.items() if field.choice.main == main and name not in FILES]
         names[1:1] = FILES if main else ()
         box = widgets.Box([self.fields[name].box for name in names])
@@ -85,10 +87,12 @@ class Form:
         return box
 
     def _choose(self) -> None:
+        """Write the values of the widgets to the state, unless they are being filled from it."""
         if not self._showing:
             self.state.choose(**{name: field.value for name, field in self.fields.items()})
 
     def _show(self) -> None:
+        """Fill the widgets from the state."""
         self._showing = True  # what is shown is the state already
         try:
             for name, field in self.fields.items():
@@ -100,6 +104,7 @@ class Form:
             self._showing = False
 
     def _enable(self) -> None:
+        """Disable the fields while a run is alive."""
         for field in self.fields.values():
             field.enable(not self.state.alive)
 
@@ -126,6 +131,7 @@ class SliderWithText:
         self.text.observe(lambda change: self._choose(change["new"]), names=["value"])
 
     def _choose(self, text: str) -> None:
+        """Report the text that the user has entered."""
         if not self._is_showing:
             self.chosen(text)
 

@@ -33,6 +33,8 @@ class Guard:
         return lambda *_: self._do(what, action)
 
     def _callback(self, what: str, action: Callable[[], Any], begin: Callable[[], None]) -> Callable[..., None]:
+        """Return a callback that runs `begin` (outermost only) and `action` under the lock, showing exceptions."""
+
         def call(*_: Any) -> None:
             with self._lock:
                 if not self._depth:
@@ -46,6 +48,7 @@ class Guard:
         return call
 
     def _do(self, what: str, action: Callable[[], Any]) -> None:
+        """Run an action and show an exception instead of raising it."""
         try:
             action()
         except Exception as error:

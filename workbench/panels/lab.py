@@ -171,6 +171,7 @@ def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
 
 
 def _asked(given: Mapping[str, Any]) -> tabs.RequestState:
+    """Return the request with the given settings; ChoiceError for an unknown one."""
     known = tabs.RequestState.class_own_traits()
     for name in given:
         if name not in known:
@@ -203,6 +204,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
 
 
 def _wait(study: LabState, tell: Callable[[str], None]) -> None:
+    """Wait until a run ends, passing a line of progress to `tell` from time to time."""
     due, last = SECONDS_BETWEEN, ""
     for progress in run_folder.watch_progress(study.folder):
         line = ", ".join(filter(None, (f"{progress.done} of {progress.total} trials done", left(progress))))

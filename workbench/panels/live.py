@@ -57,6 +57,7 @@ def status_line(state: LabState) -> str:
 
 
 def _status(state: LabState) -> tuple[str, str]:
+    """Return (sign, text) of the run's status."""
     known = {
         "idle": ("○", "No run yet."),
         "starting": ("◔", "Starting."),

@@ -46,6 +46,8 @@ def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a record in the table of latest rows, as text."""
+
     def shown(value: Any, tell: Any) -> str:
         return "" if value is None else tell(value)
 
@@ -64,6 +66,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _short(text: str) -> str:
+    """Return the text, cut to `LONGEST` characters."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -104,6 +107,7 @@ def told(frame: pd.DataFrame) -> str:
 
 
 def _headline(one: Mapping[str, Any]) -> str:
+    """Return the HTML of a headline number."""
     name, number, where, executed = (html.escape(one[part]) for part in ("name", "number", "where", "executed"))
     more = f"<br>{executed}" if executed else ""
     return f'<p><span>{name}</span><br><strong class="wb-number">{number}</strong><br>{where}{more}</p>'

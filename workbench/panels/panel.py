@@ -65,6 +65,7 @@ class ProfileView:
         self._enable()
 
     def _enable(self) -> None:
+        """Disable the button while a run is alive."""
         self.button.disabled = self.profiling.state.alive
 
     def paint(self) -> None:
@@ -101,6 +102,7 @@ def text_of(profiling: Profiling) -> str:
 
 
 def _numbers(profile: dict) -> str:
+    """Return the HTML of all numbers of a profile, folded."""
     rows = [(what, "; ".join(lines)) for what, lines in profiles.profile_facts(profile)]
     table = pages.table(("What", "Counted"), rows, f"{profile['source']}, read by {profile['name']}")
     return f"<details><summary>All numbers of the profile</summary>{table}</details>"
@@ -148,6 +150,7 @@ def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def _said(name: str, value: Any) -> str:
+    """Return a setting's value as text for a reader."""
     if value is None:
         return f"natural {name.replace('_', ' ')}" if name != "density" else "natural"
     return formatting.format_density(value) if name == "density" else BY_NAME[name].say(value)
@@ -198,6 +201,7 @@ def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], no
 
 
 def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
+    """Return (text, status) of a configuration's newest rows."""
     if not rows:
         return WAITING, "waiting"
     good = [row["seconds_step"] for row in rows if row["status"] == "ok" and row["seconds_step"]]
@@ -245,6 +249,7 @@ class Panel:
         self._enable()
 
     def _children(self) -> list[widgets.Widget]:
+        """Return the widgets of the panel from top to bottom."""
         lines = self.live.lines
         buttons = widgets.HBox([self.run, self.stop, self.export, lines[live.status_line]])
         progress = widgets.HBox([self.live.bar, lines[live.progress_line]])
@@ -261,6 +266,7 @@ class Panel:
             thread.step()
 
     def _look(self) -> None:
+        """Read what the run and the profile have come to; called by a timer."""
         self.state.poll()
         self.profiling.poll()
 
@@ -281,6 +287,7 @@ class Panel:
         return state.rows, state.folder, file_stamp(state.folder / run_folder.SPEC), state.alive, now
 
     def _enable(self) -> None:
+        """Enable or disable the buttons by the state."""
         state = self.state
         self.run.description = "Resume" if state.is_resumable else "Run"
         self.run.disabled = state.alive or bool(state.problem)
@@ -322,6 +329,7 @@ class Panel:
 
 
 def _button(name: str, tooltip: str, clicked: Callable[..., None], style: str = "") -> widgets.Button:
+    """Return a button that calls `clicked`."""
     button = widgets.Button(description=name, tooltip=tooltip, button_style=style)
     button.on_click(clicked)
     return button

@@ -49,6 +49,7 @@ def in_page(svg: str, sentence: str) -> str:
 
 
 def _figure(chart: str, sentence: str) -> str:
+    """Return the HTML of a chart with its sentence as caption."""
     caption = f"<figcaption>{html.escape(sentence)}</figcaption>"
     return f"{THEMES}<figure style='margin: 8px 0 0'>{chart}{caption}</figure>"
 
@@ -64,6 +65,7 @@ def draw_small(name: str, frame: pd.DataFrame) -> Picture:
 
 
 def _drawn(name: str, frame: pd.DataFrame, inches: tuple[float, float], controls: dict[str, Any]) -> Picture:
+    """Draw a chart to SVG and return it with title and sentence."""
     figure = Figure(figsize=inches)
     sentence = plots.draw(name, frame, figure, **controls)
     file = io.BytesIO()
@@ -100,11 +102,13 @@ def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record
 
 
 def _shown(frame: pd.DataFrame, controls: dict[str, Any]) -> Shown:
+    """Return what the chart of time against density shows of a frame."""
     chosen = plots.get(CHART).chosen(configurations.pool_rounds(frame), controls)
     return Shown.of(configurations.pool_rounds(frame), MEASURE, chosen["group"], chosen["update"])
 
 
 def _marks(figure: Figure, shown: Shown, cells_: Sequence[configurations.Record]) -> Iterator[str]:
+    """Yield SVG elements that make the points of a chart clickable, one for each configuration."""
     if shown.single or not figure.axes:
         return
     places = {configurations.cell_of(row): place for place, row in enumerate(cells_)}

@@ -62,6 +62,7 @@ def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
 
 
 def _configurations(spec: Spec) -> tuple[str, ...]:
+    """Return the distinct names of the configurations of a specification."""
     return tuple(
         dict.fromkeys(formatting.short_configuration_name(cell.model_dump()) for cell in grid.expand_grid(spec).cells)
     )

@@ -84,6 +84,7 @@ class Profiling(traitlets.HasTraits):
             counting.stop()
 
     def _become(self, status: str, found: Mapping[str, Any] | None = None) -> None:
+        """Set the status, with the profile or the error in `found`."""
         self.stop()
         found = dict(found or {})
         with self.hold_trait_notifications():

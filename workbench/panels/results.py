@@ -27,10 +27,12 @@ class Shown:
     text: str
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        """Return the HTML and the text that Jupyter displays."""
         return {"text/html": self.html, "text/plain": self.text}
 
 
 def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
+    """Return what `make` returns, with a note if the run is outdated; a hint if there are no rows yet."""
     study.poll()
     if not study.rows:
         return said(NOTHING)

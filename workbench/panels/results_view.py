@@ -87,6 +87,7 @@ class ChartView:
         self._pick()
 
     def _age(self) -> None:
+        """Mark the chart as outdated and record since when."""
         if not self.stale:
             self.stale, self.aged = True, self.clock()
 
@@ -104,6 +105,7 @@ class ChartView:
         self.draw()
 
     def _choose(self, name: str) -> None:
+        """Redraw the chart with the control that the user has changed."""
         if not self._setting:
             self.chosen[name] = self.controls[name].value
             self.draw()

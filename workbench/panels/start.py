@@ -59,6 +59,7 @@ class Start:
         self.trouble.value = ""
 
     def _tell(self, error: Exception, what: str) -> None:
+        """Show an error."""
         self.trouble.value = trouble(trouble_of(error, what))
 
     def watch(self) -> None:
@@ -73,5 +74,6 @@ class Start:
         self.root.close()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """Return what Jupyter displays, with a hint for viewers without widgets."""
         bundle = self.root._repr_mimebundle_(**options) or {}
         return dict(bundle) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}

@@ -81,10 +81,12 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _unordered(value: Any) -> Any:
+    """Return a value for comparison: a list as a set."""
     return value if isinstance(value, str) else frozenset(value)
 
 
 def _shown(value: Any) -> str:
+    """Return a choice as text, "empty" if nothing is chosen."""
     return (value if isinstance(value, str) else ", ".join(value)) or "empty"
 
 
@@ -161,6 +163,7 @@ class LabState(traitlets.HasTraits):
             self.choose(**found)
 
     def _plan(self, _change: Any = None) -> None:
+        """Update plan and problem after a change of the choices."""
         if self.name != self._found_for and not self.alive:
             self._find()
             self._read_run()

@@ -35,6 +35,7 @@ class Watcher:
             self._thread.join(timeout=5)
 
     def _look(self) -> None:
+        """Call `step` every `seconds` until the watcher ends; the body of a thread."""
         while not self._ended.wait(self.seconds):
             self.step()
 

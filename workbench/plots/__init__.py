@@ -32,6 +32,7 @@ EMPTY = "No rows yet: nothing has been measured."
 
 
 def _charts() -> "Registry[Chart]":
+    """Return the registry of charts, imported on first use."""
     from workbench.plots.chart import charts
 
     return charts

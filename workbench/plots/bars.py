@@ -47,11 +47,13 @@ def finish(figure: Figure, axes: Axes, title: str, shown: density.Shown, note: s
 
 
 def _end(row: configurations.Record, measure: str) -> float:
+    """Return where a bar with its interval ends, at most twice its value; 0 if unknown."""
     known = interval_of(row, measure)
     return min(known.high, 2 * known.value) if known else 0.0
 
 
 def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longest: float) -> None:
+    """Draw the bar of a configuration with its interval."""
     known = interval_of(row, measure)
     if known is None:
         return

@@ -61,6 +61,7 @@ def reached(row: configurations.Record) -> list[Reached]:
 
 
 def _reached(bound: Mapping[str, Any], seconds: float) -> Reached:
+    """Return what a phase reached of its bound in `seconds`."""
     moved = max(bound["bytes"], bound["bytes_gather"])
     return Reached(bound["phase"], bound["kernel"], seconds, bound["seconds"], bound["by"], moved, bound["flops"])
 
@@ -92,6 +93,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
+    """Draw the bars of one configuration's phases."""
     height = HEIGHT / max(len(known), 2)
     for number, one in enumerate(known):
         at = place + (number - (len(known) - 1) / 2) * height
@@ -102,6 +104,7 @@ def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
 
 
 def _percent(share: float) -> str:
+    """Return a share as percent text."""
     return f"{formatting.format_number(100 * share, 2)} %"
 
 
@@ -142,6 +145,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 
 
 def _described(row: configurations.Record) -> list[dict[str, str]]:
+    """Return the table rows of a configuration, one for each phase."""
     configuration = {"configuration": formatting.name_configuration(row)}
     known = [configuration | dict(zip(COLUMNS, _told(one), strict=True)) for one in reached(row)]
     why = NONE if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
@@ -149,6 +153,7 @@ def _described(row: configurations.Record) -> list[dict[str, str]]:
 
 
 def _told(reached: Reached) -> tuple[str, ...]:
+    """Return the cells of a phase in the table, as text."""
     times = (
         formatting.format_seconds(reached.seconds, 2),
         formatting.format_seconds(reached.seconds_bound, 2),

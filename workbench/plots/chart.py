@@ -78,6 +78,7 @@ register = charts.register
 
 
 def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> Any:
+    """Return a control's value, its initial one for None; ValueError, with the options, if not allowed."""
     if given is None:
         return control.initial(frame)
     if (options := control.options(frame)) and given not in options:

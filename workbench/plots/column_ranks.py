@@ -40,11 +40,13 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
+    """Return the chart's title."""
     said = profiles.top_columns_sentence(row)
     return f"{said[0].upper()}{said[1:]}"
 
 
 def _below(row: Record) -> str:
+    """Return the line below the title: data set, columns, unused ones."""
     columns = row["columns"]
     return f"{row['name']}, {row['source']}: {row['features']:,} columns, of which {columns['unused']:,} are never used"
 

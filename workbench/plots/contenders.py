@@ -68,6 +68,7 @@ def task_control() -> Control:
 
 
 def _first_task(frame: pd.DataFrame) -> str | None:
+    """Return the first task of a frame, or None."""
     return next(iter(tasks(frame)), None)
 
 

@@ -123,6 +123,7 @@ def _standing(rows: Sequence[configurations.Record], measure: str) -> list[confi
 
 
 def _rank(row: configurations.Record, measure: str) -> tuple[bool, bool, float]:
+    """Return the sort key of a configuration: drawable first, then undisturbed, then by value."""
     return not style.drawable([row], measure), style.is_beside(row, measure), row[measure] or 0.0
 
 
@@ -350,6 +351,7 @@ def table(rows: Sequence[configurations.Record], measures: Sequence[str]) -> pd.
 
 
 def _described(row: configurations.Record, measures: Sequence[str]) -> dict[str, str]:
+    """Return a configuration's row in the table, as text."""
     known = {"configuration": formatting.name_configuration(row), "density": configurations.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
     rests = formatting.format_count(row["rounds"], "round") if row["status"] in configurations.NUMBERED else ""

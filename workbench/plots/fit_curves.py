@@ -87,6 +87,7 @@ def curve_of(entry: Entry) -> np.ndarray:
 
 
 def _label(entry: Entry) -> str:
+    """Return the legend entry of a candidate."""
     return f"{entry.name}: {told(entry)}"
 
 
@@ -147,6 +148,7 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
 
 
 def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
+    """Return a candidate's row in the table: times to the targets, best value and setting."""
     best: Any = usual.best
     if best is None:
         return usual.name, told(usual), *[""] * (len(each) - 1), "", "", ""
@@ -180,6 +182,7 @@ def _usual(every: Mapping[float, CaseResult]) -> CaseResult:
 
 
 def _names(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the names of the cases in a frame."""
     return tuple(found.name for found in next(iter(by_tolerance(frame).values())))
 
 

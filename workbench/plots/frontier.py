@@ -44,6 +44,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
 
 
 def _measure(found: Sequence[TrainedRecord]) -> str:
+    """Return the name of the quality measure."""
     return found[0].row["quality_name"] or "quality"
 
 
@@ -108,6 +109,7 @@ def _drifts(found: Sequence[UpdateDifference]) -> list[str]:
 
 
 def _signed(value: float | None) -> str:
+    """Return a number with its sign; "" for None."""
     if value is None:
         return ""
     return f"{'-' if value < 0 else '+' if value > 0 else ''}{formatting.format_number(abs(value), 2)}"
@@ -144,6 +146,7 @@ def _described(one: TrainedRecord | None, has_target: bool) -> dict[str, str]:
 
 
 def _change(change: UpdateDifference | None) -> dict[str, str]:
+    """Return how loss and quality moved against the dense update, as table cells."""
     loss, quality = (change.loss, change.quality) if change else (None, None)
     return {"loss moved by": _signed(loss), "quality moved by": _signed(quality)}
 

@@ -66,6 +66,7 @@ def curve_of(row: configurations.Record) -> np.ndarray:
 
 
 def _label(row: configurations.Record, rows: Sequence[configurations.Record]) -> str:
+    """Return the legend entry of a configuration."""
     quality = (
         f", {row['quality_name']} {formatting.format_number(row['quality'])}" if row["quality"] is not None else ""
     )
@@ -167,6 +168,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
 
 
 def _rank(row: configurations.Record, seconds: float) -> tuple[bool, float]:
+    """Return the sort key of a configuration: undisturbed first, then by time."""
     return style.is_beside(row, "seconds_step"), seconds
 
 
@@ -210,6 +212,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
+    """Return a configuration's row in the table, as text."""
     shown = lambda value: "" if value is None else formatting.format_number(value)  # noqa: E731
     curve = curve_of(row)
     known = {

@@ -31,6 +31,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
 
 
 def _bars(figure: Figure, shown: density.Shown) -> Axes:
+    """Draw one bar for each configuration, at a single density; returns the axes."""
     axes = bars.draw(figure, shown, "memory")
     rows = sorted(style.drawable(shown.rows, MEASURE), key=lambda row: row[MEASURE])
     known = [(row[PREDICTED], place) for place, row in enumerate(rows) if row[PREDICTED]]
@@ -42,6 +43,7 @@ def _bars(figure: Figure, shown: density.Shown) -> Axes:
 
 
 def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
+    """Draw memory against density with the baseline and crossings; returns the axes."""
     axes = density.axes_of(figure, shown, "memory")
     density.baseline(axes, shown)
     for place, rows in enumerate(shown.lines):

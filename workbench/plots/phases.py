@@ -70,6 +70,7 @@ def phases_of(row: configurations.Record) -> dict[str, float]:
 
 
 def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longest: float) -> None:
+    """Draw the bar of a configuration, one segment for each phase."""
     start = 0.0
     for name, seconds in phases_of(row).items():
         width = seconds / unit if unit else 0.0
@@ -99,6 +100,7 @@ def _note(row: configurations.Record) -> str:
 
 
 def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, scale: str) -> None:
+    """Set ticks, limits and labels of the axes."""
     axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.6)
     axes.set_xlim(0, 1.2 * longest)
@@ -115,6 +117,7 @@ def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, sca
 
 
 def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
+    """Return the sort key of a configuration: undisturbed first, sparse first, then by time."""
     return style.is_beside(row, "seconds_step"), configurations.is_dense(row), row["seconds_step"]
 
 
@@ -136,6 +139,7 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
+    """Return a configuration's row in the table, as text."""
     known = {"configuration": formatting.name_configuration(row)} | {name: _phase(row, name) for name in PHASES}
     known |= {name: formatting.format_measured_quantity(row, column) for name, column in TOTALS.items()}
     return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}

@@ -51,6 +51,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _rows(frame: pd.DataFrame) -> list[configurations.Record]:
+    """Return the records of a frame that have a prediction."""
     return [*pool.records(frame)] if len(frame) else []
 
 
@@ -63,6 +64,7 @@ def _lines(rows: Sequence[configurations.Record]) -> Iterable[list[configuration
 
 
 def _diagonal(axes: Axes, rows: Sequence[configurations.Record]) -> None:
+    """Draw the line of exact prediction with its band, and set the scales."""
     known = [row[name] for row in rows for name in ("seconds_predicted", "seconds")]
     ends = np.array([min(known) / 1.5, max(known) * 1.5])
     axes.set_xscale("log")
@@ -91,6 +93,7 @@ def _finding(rows: Sequence[configurations.Record]) -> tuple[str, str]:
 
 
 def _median(rows: Sequence[configurations.Record], what: str) -> str:
+    """Return the sentence within which factor half of the rows are predicted."""
     return f"half of the {len(rows)} {what} are within {_times(rows)}"
 
 
@@ -100,6 +103,7 @@ def _times(rows: Sequence[configurations.Record]) -> str:
 
 
 def _off(row: configurations.Record) -> float:
+    """Return the absolute log ratio of predicted and measured seconds."""
     return abs(math.log(row["seconds_predicted"] / row["seconds"]))
 
 
@@ -109,6 +113,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _described(row: configurations.Record) -> dict[str, str]:
+    """Return a configuration's row in the table, as text."""
     return {
         "configuration": formatting.name_configuration(row),
         "data": row["data"],

@@ -61,6 +61,7 @@ def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _training(axes: Axes, who: str, points: pd.DataFrame, look: dict[str, Any]) -> None:
+    """Draw the mean and range of a tool's quality by epoch."""
     by_epoch = points.groupby("epoch")
     seconds, values = by_epoch["seconds"].mean(), by_epoch["value"]
     axes.fill_between(seconds, values.min(), values.max(), color=look["color"], alpha=0.18, linewidth=0)
@@ -68,6 +69,7 @@ def _training(axes: Axes, who: str, points: pd.DataFrame, look: dict[str, Any]) 
 
 
 def _scale(axes: Axes, seconds_end: Sequence[float]) -> None:
+    """Set the scale of the time axis: logarithmic if end times are far apart."""
     axes.set_xlabel("training time", fontsize=style.NORMAL)
     if max(seconds_end) > FAR * min(seconds_end) > 0:
         axes.set_xscale("log")
@@ -95,6 +97,7 @@ def table(frame: pd.DataFrame, *, measure: str | None) -> pd.DataFrame:
 
 
 def _first(frame: pd.DataFrame) -> str | None:
+    """Return the first quality measure of a frame, or None."""
     return next(iter(curves.list_measures(frame)), None)
 
 

@@ -79,6 +79,7 @@ def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) ->
 
 
 def _levels(axes: Axes, mean: float, goal: float | None) -> None:
+    """Draw the lines of equality, of the mean, and of the target."""
     axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
     axes.axhline(
         mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {formatting.format_number(mean)} x"
@@ -90,6 +91,7 @@ def _levels(axes: Axes, mean: float, goal: float | None) -> None:
 
 
 def _scales(axes: Axes, widths: Sequence[int]) -> None:
+    """Set logarithmic scales with a tick for each width."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(min(widths) / 1.25, max(widths) * 1.25)
@@ -109,6 +111,7 @@ def _scales(axes: Axes, widths: Sequence[int]) -> None:
 
 
 def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> list[bench.Ratio]:
+    """Return the ratios of a task against a competitor, or against the best one."""
     if task is None:
         return []
     ratios = bench.ratios(frame, task, "" if rival == BEST else rival)
@@ -148,11 +151,13 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
 
 
 def _rivals(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the options of the competitor control."""
     families = {contenders.family(row) for row in contenders.measured(frame)} - {"ours"}
     return (BEST, *sorted(families))
 
 
 def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the options of the batches control."""
     batches = dict.fromkeys(row["batches"] for row in contenders.measured(frame) if row["batches"])
     return (contenders.ALL, *batches)
 

@@ -52,16 +52,19 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
 
 
 def _rows(frame: pd.DataFrame, task: str | None, width: str) -> list[bench.Record]:
+    """Return the records of a task and width that have an operation count."""
     rows = contenders.measured(frame, task)
     wanted = [row for row in rows if width in (contenders.ALL, str(row["width"]))]
     return [row for row in wanted if row["flops"] and contenders.family(row) != "blas"]  # BLAS counts zeros as work
 
 
 def _intensity(row: bench.Record) -> float:
+    """Return the operations per byte of compulsory traffic."""
     return row["flops"] / row["bytes_compulsory"]
 
 
 def _speed(row: bench.Record) -> float:
+    """Return the operations per second."""
     return row["flops"] / row["seconds"]
 
 
@@ -77,6 +80,7 @@ def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Record]) -> Non
 
 
 def _rate(rate: float) -> str:
+    """Return bytes per second as text."""
     return f"{formatting.format_bytes(rate)}/s"
 
 
@@ -94,6 +98,7 @@ def _levels(rates: dict[int, float]) -> list[tuple[str, float, object]]:
 
 
 def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
+    """Return (name, bytes per second, line style) of the streaming bandwidth of each memory level."""
     rates: dict[int, float] = {}
     for row in _bandwidths(frame):
         if row["level"] != "gather":
@@ -102,11 +107,13 @@ def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
 
 
 def _gathers(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
+    """Return (name, bytes per second, line style) of the row-gather bandwidth of each memory level."""
     gathers = [row for row in _bandwidths(frame) if row["level"] == "gather" and row["bytes_row"] == ROW]
     return _levels({row["bytes_table"]: row["bytes_per_second"] for row in gathers})
 
 
 def _bandwidths(frame: pd.DataFrame) -> list[bench.Record]:
+    """Return the bandwidth records of a frame."""
     rows = bench.records(bench.newest_records(frame))
     return [row for row in rows if row["task"] == "bandwidth" and row["bytes_per_second"]]
 
@@ -135,6 +142,7 @@ def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
 
 
 def _described(row: bench.Record) -> dict[str, str]:
+    """Return a candidate's row in the table, as text."""
     share = row["bound_share"]
     return {
         "cell": bench.describe_configuration(row),
@@ -148,6 +156,7 @@ def _described(row: bench.Record) -> dict[str, str]:
 
 
 def _widths(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the options of the width control."""
     return (contenders.ALL, *map(str, sorted({row["width"] for row in contenders.measured(frame)})))
 
 

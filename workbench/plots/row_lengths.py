@@ -40,6 +40,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
+    """Return the chart's title."""
     lengths = row["lengths"]
     median, p99 = formatting.format_number(lengths["median"]), formatting.format_number(lengths["p99"])
     if median == p99:
@@ -48,6 +49,7 @@ def _title(row: Record) -> str:
 
 
 def _below(row: Record) -> str:
+    """Return the line below the title: data set, rows, mean length, empty rows."""
     lengths = row["lengths"]
     empty = f"; {lengths['empty']:,} empty rows are not drawn" if lengths["empty"] else ""
     return (

@@ -62,6 +62,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(frame: pd.DataFrame) -> list[Record]:
+    """Return the simulation records on coverage and power."""
     kept = [row for row in records(frame) if row["part"] in ("coverage", "power") and row["truth"] is not None]
     return [row for row in kept if row["status"] == "ok"]
 
@@ -76,6 +77,7 @@ def _lines(rows: list[Record], part: str) -> dict[str, list[Record]]:
 
 
 def _line(axes: Axes, line: list[Record], name: str, number: int) -> None:
+    """Draw one line of shares with intervals against the true ratio."""
     ends = [[100 * abs(row["share"] - row[end]) for row in line] for end in ("low", "high")]
     place, mark = number % len(COLOURS), number % len(MARKERS)
     x, y = [row["truth"] for row in line], [100 * row["share"] for row in line]

@@ -149,6 +149,7 @@ def at_density(group: configurations.Group, label: str | None) -> list[configura
 
 
 def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the densities of a frame as labels, ascending."""
     rows = [row for group in configurations.groups(frame) for row in group.rows]
     return tuple(
         dict.fromkeys(configurations.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0))
@@ -156,6 +157,7 @@ def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _first_density(frame: pd.DataFrame) -> str:
+    """Return the density to show first: the natural one, else the middle of those with most results."""
     rows = [row for row in configurations.groups(frame)[0].rows if row["status"] == "ok"]
     ok = {label: sum(configurations.density_label(row) == label for row in rows) for label in _densities(frame)}
     if ok.get(configurations.NATURAL):

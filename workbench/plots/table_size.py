@@ -42,11 +42,13 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str
 
 
 def _pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
+    """Return the group with a label, or the first one."""
     found = table_size.groups(frame)
     return next((group for group in found if group.label == label), found[0])
 
 
 def _labels(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the labels of the groups in a frame."""
     return tuple(group.label for group in table_size.groups(frame))
 
 
@@ -60,6 +62,7 @@ def _points(rows: Sequence[configurations.Record], column: str) -> list[Point]:
 
 
 def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Interval:
+    """Return the interval of a measure for an epoch; only step times are multiplied by the steps."""
     steps = row["steps_epoch"] if column == "seconds_step" else 1
     return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
 
@@ -98,6 +101,7 @@ def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFra
 
 
 def _described(row: configurations.Record, column: str) -> dict[str, str]:
+    """Return a configuration's row in the table, as text."""
     measured = formatting.format_measured_quantity(row, column) if row["status"] in configurations.NUMBERED else ""
     result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     what = "time a step" if column == "seconds_step" else "peak memory"

@@ -25,6 +25,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
 
 
 def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
+    """Draw time against density with the baseline and crossings; returns the axes."""
     axes = density.axes_of(figure, shown, "time a step")
     density.baseline(axes, shown)
     for rows in shown.lines:

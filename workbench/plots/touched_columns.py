@@ -42,6 +42,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
+    """Return the chart's title."""
     batch = min(row["touched"], key=lambda batch: abs(batch["batch_rows"] - 256))
     share = formatting.format_density(batch["columns"] / row["features"])
     rows = f"{batch['batch_rows']:,} {'row' if batch['batch_rows'] == 1 else 'rows'}"

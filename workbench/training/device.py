@@ -71,6 +71,7 @@ class DeviceRun(Training):
     # Batches
 
     def _in_format(self, x: Any) -> Any:
+        """Return x dense or as CSR, whichever the setup's format needs on the host."""
         return formats.to_format(x, "dense" if self.setup.format == "dense" else "csr")
 
     def prepare(self, batch: data.Batch) -> Batch:
@@ -85,6 +86,7 @@ class DeviceRun(Training):
         return prepared
 
     def _arrive(self, batch: Batch) -> None:
+        """Make the device wait until the copy of a batch is complete."""
         if batch.work is not None:
             self.session.wait_for(batch.work.marks["end"])
 
@@ -198,6 +200,7 @@ class DeviceRun(Training):
         return self._rows_of(self.weights, rows)
 
     def _rows_of(self, table: Any, rows: np.ndarray) -> np.ndarray:
+        """Return the given rows of a table on the device as a host array [rows, width]."""
         out = self.device.empty((rows.size, self.width), self.dtype)
         kernels.get("take_rows").gpu(table, self.device.put(np.asarray(rows, np.int64)), out)
         return self.device.read(out)  # synchronize!

@@ -68,6 +68,7 @@ class ByKernel(DeviceExecution):
         return self._forward(batch, None)
 
     def _forward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> float:
+        """Compute scores and loss of a batch and write the gradient of the scores; returns the loss."""
         scores, slope = self.scores[: batch.rows], self.slope(batch.rows)
         self.forward_of(batch.arrays, self.tables[0], scores, batch.row_lengths)
         _lap(laps, "forward")
@@ -84,6 +85,7 @@ class ByKernel(DeviceExecution):
         return self._backward(batch, None)
 
     def _backward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> Any:
+        """Return the weight gradient of a batch, dense or by rows; None if it is fused with the update."""
         if self.setup.gradient == "fused":
             return None
         slope = self.slope(batch.rows)
@@ -117,5 +119,6 @@ class ByKernel(DeviceExecution):
 
 
 def _lap(laps: DevicePhaseTimer | None, phase: str) -> None:
+    """Record the time of a phase if times are measured."""
     if laps is not None:
         laps.split(phase)

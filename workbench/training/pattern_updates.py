@@ -75,6 +75,7 @@ def factors(loss: Graph, names: list[str]) -> tuple[Group, list[Mapping[str, Any
 
 
 def _is_product(gradient: Symbol) -> bool:
+    """Return whether a gradient is a product sampled at the pattern."""
     return gradient.op is ops.get("sampled_dot")
 
 
@@ -94,6 +95,7 @@ class DenseGradients:
 
 
 def _product(a: Any, b: np.ndarray, params: Mapping[str, Any]) -> Rows:
+    """Return a function (low, high) that computes rows of the dense gradient a @ b."""
     right = b.T if params["transpose_b"] else b
     if isinstance(a, np.ndarray):
         left = a.T if params["transpose_a"] else a

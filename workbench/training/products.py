@@ -32,14 +32,17 @@ def choose_products(setup: Setup, session: Session) -> tuple[Product, Product]:
 
 
 def _of_csr(product: Callable[..., None]) -> Product:
+    """Return a product (x, other, out, lengths) that calls a CSR kernel."""
     return lambda x, other, out, _: product(*x, other, out)
 
 
 def _by_blas(session: Session, transposed: bool) -> Product:
+    """Return a product (x, other, out, lengths) of dense x by the session's BLAS, x transposed if asked."""
     return lambda x, other, out, _: session.matmul(x[0], other, out, transposed)
 
 
 def _kernel_by_name(kernel: str) -> Callable[..., None]:
+    """Return the CUDA implementation of a kernel, or of its cuSPARSE competitor by the engine's name for it."""
     return kernels.get(CUSPARSE.get(kernel, kernel)).gpu
 
 

@@ -81,6 +81,7 @@ def top_items(scores: np.ndarray, targets: np.ndarray, first: float) -> tuple[np
 
 
 def _parts(scores_of: Scorer, fields: Sequence[int], *rows: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (scores, held-out items) for blocks of users, items of the training masked in the scores."""
     seen, held = (_matrix(x, fields) for x in rows)
     held = held - held.multiply(seen)
     held.eliminate_zeros()

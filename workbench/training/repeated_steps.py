@@ -56,6 +56,7 @@ class RepeatedSteps:
             laps = PhaseTimer()
 
     def _step(self, epoch: int, laps: PhaseTimer) -> StepEvent:
+        """Take a step on the next batch and return its event: loss and phase times."""
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
         if self._fits():
@@ -84,6 +85,7 @@ class RepeatedSteps:
 
 
 def _buffer(array: np.ndarray | MadeDense, rows: int) -> np.ndarray:
+    """Return an uninitialised, aligned buffer for `rows` rows of an array."""
     return aligned.empty((rows, *array.shape[1:]), array.dtype)
 
 
@@ -108,6 +110,7 @@ class Repeating:
 
 
 def _steps_of(run: "Run") -> RepeatedSteps | None:
+    """Return the repeated steps of a run, or None if it is not eligible."""
     setup, batches = run.setup, run.batches
     is_plain = setup.format == "dense" and not setup.ahead and run.mover is None and not run.patterned
     if (

@@ -61,6 +61,7 @@ class Run(Training):
         return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
+        """Return a new optimizer with the setup's options; no decay for parameters that have none."""
         without_decay = {
             parameter.name: optimizers.Multiplier(decay=0.0) for parameter in self.parameters if not parameter.decays
         }
@@ -93,6 +94,7 @@ class Run(Training):
         )
 
     def _format_of(self, one: Input) -> str:
+        """Return the format in which an input is fed: dense, or the input's own."""
         return "dense" if self.setup.format == "dense" else one.format
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
@@ -281,6 +283,7 @@ class Run(Training):
         self.updater.catch_up(self._touched())
 
     def _touched(self) -> dict[str, np.ndarray]:
+        """Return the parameters of which a batch uses some rows only, by name."""
         return {name: self.arrays[name] for name in self.touched}
 
     def _product(self, x: Any) -> np.ndarray | None:

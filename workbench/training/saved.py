@@ -71,6 +71,7 @@ def _of_dual(run: "Run") -> dict[str, np.ndarray]:
 
 
 def _step(array: Any) -> int:
+    """Return the step count of a saved array; SetupError unless it is int64 [1], not negative."""
     if not isinstance(array, np.ndarray) or array.shape != (1,) or array.dtype != np.int64 or array[0] < 0:
         raise SetupError(f"The state says that step is {array!r:.80}; it should be a whole number from 0, int64 [1].")
     return int(array[0])
@@ -92,6 +93,7 @@ def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | No
 
 
 def _parts(parameter: Parameter, matrix: Any) -> tuple[Pattern, np.ndarray]:
+    """Return (pattern, values) of a saved sparse parameter; SetupError if columns are unsorted or duplicated."""
     pattern = fixed(matrix.indptr.copy(), matrix.indices.copy(), parameter.matrix)
     if (np.diff(pattern.keys) <= 0).any():
         raise SetupError(f"The state has {parameter.name} with columns unsorted or twice; call sum_duplicates().")

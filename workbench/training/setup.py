@@ -120,6 +120,7 @@ def require_possible(setup: Setup, model: Model, width: int) -> None:
 
 
 def _why_not_these_options(setup: Setup) -> str:
+    """Return why model options or intercept do not go with the model, or ""."""
     model = models.get(setup.model)
     try:
         model.resolve(setup.model_options)
@@ -148,6 +149,7 @@ def _why_not_held(setup: Setup) -> str:
 
 
 def _why_not_fused(setup: Setup) -> str:
+    """Return why the setup cannot have a fused gradient, or ""."""
     if setup.update == "standard":
         return "A fused gradient is applied as it is summed, to the rows it touches; its update is lazy or exact."
     if not setup.gradient_rule.plan:
@@ -156,6 +158,7 @@ def _why_not_fused(setup: Setup) -> str:
 
 
 def _why_not_on_cuda(setup: Setup) -> str:
+    """Return why the setup cannot train on a CUDA device, or ""."""
     if (setup.format, setup.engine) not in ON_CUDA:
         known = ", ".join(f"{format} by {engine}" for format, engine in sorted(ON_CUDA))
         return f"On cuda no {setup.format} trains by engine {setup.engine}; there is: {known}."
@@ -174,6 +177,7 @@ def not_on_cuda(model: Model) -> str:
 
 
 def _why_no_graph(setup: Setup) -> str:
+    """Return why a step cannot be one CUDA graph, or ""."""
     if setup.format not in IN_GRAPH:
         return f"A step in one graph has format {' or '.join(IN_GRAPH)}; with format {setup.format} launch is kernels."
     choices = IN_GRAPH[setup.format]
@@ -189,6 +193,7 @@ def _why_no_graph(setup: Setup) -> str:
 
 
 def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] = IN_CALLS) -> str:
+    """Return why epochs cannot be compiled calls with the needed settings, or ""."""
     if setup.launch == "epoch" and setup.gradient == "fused":  # a call sums and applies gradients in one pass
         needed = needed | {"gradient": "fused"} if setup.format != "dense" else needed
     for name, choice in needed.items():
@@ -201,6 +206,7 @@ def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] =
 
 
 def _why_no_dual(setup: Setup) -> str:
+    """Return why the setup cannot be trained by dual ascent, or ""."""
     is_dense = setup.format == "dense"
     needed = DENSE_IN_CALLS if is_dense else IN_CALLS
     what = "Dual ascent on dense rows has" if is_dense else "Dual ascent has"
@@ -224,12 +230,14 @@ def _why_no_dual(setup: Setup) -> str:
 
 
 def _why_no_epoch(setup: Setup) -> str:
+    """Return why an epoch cannot be one compiled call, or ""."""
     needed = DENSE_IN_CALLS if setup.format == "dense" else IN_CALLS
     what = "Dense epochs in one call have" if setup.format == "dense" else "Epochs in one call have"
     return _why_no_calls(setup, what, "Epochs in one call are for", needed)
 
 
 def _goes_into_calls(model: Model) -> bool:
+    """Return whether the compiled epochs support a model."""
     return model.is_product and model.sampler is None and model.loss in loss_blocks.losses()
 
 

@@ -121,6 +121,7 @@ class Masked(SparseParameter):
         self.write(np.arange(values.size), values)
 
     def _take(self, pattern: Pattern) -> None:
+        """Set pattern, keys and mask, in place."""
         self.pattern = pattern
         self.keys = pattern.keys
         self.mask = np.zeros(pattern.shape, bool)

@@ -191,6 +191,7 @@ class TrainedModel:
         return self._values(self.scores(x))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Return class probabilities [rows, classes] of scores; ModelFolderError for regression."""
         if not self.classes:
             raise ModelFolderError(f"The model {self.model.name} predicts numbers, which have no probabilities.")
         if self.model.target == "binary":
@@ -201,6 +202,7 @@ class TrainedModel:
         return ops.softmax(scores)[:, : len(self.classes)]
 
     def _values(self, scores: np.ndarray) -> np.ndarray:
+        """Return predictions of scores: class names, lists of them, or numbers."""
         names = np.array(self.classes, np.str_)
         if self.model.target == "binary":
             return names[(scores[:, 0] > 0).astype(int)]
@@ -322,6 +324,7 @@ class TrainedModel:
             os.rename(new, target)
 
     def _about(self, sha256: str) -> dict[str, Any]:
+        """Return the JSON description of the model; `sha256` is that of its weights."""
         about = {"form": FORM, "version": VERSION, "setup": {name: getattr(self.setup, name) for name in KEPT}}
         about |= {"features": self.features, "width": self.width, "labels": dataclasses.asdict(self.labels)}
         about |= {"facts": dict(self.facts), "reader": self.reader, "parameters": dict(self.parameters)}
@@ -403,6 +406,7 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
+    """Return the parsed description of a model folder; ModelFolderError if it is absent or damaged."""
     try:
         about = parsed((folder / ABOUT).read_bytes())
     except OSError:
@@ -420,10 +424,12 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 
 def _damaged(folder: Path, what: str) -> str:
+    """Return the message of a damaged model folder."""
     return f"The model in {folder} is damaged: {what}. Train and save it again."
 
 
 def _count(value: Any) -> int:
+    """Return a size of a description; ValueError if it is none."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**47:
         raise ValueError(f"a size is {value!r}")
     return value
@@ -442,6 +448,7 @@ def _parts(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _arrays(content: bytes) -> dict[str, Any]:
+    """Return the arrays of an .npz file's bytes by name, sparse ones assembled as CSR."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         read = {name: archive[name] for name in archive.files}
     arrays: dict[str, Any] = {name: array for name, array in read.items() if "." not in name}

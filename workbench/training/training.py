@@ -223,6 +223,7 @@ class Training(ABC):
             ) from None
 
     def _start_of(self, parameter: Parameter) -> np.ndarray:
+        """Return the initial values of a parameter: zeros, or normal values by the setup's seed."""
         if not parameter.deviation:
             return aligned.zeros(parameter.shape, self.dtype)
         number = [parameter.name for parameter in self.parameters].index(parameter.name)
@@ -312,6 +313,7 @@ class Training(ABC):
         return self._of_order(self.model.rank(self.given, arrays), measures, x)
 
     def _of_order(self, scores_of: ranking.Scorer, measures: Mapping[str, Callable], x: Any) -> dict[str, float]:
+        """Return ranking measures of the scores on held-out rows x, by name."""
         return ranking.ranking_measures(scores_of, measures, self.given.facts["fields"], self.batches.x, x)
 
     @final

@@ -142,7 +142,7 @@ def mean_of(sums, count):
 
 
 def _in_place(x, labels, order, batch_rows, threads, outputs, rate, w, b, losses):
-    """Train an epoch on dense rows; threads share each weight row's gradient. Writes w, b and the loss of each
+    """Train an epoch on dense rows; each thread owns a range of columns of w. Writes w, b and the loss of each
     batch.
     """
     scores, sums = np.zeros((batch_rows, w.shape[0]), np.float32), np.zeros(threads)

@@ -66,7 +66,7 @@ def add_entries(indptr, indices, data, rows, begin, end, grads, first, stop, sca
 
 
 def _touched(indptr, indices, data, labels, order, batch_rows, threads, rate, w, b, losses):
-    """Train an epoch on CSR rows, updating active columns entry by entry. Writes w, b and the loss of each batch."""
+    """Train an epoch on CSR rows; each thread owns a range of w's features. Writes w, b and the loss of each batch."""
     scores, sums, outputs = np.zeros((batch_rows, b.size), np.float32), np.zeros(threads), b.size
     for k in range(losses.size):
         rows = order[k * batch_rows : (k + 1) * batch_rows]

@@ -45,6 +45,7 @@ def _densifying(definition: Any) -> Iterator[str]:
 
 
 def _breach(operation: str, features: int, batch_rows: int) -> Violation:
+    """Return the violation that a layer makes sparse rows dense, with the bytes of a batch."""
     layer = operation.rpartition("/")[0] or "its input"
     bytes_needed = batch_rows * features * 4
     came = f"The rows are made dense at {layer}, {bytes_needed:,} bytes for each batch of {batch_rows}"
@@ -70,6 +71,7 @@ def _is_sparse(layer: Any) -> bool:
 
 
 def _named(model: Any) -> str:
+    """Return "The model NAME", for messages."""
     return f"The model {getattr(model, 'name', type(model).__name__)}"
 
 

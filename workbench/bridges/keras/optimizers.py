@@ -34,6 +34,7 @@ class Tensors(Backend):
         return Float(self, value)
 
     def _raw(self, number: Float | float) -> Any:
+        """Return a number of a formula as a tensor of the backend's dtype."""
         return number.value if isinstance(number, Float) else tf.constant(number, self.dtype)
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
@@ -129,6 +130,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         ]
 
     def _shape(self, variable: Any) -> tuple[int, ...]:
+        """Return the shape of a state of a variable: one value a row, or as the variable."""
         is_row = optimizers.get(self.rule).states_by_row
         return (variable.shape[0], *(1 for _ in variable.shape[1:])) if is_row else tuple(variable.shape)
 
@@ -158,6 +160,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         return tf.cast(tf.numpy_function(self._numbers, [learning_rate, steps], tf.float64, stateful=False), dtype)
 
     def _numbers(self, learning_rate: Any, steps: Any) -> np.ndarray:
+        """Return the constants of the update formula in a step, float64."""
         rule, options = optimizers.get(self.rule).rule, {**self.options, "learning_rate": float(learning_rate)}
         return np.array(rule.settings(*numbers_of(rule, options, int(steps) + 1)), np.float64)
 
@@ -169,6 +172,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
 
 
 def _made(rule: str) -> type[LazyOptimizer]:
+    """Return the Keras optimizer class of an update rule, registered for saving."""
     name = class_name(rule)
     members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
     return keras.saving.register_keras_serializable(PACKAGE, name)(type(name, (LazyOptimizer,), members))

@@ -46,27 +46,32 @@ def of_data(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight
 
 @sparse_product.register_fake
 def _(indptr: Tensor, indices: Tensor, data: Tensor | None, weight: Tensor) -> Tensor:
+    """Return an empty tensor of the product's shape [R, N], for `torch.compile`."""
     return weight.new_empty((indptr.shape[0] - 1, weight.shape[1]))
 
 
 @of_weight.register_fake
 def _(indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int) -> tuple[Tensor, Tensor]:
+    """Return empty tensors of the weight gradient's rows [U] and values [U, N], for `torch.compile`."""
     touched = torch.library.get_ctx().new_dynamic_size()
     return slope.new_empty((touched,), dtype=torch.int64), slope.new_empty((touched, slope.shape[1]))
 
 
 @of_data.register_fake
 def _(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
+    """Return an empty tensor of the shape of the gradient of `data`, for `torch.compile`."""
     return torch.empty_like(data)
 
 
 def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    """Save what the backward pass of the product needs in `ctx`."""
     indptr, indices, data, weight = inputs
     ctx.save_for_backward(indptr, indices, data, weight if ctx.needs_input_grad[2] else None)
     ctx.features = weight.shape[0]
 
 
 def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of (indptr, indices, data, weight); the last as a sparse tensor, None if not needed."""
     indptr, indices, data, weight = ctx.saved_tensors
     towards_data = of_data(indptr, indices, data, slope, weight) if ctx.needs_input_grad[2] else None
     if not ctx.needs_input_grad[3]:
@@ -78,6 +83,7 @@ def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _refuse(ctx: Any, *slopes: Tensor) -> None:
+    """Raise NotImplementedError: the gradient has no gradient."""
     raise NotImplementedError(TWICE)
 
 

@@ -61,6 +61,7 @@ class FeedDataset(torch.utils.data.IterableDataset):
 
 
 def _item(batch: data.Batch) -> Item:
+    """Return (sparse rows, labels or None) of a batch, as tensors."""
     return rows_of(batch.x), _labels(batch.y) if batch.labels else None
 
 
@@ -130,10 +131,12 @@ def joined(parts: Sequence[SparseRows]) -> SparseRows:
 
 
 def _values(rows: SparseRows, dtype: torch.dtype) -> torch.Tensor:
+    """Return the values of sparse rows, ones if they are implied."""
     return torch.ones(rows.indices.shape, dtype=dtype) if rows.data is None else rows.data
 
 
 def _labels(y: Any) -> Any:
+    """Return labels as a tensor, or as sparse rows if they are sparse."""
     if isinstance(y, np.ndarray):
         return torch.from_numpy(y if y.flags.carray else np.array(y, order="C"))
     return rows_of(y)

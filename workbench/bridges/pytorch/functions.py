@@ -29,6 +29,7 @@ def sparse_product(rows: SparseRows, weight: torch.Tensor) -> torch.Tensor:
 
 
 def _check(rows: SparseRows, weight: torch.Tensor) -> None:
+    """Raise ValueError or TypeError unless rows and weight fit in shape, dtype and device."""
     if weight.ndim != 2 or rows.features != weight.shape[0]:
         raise ValueError(
             f"Sparse rows of {rows.features} columns meet a weight of shape {list(weight.shape)}; it is [features, N]. "

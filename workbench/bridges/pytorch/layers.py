@@ -192,6 +192,7 @@ class SparseEmbeddingBag(torch.nn.Module):
         return sparse_product(rows, self.weight) / lengths
 
     def _bags(self, ids: torch.Tensor, offsets: torch.Tensor | None, weights: torch.Tensor | None) -> SparseRows:
+        """Return ids, offsets and weights as sparse rows, one a bag; TypeError if their types or shapes do not fit."""
         if ids.dtype not in INDEX_DTYPES or (weights is not None and weights.shape != ids.shape):
             shape = "none" if weights is None else list(weights.shape)
             raise TypeError(

@@ -89,6 +89,7 @@ class LazyOptimizer(torch.optim.Optimizer):
             raise
 
     def _updater(self, group: Mapping[str, Any]) -> Updater:
+        """Return an `Updater` with the options of a parameter group."""
         return Updater(self.rule, lazy=self.lazy, **ours(group, self.rule))
 
     @torch.no_grad()
@@ -175,16 +176,19 @@ class LazyOptimizer(torch.optim.Optimizer):
             self._steps[parameter].clear()
 
     def _parameters(self) -> list[torch.Tensor]:
+        """Return the parameters of all groups."""
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
 
 def _array(name: str, tensor: Any) -> Any:
+    """Return a state's tensor as a NumPy array that shares its memory; OptimizerError if it is none."""
     if not isinstance(tensor, torch.Tensor):
         raise OptimizerError(f"The state's {name!r} is a {type(tensor).__name__}; it is a tensor.")
     return tensor.detach().contiguous().numpy()
 
 
 def _check_known(rule: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise OptimizerError, with the known options, for an unknown one."""
     if unknown := sorted(set(given) - set(known)):
         options = ", ".join(sorted(set(known) - set(BESIDE)))
         raise OptimizerError(f"{class_name(rule)} has no option {', '.join(unknown)}; its options are {options}.")

@@ -54,6 +54,7 @@ def check_saved(
 
 
 def _through_a_file(state: Any) -> Any:
+    """Return a state dict saved and loaded by torch, as users do."""
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
@@ -61,6 +62,7 @@ def _through_a_file(state: Any) -> Any:
 
 
 def _result(module: torch.nn.Module, inputs: tuple) -> torch.Tensor:
+    """Return the module's output in evaluation mode without gradients, dense; the mode is restored."""
     was_training = module.training
     module.eval()
     with torch.no_grad():
@@ -252,6 +254,7 @@ def require_sound(arrays: tuple[np.ndarray, np.ndarray, np.ndarray | None], feat
 
 
 def _refuse(rows: SparseRows) -> None:
+    """Raise TypeError with the types and shapes of invalid sparse rows and those allowed."""
     names = ("indptr", "indices", "data")
     told = ", ".join(
         f"{name} {part.dtype} {list(part.shape)}".replace("torch.", "")
@@ -271,6 +274,7 @@ def _shared(array: np.ndarray) -> torch.Tensor:
 
 
 def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor detached; raise TypeError unless it is a tensor on the CPU."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"A {type(tensor).__name__} came; from_tensor takes a sparse torch.Tensor.")
     if tensor.device.type != "cpu":

@@ -131,6 +131,7 @@ def mark_of(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
 
 
 def _is_mark(gradient: torch.Tensor) -> bool:
+    """Return whether a gradient is the empty sparse tensor that stands for one kept elsewhere."""
     return gradient.layout is torch.sparse_coo and not gradient._nnz()
 
 
@@ -179,6 +180,7 @@ def tensor_of(gradient: np.ndarray | RowSparse) -> torch.Tensor:
 
 
 def _added(gradient: np.ndarray | RowSparse, more: RowSparse) -> np.ndarray | RowSparse:
+    """Return the sum of a gradient, dense or row-sparse, and a row-sparse one; the inputs are unchanged."""
     if isinstance(gradient, np.ndarray):
         gradient = gradient.copy()
         gradient[more.indices] += more.values

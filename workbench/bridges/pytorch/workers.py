@@ -89,6 +89,7 @@ def _epoch(loader: torch.utils.data.DataLoader, workers: int) -> Iterator[_Seen]
 
 
 def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Violation]:
+    """Yield a violation if rows came twice or never from several workers, by their hashes."""
     came, there = (np.concatenate([np.empty(0, np.uint64), *(seen.hashes for seen in side)]) for side in (given, alone))
     _, number = np.unique(np.concatenate([came, there]), return_inverse=True)
     count = int(number.max(initial=-1)) + 1
@@ -102,6 +103,7 @@ def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[V
 
 
 def _of_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
+    """Yield a warning if workers together run more kernel threads than there are cores."""
     most, cores = max((seen.threads for seen in given), default=1), os.cpu_count() or 1
     if most > 1 and most * workers > cores:
         came = f"Kernels run on {most} threads in each of {workers} workers, on {cores} cores"
@@ -111,11 +113,13 @@ def _of_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
 
 
 def _start_method(loader: torch.utils.data.DataLoader) -> str:
+    """Return how the workers of a loader are started: "fork", "forkserver" or "spawn"."""
     context = loader.multiprocessing_context
     return context.get_start_method() if context is not None else torch.multiprocessing.get_start_method()
 
 
 def _of_start(method: str) -> Iterator[Violation]:
+    """Yield a warning if workers are forked from a process with libraries that do not survive it."""
     loaded = [name for name in UNSAFE if name in sys.modules]
     if method == "fork" and loaded:
         came = f"Workers are forked from a process that has loaded {' and '.join(loaded)}"

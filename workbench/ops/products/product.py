@@ -120,6 +120,7 @@ class Unsummed:
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of dot; OpError if shapes or parameters do not fit."""
     _check_params(params)
     x, y = shapes
     if len(x) != 2 or len(y) not in (1, 2):

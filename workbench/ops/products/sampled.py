@@ -148,6 +148,7 @@ def _whole(method):
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """Return the result shape of sampled_dot, that of the pattern; OpError if a and b do not fit it."""
     pattern, a, b = shapes
     if (len(a) == 1 or len(b) == 1) and (params["transpose_a"], params["transpose_b"]) != (False, True):
         raise OpError("Vectors a and b are columns: their outer product is had with transpose_b alone.")

@@ -32,6 +32,7 @@ def page(advice: Advice) -> Shown:
 
 
 def _settings(source: str, model: str) -> dict[str, Any]:
+    """Return the settings of a data source, with the model if one is chosen."""
     return settings_of(source)[0] | ({"model": model} if model else {})
 
 
@@ -53,6 +54,7 @@ class _Advise:
         self.box = widgets.VBox([fields_of(asked, self.seconds), buttons, self.answer])
 
     def _start(self) -> None:
+        """Start the advice on a thread; ChoiceError if seconds are no number or a sweep is running."""
         try:
             seconds = float(self.seconds.value)
         except ValueError:
@@ -66,6 +68,7 @@ class _Advise:
         self.thread.start()
 
     def _work(self, settings: dict[str, Any], seconds: float) -> None:
+        """Compute the advice and show it; the body of a thread."""
         try:
             self.answer.value = page(advise(settings, seconds, follow=self._follow)).html
         finally:
@@ -84,6 +87,7 @@ class _Advise:
                 run_folder.stop_run(folder)
 
     def _stop(self) -> None:
+        """Ask the advice to stop at the next trial."""
         self.is_stopping = True
 
     def paint(self) -> None:

@@ -57,6 +57,7 @@ class _Compare:
             self.second.widget.value, self.first.widget.value = self.first.known[:2]
 
     def _compare(self) -> None:
+        """Compare the two chosen runs and show the result."""
         self.answer.value = of_runs(self.first.value, self.second.value).html
 
     def paint(self) -> None:

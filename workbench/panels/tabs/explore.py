@@ -49,6 +49,7 @@ class Explored:
         self.fill()
 
     def _asks(self, name: str) -> Any:
+        """Return the callback of the text field for density or factor."""
         ask = {"density": self.state.ask_density, "factor": self.state.ask_factor}[name]
         return lambda text: self.guard("Asking", partial(ask, text))()
 
@@ -60,6 +61,7 @@ class Explored:
         self.results.view.value = BEHIND
 
     def _drawn(self, name: str, frame: Any, **controls: Any) -> str:
+        """Return the HTML of a chart of the filtered rows."""
         return picture.drawn(name, frame, [cell.pooled for cell in self.state.cells.values()], **controls)
 
     def fill(self) -> None:
@@ -79,6 +81,7 @@ class Explored:
         self._fill_page()
 
     def _fill_filter(self, filter: Filter) -> None:
+        """Create or update the drop-down of a filter."""
         if filter.name not in self.filters:
             shown = widgets.Dropdown(
                 description=filter.label, tooltip=f"Show rows of one {filter.label}", style=LABELLED
@@ -91,6 +94,7 @@ class Explored:
         shown.value = self.state.chosen.get(filter.name, ALL)
 
     def _filter(self, name: str, option: str) -> None:
+        """Apply the option that the user has chosen in a filter."""
         if not self._is_filling:
             self.guard("Filtering", partial(self.state.choose, name, option))()
 
@@ -104,6 +108,7 @@ class Explored:
 
 
 def _times(factor: float) -> str:
+    """Return a factor as text, "3 x"."""
     return f"{formatting.format_number(factor)} x"
 
 
@@ -130,6 +135,7 @@ class _Explore:
         self._open(self.picker.value)
 
     def _open(self, run: str) -> None:
+        """Show a stored run, or a hint without one."""
         if not run:
             self.content.children = self.content.children or [widgets.HTML(f"<p>{NONE}</p>")]
             return

@@ -59,6 +59,7 @@ class _Inspect(Still):
         self.box = widgets.VBox([fields_of(asked), self.button, self.answer])
 
     def _inspect(self) -> None:
+        """Inspect a training step on the chosen data and show the result."""
         self.answer.value = "<p>Reading the data.</p>"
         self.answer.value = inspected(self.asked.source, self.asked.model).html
 

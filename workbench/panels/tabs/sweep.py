@@ -62,6 +62,7 @@ def _swept_last() -> dict[str, Any]:
 
 
 def _chosen(asked: RequestState) -> dict[str, Any]:
+    """Return the settings of the chosen data source and model."""
     return settings_of(asked.source)[0] | ({"model": asked.model} if asked.model else {})
 
 
