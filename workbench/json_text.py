@@ -31,8 +31,10 @@ def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
 
 
 def _items(held: Any) -> Any:
+    """Return the children of a JSON value; none for a scalar."""
     return held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
 
 
 def _too_deep() -> str:
+    """Return the message for JSON that is nested too deeply."""
     return f"it is nested deeper than {DEEPEST} levels"

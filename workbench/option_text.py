@@ -39,6 +39,7 @@ def written(options: Mapping[str, Any]) -> str:
 
 
 def _value(text: str) -> Any:
+    """Return the value that a text stands for: quoted text, true, false, none, a number, or the text itself."""
     if text[:1] in ("'", '"'):
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     if text.casefold() in _WORDS:
@@ -52,6 +53,7 @@ def _value(text: str) -> Any:
 
 
 def _text(value: Any) -> str:
+    """Return the text that `_value` reads as `value`, quoted if needed."""
     if value is None or isinstance(value, bool):
         return str(value).casefold()
     if isinstance(value, int | float):

@@ -78,6 +78,7 @@ class Setting:
 
 
 def _count(noun: str) -> Callable[[int], str]:
+    """Return a function that formats a count with `noun`, "1 row" or "2 rows"."""
     return lambda count: f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

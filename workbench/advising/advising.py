@@ -88,6 +88,7 @@ SAID = ("engine", "gradient", "update")
 
 
 def _option(setting: Setting, value: Any) -> list[str]:
+    """Return the command-line words that set a value, none if it is the default."""
     is_usual = value is None or (value == setting.default and setting.name not in SAID)
     if is_usual or setting.name == "epochs":
         return []
@@ -187,11 +188,13 @@ def affordable_candidates(seconds: float, seconds_trial: float = SECONDS_TRIAL) 
 
 
 def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that have a value, with paths made absolute."""
     given = {name: value for name, value in settings.items() if value not in (None, "")}
     return {name: str(Path(value).resolve()) if name in FILES else value for name, value in given.items()}
 
 
 def _devices(asked: str | None) -> tuple[str, ...]:
+    """Return the device that was asked for, else all that this machine has."""
     if asked:
         return (asked,)
     return ("cpu", "cuda") if devices.probe().present else ("cpu",)
@@ -222,6 +225,7 @@ def _profiled_settings(
 
 
 def _load_data(settings: Mapping[str, Any]) -> data.Dataset:
+    """Return the data set of the settings."""
     return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
 
 
@@ -348,6 +352,7 @@ class _Advising:
         ]
 
     def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return {"density": value} of a further density to measure, by the verdict so far; {} if none is known."""
         natural = next((row["density_measured"] for row in both if row["density_measured"]), None)
         if natural is None:
             return {}
@@ -355,6 +360,7 @@ class _Advising:
         return {"density": float(f"{other:.2g}")} if other != natural else {}
 
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
+        """Measure the configurations `able` within `seconds` in the run folder; an error if the run failed."""
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start_run(self.spec, self.folder)
         self._name_cells()  # while the run loads libraries
@@ -371,6 +377,7 @@ class _Advising:
         self.by_key = {grid.configuration_key(cell, contents): cell for cell in grid.expand_grid(self.spec).cells}
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
+        """Return the specification of a sweep of the configurations `able`, limited to `seconds`."""
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
         return validate_spec(
             {

@@ -151,6 +151,7 @@ def _fits(rows: Iterable[Record], names: Sequence[str]) -> dict[tuple, CostModel
 
 
 def _matching_records(rows: Iterable[Record], names: Sequence[str] = ALIKE) -> Iterator[list[Record]]:
+    """Yield lists of usable records that agree in the columns `names`."""
     found: dict[tuple, list[Record]] = {}
     for row in filter(is_usable, rows):
         found.setdefault(tuple(row[name] for name in names), []).append(row)
@@ -158,6 +159,7 @@ def _matching_records(rows: Iterable[Record], names: Sequence[str] = ALIKE) -> I
 
 
 def _fit_cost_model(rows: Sequence[Record]) -> CostModel:
+    """Return the cost model fitted to records by non-negative least squares of relative times."""
     settings = {name: rows[0][name] for name in ALIKE}
     sizes = [sizes_of(row) for row in rows]
     matrix = np.array([cost_terms(row, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
@@ -203,6 +205,7 @@ def predictions_within(rows: Iterable[Record]) -> list[Prediction]:
 
 
 def _predict(row: Record, fitted: CostModel) -> Prediction:
+    """Return the predicted step time of a record, and whether it extrapolates."""
     sizes, fitted = sizes_of(row), replace(fitted, settings={name: row[name] for name in ALIKE})
     at = replace(sizes, z=_entries_in_range(fitted)) if row["format"] == "dense" else sizes
     return Prediction(row, max(fitted.seconds(sizes), 1e-12), not fitted.is_inside(at))

@@ -28,6 +28,7 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
 
 
 def _describe_guess(name: str, value: str) -> str:
+    """Return a guessed parameter as text, paths expanded."""
     return str(Path(value).expanduser()) if name in FILES else value
 
 

@@ -108,6 +108,7 @@ class Advice:
 
     @property
     def _texts(self) -> list[str]:
+        """Return the sentences of the advice, the headline first."""
         told = self._answer.recommendation
         return [told.headline.text, *(said.text for said in (*told.grounds, *told.would_change))]
 
@@ -119,6 +120,7 @@ class Advice:
         return "\n".join([*self._texts, trained, self._answer.spent])
 
     def _repr_html_(self) -> str:
+        """Return the advice as HTML for a notebook."""
         told = self._answer.recommendation
         parts = [f'<p class="verdict"><strong>{html.escape(told.headline.text)}</strong></p>']
         for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
@@ -263,6 +265,7 @@ def _in_framework(framework: str, loaded: Loaded, seconds: float, batch_rows: in
 
 
 def _seconds(budget: Any) -> float:
+    """Return the budget in seconds; SpecError unless it is a number of at least 5."""
     is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
     if not is_number or not 5 <= budget < float("inf"):
         raise SpecError(f"budget is {budget!r}; expected 5 or more seconds, 60 is usual.\nType budget=60.")

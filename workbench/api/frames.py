@@ -90,6 +90,7 @@ def categories_of(frame: Any) -> list[Any]:
 
 
 def _is_category(name: Any, column: Any) -> bool:
+    """Return whether a frame's column becomes one-hot: text, categories, or whole numbers named as an id."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "fc" or str(column.dtype).startswith("Sparse"):
         return False
@@ -150,4 +151,5 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
 
 
 def _listed(names: list[Any]) -> str:
+    """Return the first eight names as text, with the count of the others."""
     return ", ".join(map(str, names[:8])) + (f", and {len(names) - 8} more" if len(names) > 8 else "")

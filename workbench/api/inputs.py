@@ -64,6 +64,7 @@ def unwrapped(x: Any) -> Any:
 
 
 def _of_torch(tensor: Any) -> Any:
+    """Return a PyTorch tensor as a NumPy array, or as a COO array if it is sparse."""
     if str(tensor.layout) == "torch.strided":
         return tensor.numpy()
     entries = tensor.to_sparse_coo().coalesce()
@@ -72,6 +73,7 @@ def _of_torch(tensor: Any) -> Any:
 
 
 def _of_tensorflow(tensor: Any) -> Any:
+    """Return a TensorFlow tensor as a NumPy array, or as a COO array if it is sparse."""
     if not hasattr(tensor, "dense_shape"):
         return tensor.numpy()
     places, shape = tensor.indices.numpy(), tuple(int(size) for size in tensor.dense_shape)
@@ -121,6 +123,7 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
 
 
 def _refuse_no_matrix(x: Any, name: str) -> None:
+    """Raise InputTypeError if x is a generator, text, mapping, function or None."""
     if isinstance(x, Iterator) or inspect.isgenerator(x):
         raise InputTypeError(
             f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\nType np.array(list({name}))."
@@ -135,6 +138,7 @@ def _refuse_no_matrix(x: Any, name: str) -> None:
 
 
 def _dense(x: Any, name: str) -> np.ndarray:
+    """Return x as a NumPy array of numbers; DataError or InputTypeError, naming it `name`, if it is none."""
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -222,6 +226,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
 
 
 def _of_objects(labels: np.ndarray) -> np.ndarray:
+    """Return labels of dtype object as bool, numbers or text; DataError if some are missing or types mix."""
     is_missing = np.array([label is None or label != label for label in labels.ravel()])
     if is_missing.any():
         raise DataError(

@@ -113,6 +113,7 @@ def labels_as_named(dataset: Dataset) -> np.ndarray:
 
 
 def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
+    """Load a file, or a data set by its name; FileNotFoundError or DataError with what to type."""
     name = str(source)
     if y is not None:
         raise DataError(
@@ -169,6 +170,7 @@ def as_typed(text: str) -> str:
 
 
 def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
+    """Load arrays, frames or tensors with their labels; DataError for settings that only files have."""
     kind = given.pop("kind", None)
     if given:
         raise DataError(
@@ -196,6 +198,7 @@ def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) ->
 
 
 def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
+    """Return (X, labels) of an AnnData object; DataError if obs has no column `label`."""
     if label is not None and label not in source.obs.columns:
         raise DataError(f"obs has no column {label!r}; expected one of: {', '.join(source.obs.columns)}.")
     return source.X, source.obs[label].to_numpy() if label is not None else y

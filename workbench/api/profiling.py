@@ -85,6 +85,7 @@ class Profiled:
 
     @property
     def _frame(self) -> Any:
+        """Return the numbers of the profile as a pandas frame of one row."""
         import pandas as pd
 
         return pd.DataFrame([dataclasses.asdict(self.facts)])
@@ -99,6 +100,7 @@ class Profiled:
         return "\n".join([repr(self), *(f"  {name:{width}}  {value}" for name, value in self.rows_shown)])
 
     def _repr_html_(self) -> str:
+        """Return the profile as HTML for a notebook."""
         items = shown.table(("fact", "value"), self.rows_shown)
         return shown.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "column_ranks")
 

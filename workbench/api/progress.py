@@ -50,12 +50,14 @@ def line(state: Progress, spent: float, budget: float) -> str:
 
 
 def _display(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
+    """Return (show progress, finish) for a notebook, a terminal or a log, whichever this process has."""
     if in_notebook():
         return _in_notebook(heading, folder)
     return _in_terminal(heading) if sys.stderr.isatty() else _in_log(heading)
 
 
 def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
+    """Return (show progress, finish) that draw a bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
@@ -73,6 +75,7 @@ def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
 
 
 def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
+    """Return (show progress, finish) that print a line from time to time."""
     due = time.monotonic()
 
     def show(state: Progress, spent: float, budget: float) -> None:
@@ -85,6 +88,7 @@ def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
 
 
 def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
+    """Return (show progress, finish) that update a card in the notebook."""
     from IPython.display import HTML, display
 
     handle: Any = display(HTML(""), display_id=True)

@@ -31,6 +31,7 @@ class Text:
         return self._text
 
     def _repr_html_(self) -> str:
+        """Return the text as HTML for a notebook."""
         return shown.page(self._body)
 
 
@@ -155,6 +156,7 @@ class Result:
         return f"{self.verdict}\n{self.state}"
 
     def _repr_html_(self) -> str:
+        """Return verdict, state and a chart as HTML for a notebook."""
         from workbench.panels import pages
 
         body = pages.verdict(self._trials) if len(self._trials) else "<p>Nothing was measured yet.</p>"
@@ -266,6 +268,7 @@ class Comparison:
         return "\n".join(self._texts)
 
     def _repr_html_(self) -> str:
+        """Return the comparison as HTML for a notebook."""
         items = "".join(f"<li>{html.escape(text)}</li>" for text in self._texts[1:])
         strong = f'<p class="verdict"><strong>{html.escape(self._texts[0])}</strong></p>'
         return shown.page(f"{strong}{shown.table(self._columns, self._rows)}<ul>{items}</ul>")
@@ -296,6 +299,7 @@ def compare(before: Any, after: Any) -> Comparison:
 
 
 def _path(run: Any) -> str | Path:
+    """Return the folder of a run, given as a Result or a path; TypeError for anything else."""
     if isinstance(run, str | Path):
         return run
     if hasattr(run, "folder"):

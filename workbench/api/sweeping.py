@@ -97,6 +97,7 @@ def sweep(
 
 
 def _seconds(budget: Any) -> float:
+    """Return the budget in seconds; SpecError unless it is a finite number above 0."""
     if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < float("inf"):
         raise SpecError(f"budget is {budget!r}; expected a number of seconds above 0, such as budget=60.")
     return float(budget)
@@ -111,6 +112,7 @@ def refuse_unknown(settings: Mapping[str, Any]) -> None:
 
 
 def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
+    """Return the specification in a TOML file; SpecError if settings were given, too."""
     if y is not None or settings:
         given = "y" if y is not None else next(iter(settings))
         raise SpecError(f"Both a spec and {given} were given; expected one of them.\nChange the spec, or leave it out.")
@@ -120,6 +122,7 @@ def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
 
 
 def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
+    """Return the specification of a sweep of loaded data with the given settings."""
     given = {name: value for name, value in settings.items() if value is not None or name == "density"}
     choices = {name: str(value) for name, value in stored.settings_of(loaded, folder).items()}
     if "density" not in given and "density" not in choices and loaded.dataset.density:

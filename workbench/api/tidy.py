@@ -37,11 +37,13 @@ def tidy(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _asked(found: Any) -> float | None:
+    """Return the density that was asked for, or the measured one."""
     record = found.sparse or found.dense
     return record["density"] if record else found.density
 
 
 def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return a configuration as a row of the tidy table, compared with the best dense one `base`."""
     line: dict[str, Any] = {name: record.get(name) for name in COLUMNS}
     line |= {
         "density": configurations.density_of(record),

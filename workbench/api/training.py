@@ -144,6 +144,7 @@ class Saver:
 
 @functools.cache
 def _is_first() -> list[bool]:
+    """Return a list with one True, which is set to False after the first training of this process."""
     return [True]
 
 
@@ -154,6 +155,9 @@ def _loading(seconds: float) -> str:
 
 
 def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
+    """Return the sentence on what was trained: model, rows, epochs, seconds and quality on at most `MOST_SCORED`
+    rows.
+    """
     rows, features = loaded.dataset.rows, loaded.dataset.features
     name, epochs = estimator._learner.model.name, estimator.n_iter_
     few = slice(0, MOST_SCORED)

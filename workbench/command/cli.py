@@ -285,6 +285,7 @@ bench.command("prune")(bench_prune)
 
 
 def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:
+    """Run a benchmark suite; imports wait until here."""
     from workbench.command import benching
 
     benching.run(ctx, suite, *options)

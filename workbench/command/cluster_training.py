@@ -55,6 +55,7 @@ def train(
 
 
 def _lines(process: subprocess.Popen) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects that a process prints, one a line, until its output ends."""
     assert process.stdout is not None
     for line in process.stdout:
         yield json.loads(line)

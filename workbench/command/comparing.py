@@ -83,6 +83,7 @@ def show(found: Changes) -> None:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:
+    """Return a rich table with escaped cells."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -50,4 +50,5 @@ def print_files(paths: Iterable[Path]) -> None:
 
 
 def _print_json(value: Any) -> None:
+    """Print a value as strict JSON; types that JSON lacks become text."""
     typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))

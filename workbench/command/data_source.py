@@ -153,6 +153,7 @@ def sources() -> list[dict[str, Any]]:
 
 
 def _guess_notice(source: data.Source) -> dict[str, Any]:
+    """Return name, needed and optional parameters, origin and licence of a data source, as JSON values."""
     needed = [name for name, default in source.parameters.items() if default is inspect.Parameter.empty]
     defaults = {name: default for name, default in source.parameters.items() if name not in needed}
     known = {"name": source.name, "needs": needed, "parameters": defaults}

@@ -52,4 +52,5 @@ def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
 
 
 def _sweep_name(quick: bool) -> str:
+    """Return the name of the demo's specification."""
     return "demo_quick" if quick else "demo_density"

@@ -32,11 +32,13 @@ def examine() -> list[Finding]:
 
 
 def _cpu() -> list[Finding]:
+    """Return the findings on processor and caches."""
     levels = ", ".join(f"{name} {size}" for name, size in machine.caches().items())
     return [Finding("processor", machine.cpu_name()), Finding("caches", levels or "not told by this system")]
 
 
 def _cores() -> list[Finding]:
+    """Return the finding on cores and load, with advice if other programs are busy."""
     cores = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     load = os.getloadavg()[0]
@@ -48,12 +50,14 @@ def _cores() -> list[Finding]:
 
 
 def _memory() -> list[Finding]:
+    """Return the finding on available memory, with advice if there is little."""
     available = memory.available_bytes()
     advice = "Dense baselines will not fit; free some memory." if available < 2 * 2**30 else ""
     return [Finding("memory available", f"{available / 2**30:.1f} GiB", advice)]
 
 
 def _blas() -> list[Finding]:
+    """Return the findings on the BLAS libraries in use, with advice on variables that distort times."""
     np.ones((2, 2)) @ np.ones((2, 2))
     loaded = blas.loaded_libraries()
     if not loaded:
@@ -67,6 +71,7 @@ def _blas() -> list[Finding]:
 
 
 def _numba() -> list[Finding]:
+    """Return the finding on Numba's threading layer, with advice if a faster one is missing."""
     layers = threads.available_layers()
     chosen = threads.choose_layer()
     advice = ""
@@ -77,6 +82,7 @@ def _numba() -> list[Finding]:
 
 
 def _gpu() -> list[Finding]:
+    """Return the finding on the GPU, or why there is none."""
     gpu = devices.probe()
     if not gpu.present:
         return [Finding("GPU", f"none: {gpu.reason}")]
@@ -86,6 +92,7 @@ def _gpu() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
+    """Return the finding on the data cache, with advice if it cannot be written."""
     folder = cache.cache_folder()
     parent = next(path for path in (folder, *folder.parents) if path.exists())
     advice = "" if os.access(parent, os.W_OK) else "It cannot be written; set WORKBENCH_CACHE to a folder that can."
@@ -101,6 +108,7 @@ def _entries() -> list[Finding]:
 
 
 def _versions() -> list[Finding]:
+    """Return the finding on library versions."""
     return [Finding("versions", ", ".join(f"{name} {version}" for name, version in machine.versions().items()))]
 
 

@@ -35,6 +35,7 @@ def with_choices(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _choice(control: Control) -> inspect.Parameter:
+    """Return the keyword parameter of a command for a control that is not a setting."""
     said = control.help or f"{control.label}."
     several = {"many": " Several between commas.", "numbers": " Several between commas."}.get(control.kind, "")
     usual = control.default if isinstance(control.default, str) else ", ".join(control.default)
@@ -44,6 +45,7 @@ def _choice(control: Control) -> inspect.Parameter:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
+    """Return the keyword parameter of a command for a setting."""
     default = setting.default if setting.train is None else setting.train
     kind: Any = setting.type
     if setting.name in COMPLETED:
@@ -55,6 +57,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
 
 
 def _option(setting: Setting) -> Any:
+    """Return the typer option of a setting: help and bounds."""
     meaning = f"{setting.meaning[:1].upper()}{setting.meaning[1:]}"
     more = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
     more += "; a wrong name lists all" if isinstance(setting.allowed, str) else ""

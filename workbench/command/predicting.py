@@ -61,11 +61,13 @@ def predicted_records(rows: Sequence[configurations.Record]) -> pd.DataFrame:
 
 
 def _data_sentence(data: tuple) -> str:
+    """Return the name and size of the data that records share."""
     dataset, path, total, features = data
     return f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
 
 
 def _model_table(fits: Sequence[CostModel]) -> Table:
+    """Return the table of fitted coefficients, one row for each configuration."""
     table = Table(title="Seconds of a step: fixed + bytes + gathered bytes + operations", title_justify="left")
     for heading in ("configuration", "model, optimizer", "rows", "fixed", "bytes", "gathered", "operations"):
         table.add_column(heading, overflow="fold")
@@ -121,10 +123,12 @@ def _crossings(
 
 
 def _is_of(row: configurations.Record, fitted: CostModel) -> bool:
+    """Return whether a record has the settings that a cost model was fitted for."""
     return all(row[name] == value for name, value in fitted.settings.items())
 
 
 def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:
+    """Return the table of predicted break-evens when sizes or speeds change."""
     table = Table(title=f"Where dense becomes faster than {title}", title_justify="left")
     for heading in ("what changes", "density", ""):
         table.add_column(heading)

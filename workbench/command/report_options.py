@@ -44,6 +44,7 @@ def report(
 
 
 def _print_answers(runs: list[Path], is_written: bool) -> None:
+    """Print the findings of runs as JSON; BadParameter if files are to be written, too."""
     from workbench.reports import export
     from workbench.reports.answers import answers
 

@@ -44,6 +44,7 @@ def find(root: Path = run_folder.ROOT) -> list[Run]:
 
 
 def _read(folder: Path) -> Run | None:
+    """Return the run in a folder with its progress, or None if there is none."""
     try:
         return Run(_short(folder), run_folder.read_progress_or_failure(folder))
     except NoRunError:  # it was deleted meanwhile

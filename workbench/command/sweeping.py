@@ -50,6 +50,7 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
 
 
 def _read(path: Path) -> Spec:
+    """Return the specification in a file; SpecError, with a hint, for a folder."""
     if path.is_dir():
         kept = path / run_folder.SPEC
         hint = f"take {kept}" if kept.exists() else "give a TOML file"
@@ -83,6 +84,7 @@ def refuse_wrong_files(size: Size) -> None:
 
 
 def _try_to_read(cell: Cell) -> None:
+    """Read the data of a configuration once; SpecError if it cannot be used. Too little memory is ignored."""
     try:
         make_problem(cell)
     except (data.DataError, formats.FormatError) as error:
@@ -139,22 +141,26 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand]
 
 
 def _print_job(script: str) -> None:
+    """Print a batch script for Slurm."""
     terminal.console.print("\nAs a job: save this, and submit it with sbatch.\n")
     terminal.console.print(script, markup=False, highlight=False, soft_wrap=True)
 
 
 def _trials(size: Size) -> str:
+    """Return the count of trials of a sweep as text, a range if it depends on the results."""
     if size.trials == size.trials_most:
         return formatting.format_count(size.trials, "trial")
     return f"{size.trials:,} to {size.trials_most:,} trials"
 
 
 def _print_list(values: tuple) -> str:
+    """Return the values of an axis as text, at most twelve."""
     shown = ["natural" if value is None else str(value) for value in values]
     return ", ".join(shown if len(shown) <= 12 else [*shown[:10], f"... {len(shown):,} in all"])
 
 
 def _parallel_note(size: Size) -> str:
+    """Return the note that trials train whole epochs, or ""."""
     trained = max(cell.epochs for cell in size.kinds)
     return f", and what {trained} epochs a trial take" if trained else ""
 

@@ -96,6 +96,7 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 
 def _train(cell: Cell, gpu: devices.Gpu | None) -> tuple[Training, data.Dataset]:
+    """Train a configuration with its loss shown live; return the training and its data."""
     problem = make_problem(cell)
     show_problem(cell, problem)
     run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width, problem.facts)

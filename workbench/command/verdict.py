@@ -28,6 +28,7 @@ def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
 
 
 def _headline(headline: Headline) -> Text:
+    """Return a headline number as styled text."""
     executed = (f"\n  {headline.executed}" if headline.executed else "", "dim")
     return Text.assemble(
         (f"{MEASURES[headline.measure][0].capitalize()}: {headline.number}. ", "bold"), headline.where, executed
@@ -48,6 +49,7 @@ def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table 
 
 
 def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: Sequence[Sequence[str]]) -> Table:
+    """Return the table of densities by candidates."""
     table = Table("density", *columns, "verdict", title=caption, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for line, shown in zip(lines, places, strict=True):
         table.add_row(line.density, *shown, line.verdict.partition(":")[0])
@@ -72,4 +74,5 @@ def _best(found: Standings, line: Line, row: Any) -> tuple[str, str]:
 
 
 def _mark_cell(place: Standing) -> str:
+    """Return the mark and the text of a cell."""
     return " ".join(filter(None, (MARKS[place.mark][0], place.text)))

@@ -460,6 +460,7 @@ class RowSparse(Arithmetic):
         return pictures.text(self)
 
     def _repr_html_(self) -> str:
+        """Return a picture of the stored rows as HTML for a notebook."""
         return pictures.picture(self)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:

@@ -44,29 +44,33 @@ CALL = "call"
 
 @compiled
 def _nothing(places, starts, x, y):
-    pass
+    """Do nothing: what a timed call costs by itself."""
 
 
 @compiled
 def _exp(places, starts, x, y):
+    """Write exp(x) to y; for the time of an exponential."""
     for k in range(y.size):
         y[k] = exp_of_negative(x[k])
 
 
 @compiled
 def _log(places, starts, x, y):
+    """Write log(1 - x) to y; for the time of a logarithm."""
     for k in range(y.size):
         y[k] = log1p_of_unit(-x[k])
 
 
 @compiled
 def _pass(places, starts, x, y):
+    """Write x / 2 to y; for the time of a pass over an array."""
     for k in range(y.size):
         y[k] = x[k] * np.float32(0.5)
 
 
 @compiled_sums
 def _sum_of_entries(places, x):
+    """Return the sum of x[k] * x[places[k]]; the work of a stored entry."""
     total = np.float32(0)
     for k in range(places.size):
         total += x[k] * x[np.uint64(places[k])]
@@ -75,11 +79,13 @@ def _sum_of_entries(places, x):
 
 @compiled
 def _entry(places, starts, x, y):
+    """Write the sum over all entries to y[0]; for the time of an entry."""
     y[0] = _sum_of_entries(places, x)
 
 
 @compiled
 def _row(places, starts, x, y):
+    """Write one product for each row to y; for the time of a row's start."""
     for r in range(starts.size - 1):
         first, last = np.uint64(starts[r]), np.uint64(starts[r + 1])
         y[r] = x[first] * x[np.uint64(places[last - np.uint64(1)])]
@@ -87,6 +93,7 @@ def _row(places, starts, x, y):
 
 @compiled
 def _place(places, starts, x, y):
+    """Write each x[k] at the cursor of its key to y; for the time of a scattered write. Changes starts."""
     for k in range(places.size):
         key = np.uint64(places[k])
         y[np.uint64(starts[key]) & np.uint64(NUMBERS - 1)] = x[k]
@@ -95,6 +102,7 @@ def _place(places, starts, x, y):
 
 @compiled
 def _scan(places, starts, x, y):
+    """Replace starts by their cumulated sums, in place; for the time of a scan."""
     total = np.int32(0)
     for k in range(starts.size):
         count = starts[k]
@@ -114,6 +122,8 @@ LOOPS: dict[str, Callable] = {
 
 
 def _repeated(loop: Callable) -> Callable:
+    """Return the loop compiled and repeated `REPEATS` times."""
+
     def repeated(places, starts, x, y):
         for _ in range(REPEATS):
             loop(places, starts, x, y)
@@ -186,6 +196,7 @@ class Bandwidth:
 
 @compiled
 def _sum(a, first, last):
+    """Return the sum of a[first:last], modulo 2**32."""
     part = a[first:last]
     total = np.uint32(0)  # whole numbers may be added in any order, so this becomes vector code
     for k in range(part.size):
@@ -195,6 +206,7 @@ def _sum(a, first, last):
 
 @compiled_parallel
 def _read(a, b, c, bounds, repeats, sums):
+    """Read `a` `repeats` times on all threads, for bandwidth; writes sums."""
     for p in prange(bounds.size - 1):
         for turn in range(repeats):
             sums[16 * p] += _sum(a, bounds[p], bounds[p + 1]) ^ np.uint32(turn)
@@ -202,6 +214,7 @@ def _read(a, b, c, bounds, repeats, sums):
 
 @compiled_parallel
 def _copy(a, b, c, bounds, repeats, sums):
+    """Copy `a` to `b` `repeats` times on all threads, for bandwidth."""
     for p in prange(bounds.size - 1):
         for _ in range(repeats):
             b[bounds[p] : bounds[p + 1]] = a[bounds[p] : bounds[p + 1]]
@@ -209,12 +222,14 @@ def _copy(a, b, c, bounds, repeats, sums):
 
 @compiled
 def _triad_part(a, b, c):
+    """Write a + 3 * b to c."""
     for k in range(a.size):
         c[k] = a[k] + np.uint32(3) * b[k]
 
 
 @compiled_parallel
 def _triad(a, b, c, bounds, repeats, sums):
+    """Write a + 3 * b to c `repeats` times on all threads, for bandwidth."""
     for p in prange(bounds.size - 1):
         part = slice(bounds[p], bounds[p + 1])
         for _ in range(repeats):
@@ -239,6 +254,7 @@ def _gather_lines(table, places, lines):
 
 @compiled_parallel
 def _gather(table, places, lines, bounds, repeats, sums):
+    """Read the table's rows at `places` `repeats` times on all threads, for bandwidth; writes sums."""
     for p in prange(bounds.size - 1):
         part = places[bounds[p] : bounds[p + 1]]
         for turn in range(repeats):
@@ -288,6 +304,7 @@ def measure(
 
 
 def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: float) -> Bandwidth:
+    """Return the streaming bandwidth of arrays of `size` bytes in all, on `count` threads."""
     function, arrays = STREAMS[level]
     length = size // 4 // arrays
     pieces = [memory[k * length : (k + 1) * length] for k in range(arrays)]
@@ -298,6 +315,7 @@ def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: floa
 
 
 def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -> Bandwidth:
+    """Return the bandwidth of gathering rows of `row` bytes from a table of `size` bytes."""
     table, step = memory[: size // 4], max(row // 4, 1)
     picks = min(max(BYTES_TOUCHED // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
     places = np.random.default_rng(0).integers(0, table.size // step, picks, np.int32) * np.int32(step)

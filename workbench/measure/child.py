@@ -104,11 +104,13 @@ def _end_with_parent() -> None:
 
 
 def _end_after(sentinel: int) -> None:
+    """End this process when the process of `sentinel` ends; the body of a thread."""
     wait([sentinel])
     os._exit(1)
 
 
 def _print_into(log: str) -> None:
+    """Redirect standard output and error to the end of a log file."""
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
@@ -169,6 +171,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _replace_environment(variables: Mapping[str, str]) -> None:
+    """Replace all environment variables, in place."""
     os.environ.clear()
     os.environ.update(variables)
 

@@ -164,6 +164,7 @@ class Sampler:
 
     @property
     def _is_complete(self) -> bool:
+        """Return whether enough samples were taken, by count and by seconds."""
         count, policy = len(self.samples.seconds), self.policy
         is_long = self.samples.seconds_sampled >= policy.seconds_total
         return count >= policy.samples_most or (count >= policy.samples_least and is_long)
@@ -173,11 +174,13 @@ class Sampler:
         return {phase: seconds / self.samples.steps for phase, seconds in self.samples.phases.items()}
 
     def _new(self, seconds_warmup: float) -> Samples:
+        """Return empty samples of as many steps each as fill the policy's sample time."""
         steps = max(1, round(self.policy.seconds_sample / max(self.shortest, 1e-9)))
         return Samples(steps_a_sample=steps, seconds_warmup=seconds_warmup)
 
     @staticmethod
     def _run_for(act: Callable[[], object], seconds: float) -> None:
+        """Call `act` until `seconds` have passed, at least once."""
         start = perf_counter()
         act()
         while perf_counter() - start < seconds:

@@ -43,10 +43,12 @@ class Code:
         return self._digest(frozenset(roots), frozenset(apart), compiled)
 
     def _digest_of(self, roots: frozenset[str], apart: frozenset[str], compiled: bool) -> str:
+        """Return the digest, 16 hex digits, of all files that the roots import."""
         text = "".join(map(self._line, self.files(roots, apart, compiled)))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def _line_of(self, file: Path) -> str:
+        """Return the path of a file with the digest of its content."""
         return f"{file.relative_to(self.root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
 
     def files(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> list[Path]:
@@ -110,6 +112,7 @@ class Code:
                 yield from (text for text in texts if isinstance(text, str) and text in self.entries)
 
     def _is_package(self, module: str) -> bool:
+        """Return whether a module is a package."""
         file = self.file_of(module)
         return file is not None and file.name == "__init__.py"
 

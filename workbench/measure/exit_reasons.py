@@ -109,6 +109,7 @@ def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
 
 
 def _signal_name(number: int) -> str:
+    """Return the name of a signal number."""
     try:
         return signal.Signals(number).name
     except ValueError:  # the real-time signals have no names

@@ -33,17 +33,20 @@ class LoadError(RuntimeError):
 
 
 def _spin(seconds: float) -> None:
+    """Keep one core busy for `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
 
 
 def _burst() -> None:
+    """Keep one core busy for a part of a second, then sleep for the rest."""
     _spin(SECONDS_BUSY)
     time.sleep(1 - SECONDS_BUSY)
 
 
 def _copies() -> Callable[[], None]:
+    """Return a function that copies a large array, to keep the memory busy."""
     source = np.ones(BYTES_COPIED // 8)
     target = np.empty_like(source)
     return lambda: np.copyto(target, source)

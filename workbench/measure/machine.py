@@ -73,6 +73,7 @@ class OtherPrograms:
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
+        """Return (CPU seconds of the machine, CPU seconds of this process, wall seconds)."""
         times = psutil.cpu_times()
         busy = sum(getattr(times, kind, 0.0) for kind in BUSY)
         return busy, time.process_time(), time.perf_counter()

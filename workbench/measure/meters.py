@@ -59,6 +59,7 @@ class Meters:
         return "NVML, the device" if self.device == "cuda" else "RAPL, the processor packages"
 
     def _joules(self) -> float | None:
+        """Return the energy counter in joules, of the device or all processor packages; None if unknown."""
         if self.device == "cuda":
             return _joules_of_device()
         read = [_number(zone / "energy_uj") for zone in self.packages]
@@ -66,6 +67,7 @@ class Meters:
         return sum(known) / 1e6 if known and len(known) == len(read) else None
 
     def _throttled(self) -> int | None:
+        """Return how often cores were throttled since boot; None if unknown."""
         counts = [_number(file) for file in self.cores.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")]
         known = [int(count) for count in counts if count is not None]
         return sum(known) if known else None
@@ -82,6 +84,7 @@ def _since(before: Any, now: Any) -> Any:
 
 
 def _mean(values: Iterable[float]) -> float | None:
+    """Return the mean of the values; None without values."""
     known = list(values)
     return sum(known) / len(known) if known else None
 

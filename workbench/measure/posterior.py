@@ -243,6 +243,7 @@ def posterior(
 
 
 def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
+    """Raise ValueError for the first time that is not positive and finite; `what` names the times."""
     if wrong := next((second for second in seconds if not 0 < second[1] < math.inf), None):
         raise ValueError(f"The seconds {what} of {wrong[0]!r} are {wrong[1]}; expected a positive, finite number.")
 
@@ -285,6 +286,7 @@ def _same(labels: Sequence[Hashable]) -> np.ndarray:
 
 
 def _codes(labels: Sequence[Hashable]) -> np.ndarray:
+    """Return labels as integer codes in the order of first occurrence."""
     known = {label: code for code, label in enumerate(dict.fromkeys(labels))}
     return np.array([known[label] for label in labels])
 

@@ -30,6 +30,7 @@ def versions(*more: str) -> dict[str, str]:
 
 
 def _version(package: str) -> str:
+    """Return the installed version of a package, "" if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -47,6 +47,7 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
 
 
 def _of_case(row: advice.Record, score: advice.Score) -> list[str]:
+    """Return a case's row in the table."""
     share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
     trials = f"{row['trials_advice']} of {row['trials_sweep']}"
     ratio = advice.dense_over_sparse_seconds(row)
@@ -63,12 +64,15 @@ def _of_case(row: advice.Record, score: advice.Score) -> list[str]:
 
 
 def _told(score: advice.Score) -> str:
+    """Return a rule's two ratios as text, or that it did not run."""
     return "did not run" if score.side is None else f"{_number(score.side, 2)}, {_number(score.whole, 2)}"
 
 
 def _number(value: float | None, digits: int) -> str:
+    """Return a number with fixed decimals, "" for None."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
 def _machine(rows: list[advice.Record]) -> dict:
+    """Return machine and versions of the newest record; {} without records."""
     return {"machine": rows[-1]["machine"], "versions": rows[-1]["versions"]} if rows else {}

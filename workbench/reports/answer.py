@@ -22,6 +22,7 @@ def headlines(
 
 
 def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
+    """Return a headline as values for the template, with links to its records."""
     links = [anchors[id(row)] for row in found.rows if id(row) in anchors]
     name = MEASURES[found.measure][0].capitalize()
     said = {"where": found.where, "finding": found.finding, "executed": found.executed}
@@ -34,6 +35,7 @@ def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]
 
 
 def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
+    """Return the table of densities by candidates as values for the template."""
     timed = found.measure.startswith("seconds")
     measured = [place.row for line in found.lines for place in line.places if place.row is not None]
     usual = usual_deviation_of_records(measured)
@@ -79,4 +81,5 @@ def plain(data: Mapping[str, Any]) -> Table:
 
 
 def _in_text(place: Mapping[str, str]) -> str:
+    """Return a cell as plain text: sign, value, and "!" if in doubt."""
     return " ".join(filter(None, (place["sign"], place["text"], "!" if place["doubt"] else "")))

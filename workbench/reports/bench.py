@@ -47,6 +47,7 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
 
 
 def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
+    """Return the values for the template of a benchmark's report."""
     reached = performance_targets.list_targets(frame)
     lost = Counter(
         (row["contender"], row["task"], row["reason"])
@@ -76,6 +77,7 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
 
 
 def _title(suites: set[str]) -> str:
+    """Return the title of a report on the given suites."""
     return TITLES.get(" ".join(suites), SEVERAL)
 
 
@@ -113,6 +115,7 @@ def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _chart(name: str, frame: pd.DataFrame, task: str, batches: str | None = None) -> dict[str, Any]:
+    """Return a chart of a task as inline SVG with heading and sentence."""
     figure, controls = Figure(figsize=FIGURE_INCHES), {"batches": batches} if batches else {}
     sentence = plots.draw(name, frame, figure, task=task, **controls)
     heading = ", ".join(filter(None, (f"{plots.get(name).title}: {task}", batches and f"{batches} batches")))

@@ -54,6 +54,7 @@ def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.Data
 
 
 def _cut(text: str, whole: str, longest: int | None) -> str:
+    """Return a text cut to `longest` characters, with a digest of `whole` to stay unique."""
     if longest is None or len(text) <= longest:
         return text
     digits = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6]

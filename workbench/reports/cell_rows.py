@@ -42,6 +42,7 @@ def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> 
 
 
 def _line(row: configurations.Record, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
+    """Return a configuration's row as values for the template: cells, warnings, rounds, command."""
     deviation = quality_warnings.log_spread(row)
     shown = [
         (formatting.name_configuration(row), ""),
@@ -71,6 +72,7 @@ def _order(value: Any) -> str:
 
 
 def _quality(row: configurations.Record) -> str:
+    """Return the quality of a configuration with its name, "" if unknown."""
     return (
         ""
         if row["quality"] is None
@@ -79,6 +81,7 @@ def _quality(row: configurations.Record) -> str:
 
 
 def _energy(row: configurations.Record) -> str:
+    """Return the energy of a step, or why it is unknown."""
     if row.get("joules_step") is None:
         return row.get("meter") or ""
     return f"{formatting.format_number(row['joules_step'], 2)} J"

@@ -63,6 +63,7 @@ def _charted(frame: Any, folder: Path) -> str:
 
 
 def _of_bytes(row: Record) -> list[str]:
+    """Return a byte measurement's row in the table."""
     counts = [f"{row[name]:,.0f}" for name in ("features", "touched", "bytes_moved", "bytes_least")]
     return [*counts, f"{row['ratio']:.3f}", f"{row['rows_made']:,}"]
 
@@ -83,14 +84,17 @@ def _of_steps(steps: analysis.Steps) -> list[list[str]]:
 
 
 def _seconds(seconds: float | None) -> str:
+    """Return seconds as text, "" for None."""
     return "" if seconds is None else formatting.format_seconds(seconds)
 
 
 def _ratio(measured: float | None, predicted: float | None) -> str:
+    """Return measured by predicted as text, "" if either is None."""
     return "" if measured is None or predicted is None else f"{measured / predicted:.2f}"
 
 
 def _of_rows(row: Record) -> list[str]:
+    """Return a memory measurement's row in the table."""
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
     seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
@@ -100,4 +104,5 @@ def _of_rows(row: Record) -> list[str]:
 
 
 def _machine(rows: list[Record]) -> dict[str, Any]:
+    """Return machine and versions of the newest record; {} without records."""
     return {"machine": rows[-1]["machine"], "versions": rows[-1]["versions"]} if rows else {}

@@ -79,6 +79,7 @@ def frame_of(runs: Runs) -> pd.DataFrame:
 
 
 def _paths(runs: Runs) -> list[Path]:
+    """Return run folders as a list of paths."""
     return [Path(runs)] if isinstance(runs, str | Path) else [Path(run) for run in runs]
 
 
@@ -158,6 +159,7 @@ def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
 
 
 def _beside(run: Path, name: str) -> Path:
+    """Return the path of file `name` in the folder of a run."""
     return (run if run.is_dir() else run.parent) / name
 
 
@@ -176,6 +178,7 @@ def write_table(runs: Runs, out: str | Path | None = None) -> Path:
 
 
 def _as_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Write records to a Parquet file, nested columns as JSON; an error with the install command without pyarrow."""
     nested = [name for name, column in store.COLUMNS.items() if column.kind not in FLAT]
     texts = {name: [None if value is None else json.dumps(value) for value in frame[name]] for name in nested}
     flat = frame.assign(**{name: pd.Series(values, dtype=object) for name, values in texts.items()})

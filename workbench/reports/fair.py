@@ -50,6 +50,7 @@ def write(folder: str | Path, command: str = "") -> Path:
 
 
 def _moved(shift: fair.Shift) -> list[str]:
+    """Return the break-even before and after, and how it was found, as cells."""
     how = "between densities measured" if shift.is_between else "slope of all configurations"
     return [fair.format_breakeven(shift.before), fair.format_breakeven(shift.after), how]
 
@@ -64,10 +65,12 @@ def line(compared: Compared) -> list[str]:
 
 
 def _sides(compared: Compared) -> list[Side]:
+    """Return the sides of a comparison, in the order of `KINDS`."""
     return [compared.sides[kind] for kind in fair.KINDS]
 
 
 def _fastest(record: Record | None) -> str:
+    """Return time and name of the fastest candidate, or "not timed"."""
     if record is None:
         return "not timed"
     return f"{formatting.format_seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"

@@ -78,6 +78,7 @@ def line(found: CaseResult) -> list[str]:
 
 
 def _ours(found: CaseResult, kind: str) -> str:
+    """Return the time of the fastest project candidate of a kind, or why there is none."""
     entries = [entry for entry in found.entries if fit.kind_of(entry) == kind]
     fastest = found.fastest(kind) or next(iter(entries), None)
     if fastest is None:
@@ -88,6 +89,7 @@ def _ours(found: CaseResult, kind: str) -> str:
 
 
 def _part(case: CaseResult, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """Return a case's section: table and chart, which is saved in `folder`."""
     figure = Figure(figsize=FIGURE_INCHES)
     frame = frame[frame["case"] == case.name]
     sentence = plots.draw("fit_curves", frame, figure, case=case.name)

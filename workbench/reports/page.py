@@ -104,6 +104,7 @@ def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _item(value: Any) -> str:
+    """Return a value as text, a mapping as its names and values."""
     return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
 
 
@@ -166,6 +167,7 @@ def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:
+    """Return the Markdown page of a comparison; tables are cut to `MOST` rows."""
     cut = [(name, table_of(columns, rows[:MOST]) | {"left": len(rows[MOST:])}) for name, columns, rows in tables]
     content = {"title": title, "headline": headline, "sentences": sentences, "tables": cut}
     return templates().get_template("changes.md.jinja").render(content)

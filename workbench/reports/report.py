@@ -245,6 +245,7 @@ def script() -> dict[str, str]:
 
 
 def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
+    """Return (heading, sentences) of the parts of an advice that are not empty."""
     named = {
         "Time": advice.time,
         "Memory": advice.memory,
@@ -270,6 +271,7 @@ def _by_group(said: Sequence[str], groups: Sequence[configurations.Group]) -> li
 
 
 def _capital(text: str) -> str:
+    """Return the text with its first letter in upper case."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -290,6 +292,7 @@ def _breakevens(groups: Sequence[configurations.Group], evens: Mapping[str, Sequ
 
 
 def _failures(groups: Sequence[configurations.Group]) -> Table:
+    """Return the table of configurations without a result."""
     rows = [
         [
             formatting.name_configuration(row),
@@ -307,6 +310,7 @@ def _failures(groups: Sequence[configurations.Group]) -> Table:
 
 
 def _needed(row: configurations.Record) -> str:
+    """Return the bytes that a configuration needed as text, "" if unknown."""
     return formatting.format_bytes(row["bytes_needed"]) if row["bytes_needed"] else ""
 
 
@@ -356,6 +360,7 @@ def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, st
 
 
 def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Figure, dict[str, Any]]:
+    """Draw a chart; return the figure and its values for the template."""
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
     table = plots.table(name, frame, **controls)
@@ -367,6 +372,7 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
 
 
 def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
+    """Return a chart as inline SVG, wide and narrow, as values for the template."""
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"id": place, "svg": "", "narrow": ""}
@@ -396,6 +402,7 @@ def _narrow_height(figure: Figure) -> float:
 
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
+    """Save a chart as PNG beside `path` and return its values for the template."""
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"picture": ""}
@@ -415,5 +422,6 @@ def _cut(value: Any, most: int) -> Any:
 
 
 def _first(sentences: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return the first `most` sentences, and one on how many are left out."""
     left = len(sentences) - most
     return (*sentences[:most], f"{left} more are left out here.") if left > 0 else tuple(sentences)

@@ -72,12 +72,14 @@ def _all_charts(folder: Path, name: str) -> set[Path]:
 
 
 def _refuse_other_machine(folder: Path, machine: dict[str, Any]) -> None:
+    """Raise ExportError if the folder has results of another machine."""
     known = export.machine_of(folder).get("id")
     if known not in (None, machine.get("id")):
         raise ExportError(f"{folder} has results of the machine {known}; this run is of {machine.get('id')}.")
 
 
 def _charts(run: Path, folder: Path, name: str) -> list[Path]:
+    """Save the charts of a run as SVG in the folder; return their paths."""
     files, rows = [], export.frame_of(run)
     are_several = len(configurations.groups(rows)) > 1
     for chart, frame, controls in report.charts_of(rows):

@@ -43,11 +43,13 @@ def write(folder: str | Path, command: str = "") -> Path:
 
 
 def _verdict(frame: Any) -> str:
+    """Return how many criteria are met, as a sentence."""
     found = [criterion.met for criterion in self_trial.criteria(frame)]
     return f"{sum(met is True for met in found)} of {len(found)} criteria are met."
 
 
 def _chart(name: str, frame: Any, folder: Path) -> dict[str, str]:
+    """Save a chart as SVG in the folder; return its title, file and sentence."""
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure)
     file = f"{name.replace('_', '-')}.svg"

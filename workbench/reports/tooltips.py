@@ -30,6 +30,7 @@ def marks(figure: Figure) -> Markup:
 
 
 def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
+    """Yield invisible SVG marks with a tooltip over the points of lines, at most `MOST` a line."""
     for line, label in _lines(axes):
         x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
         every = max(-(-x.size // MOST), 1)
@@ -54,6 +55,7 @@ def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
 
 
 def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
+    """Yield invisible SVG marks with a tooltip over bars."""
     names = [text.get_text() for text in axes.get_yticklabels()]
     for each in axes.containers:
         if not isinstance(each, BarContainer):
@@ -85,4 +87,5 @@ def _told(axis: Any, value: float) -> str:
 
 
 def _titled(start: str, text: str, end: str) -> Markup:
+    """Return an SVG element with an escaped title."""
     return Markup(f"{start}<title>{escape(' '.join(text.split()))}</title>{end}")

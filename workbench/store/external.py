@@ -42,6 +42,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
+    """Return an external record of a JSON line; RowError, naming `where`, if it is invalid."""
     row = object_of(line, where)
     for name, value in row.items():
         _require_valid(name, value, where)

@@ -34,28 +34,34 @@ LONGEST = 2**1023
 
 
 def _is_integer(value: Any) -> bool:
+    """Return whether a value is an int that JSON readers keep exactly."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a float, or an int that converts to one."""
     return isinstance(value, float) or (
         isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LONGEST
     )
 
 
 def _is_text(value: Any) -> bool:
+    """Return whether a value is a str."""
     return isinstance(value, str)
 
 
 def _is_list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a check that a value is a list whose elements all pass `check`."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
 def _is_number_or_null(value: Any) -> bool:
+    """Return whether a value is a number or None."""
     return value is None or _is_number(value)
 
 
 def _is_point(value: Any) -> bool:
+    """Return whether a value is a list of three numbers or nulls."""
     return isinstance(value, list) and len(value) == 3 and all(map(_is_number_or_null, value))
 
 
@@ -198,9 +204,11 @@ class Table:
         return {row["key"] for row in rows if row["status"] not in again}
 
     def _file(self, path: str | os.PathLike) -> Path:
+        """Return the result file in a folder, or the path itself."""
         return Path(path) / self.file if Path(path).is_dir() else Path(path)
 
     def _refuse_unknown(self, row: Mapping[str, Any], what: str) -> None:
+        """Raise RowError, with the nearest known name, for a column that the table does not have."""
         for name in row:
             if name not in self.columns:
                 near = "".join(f" (did you mean {n}?)" for n in difflib.get_close_matches(str(name), self.columns, n=1))
@@ -231,6 +239,7 @@ class Table:
             raise RowError(f"{where}key is {row.get('key')!r}; a key is needed.")
 
     def _decode(self, line: bytes, where: str) -> dict[str, Any]:
+        """Return the record of a JSON line; RowError for unknown columns or a newer schema."""
         row = object_of(line, where)
         schema = row.get("schema")
         if isinstance(schema, int) and schema > self.schema:
@@ -288,6 +297,7 @@ def _closing(handle: int) -> bytes:
 
 
 def _is_whole(line: bytes) -> bool:
+    """Return whether a line is a complete JSON object."""
     try:
         return isinstance(parsed(line), dict)
     except ValueError:

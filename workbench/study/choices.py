@@ -133,6 +133,7 @@ FLAG = {"no": False, "yes": True}
 
 
 def _list_options(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
+    """Return a function that returns the options of a setting's control."""
     if setting.type is bool:
         return lambda: tuple(FLAG)
     words = (control.natural,) if control.natural else ()
@@ -163,6 +164,7 @@ def _choice(setting: Setting, control: Control) -> Choice:
 
 
 def _choice_of_measure(control: Control) -> Choice:
+    """Return the choice for a control of the measurement."""
     whole = control.name == "rounds"
     return Choice(control.name, control.label, control.help, control.kind, control.default, whole=whole, main=False)
 
@@ -203,6 +205,7 @@ def parse_numbers(choice: Choice, text: str) -> list[float | int | None]:
 
 
 def _number(choice: Choice, part: str) -> float | int | None:
+    """Return the number that a text stands for, None for "natural"; ChoiceError if it is none."""
     if part == "natural":
         return None
     share = part.endswith("%")
@@ -233,6 +236,7 @@ SMALL = {"rows": 2000, "features": 512}
 
 
 def _cap_value(choice: Choice, text: str, limit: int) -> str:
+    """Return the smallest of the values in a text, at most `limit`, as text."""
     return str(min(value or limit for value in (*parse_numbers(choice, text), limit)))
 
 
@@ -282,6 +286,7 @@ def _parse_values(choice: Choice, value: Any) -> list:
 
 
 def _list_known(choice: Choice, value: str) -> str:
+    """Return the value; ChoiceError, with the nearest option, if it is none of the options."""
     if value not in choice.options():
         raise ChoiceError(f"{choice.label}: {unknown_name_message(choice.name, value, list(choice.options()))}.")
     return value

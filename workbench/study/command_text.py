@@ -35,4 +35,5 @@ def option_of(name: str) -> str:
 
 
 def _quote_value(value: Any) -> str:
+    """Return a choice as text, lists separated by commas."""
     return value if isinstance(value, str) else ", ".join(value)

@@ -53,6 +53,7 @@ def file_stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...
 
 
 def _file_stamp(path: Path) -> tuple[int, int] | None:
+    """Return (size, modification time in ns) of a file, or None if it cannot be read."""
     try:
         known = path.stat()
     except (OSError, ValueError):
@@ -69,6 +70,7 @@ def file_error(path: Path, may_be_folder: bool = False) -> str:
 
 
 def _file_error(path: Path, may_be_folder: bool) -> str:
+    """Return what is wrong with a path that the user named, or ""."""
     if path.is_dir() and may_be_folder:
         return "" if any(path.iterdir()) else f"{path} is an empty folder; name the one that holds the data."
     if path.is_dir():
@@ -83,6 +85,7 @@ def _file_error(path: Path, may_be_folder: bool) -> str:
 
 
 def _missing_file_message(path: Path) -> str:
+    """Return the message for a path that does not exist, with the nearest name in its folder."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f"there is no {path.absolute()}, and no folder {folder} either."

@@ -146,16 +146,20 @@ def describe_following(given: Mapping[str, Any], filled: Mapping[str, str] | Non
 
 
 def _follow_or_follows(names: Sequence[str]) -> str:
+    """Return the verb in the number of the names."""
     return "follow" if len(names) > 1 else "follows"
 
 
 def _is_natural(value: str) -> bool:
+    """Return whether a choice is left to the data."""
     return value in ("", "natural")
 
 
 def _join_choices(name: str, value: str) -> str:
+    """Return the label of a choice with its value."""
     return f"{BY_NAME[name].label} {_format_choice(name, value)}"
 
 
 def _format_choice(name: str, value: str) -> str:
+    """Return a choice's value as text, "all" or "natural" if left to the data."""
     return value if not _is_natural(value) else "all" if name == "features" else "natural"

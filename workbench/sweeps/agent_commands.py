@@ -105,6 +105,7 @@ def split_host(host: str) -> tuple[str, str]:
 
 
 def _absolute(paths: str) -> str:
+    """Return a list of paths, as in PYTHONPATH, made absolute."""
     return os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
 
 

@@ -75,6 +75,7 @@ class _Candidate:
 
     @staticmethod
     def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+        """Return a process's answer; _NoRoomError or Ended if it could not go on."""
         if "no_room" in answer:
             raise _NoRoomError
         if "status" in answer:  # the row of a trial that cannot go on
@@ -169,6 +170,7 @@ class AlternatingRounds:
             return True
 
     def _record(self, key: str, rows: dict[str, dict[str, Any]]) -> None:
+        """Add the record of a living candidate to rows, or bury it if it ended."""
         try:
             rows[key] = self._completed(self.living[key], self.living[key].do(RECORD)["row"])
         except Ended as ended:
@@ -183,6 +185,7 @@ class AlternatingRounds:
         rows[key] = self._completed(candidate, ended.row)
 
     def _completed(self, candidate: _Candidate, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a record with the columns that the supervisor adds."""
         return self.supervisor.completed(candidate.task, row, candidate.clock, self.first)
 
 

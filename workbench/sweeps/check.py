@@ -67,6 +67,7 @@ def check_step(run: Training) -> Checked:
 
 
 def _check_step(run: Training, generator: np.random.Generator) -> Checked:
+    """Return the errors of a step's stages against float64, on random weights and sampled rows."""
     batch = next(iter(run.feed.epoch(0)))
     prepared = run.prepare(batch)
     x = formats.to_format(formats.astype(batch.x, np.float64), "csr")
@@ -102,6 +103,7 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
 
 
 def _stage(stage: str, parameter: str) -> str:
+    """Return the name of a stage, with the parameter unless it is w."""
     return stage if parameter == "w" else f"{stage} of {parameter}"
 
 
@@ -117,11 +119,13 @@ def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) ->
 
 
 def _error(actual: np.ndarray, expected: np.ndarray) -> float:
+    """Return the largest deviation relative to the largest expected value."""
     scale = np.abs(expected).max(initial=0.0)
     return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
 
 
 def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
+    """Return up to `SAMPLED` of `size` indices, sorted."""
     return np.sort(generator.choice(size, min(SAMPLED, size), replace=False))
 
 
@@ -159,6 +163,7 @@ def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Patte
 def _forward(
     run: Training, scores: np.ndarray, x: Any, others: Mapping[str, Any], generator: np.random.Generator
 ) -> float:
+    """Return the error of the scores on sampled rows."""
     rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
     part = x[rows]
     used = np.unique(part.indices)

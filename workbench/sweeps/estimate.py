@@ -101,6 +101,7 @@ def _largest_value(values: tuple) -> Any:
 
 
 def _too_many_message(cells: int, spec: Spec) -> str:
+    """Return the message for a specification with too many combinations, with the longest axes."""
     lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
     axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
     seconds = cells * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)

@@ -50,6 +50,7 @@ class Contents:
         return self._seen[name].hash
 
     def _read(self, cell: Cell) -> _Seen:
+        """Return the states and the content hash of a configuration's files."""
         states = content.states_of(_files(cell))
         stored = content.stored_hash(states)
         if stored is None:
@@ -73,8 +74,10 @@ class Contents:
 
 
 def _name(cell: Cell) -> tuple:
+    """Return the settings that name the files of a configuration, as a tuple."""
     return cell.dataset, *(getattr(cell, name) for name in OF_FILE)
 
 
 def _files(cell: Cell) -> content.Paths:
+    """Return the files that a configuration reads."""
     return data.get(cell.dataset).files(**parameters_of_file(cell.model_dump()))

@@ -136,6 +136,7 @@ def predicted_bytes(
 
 
 def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
+    """Return the size of a parameter's table, for the estimate of memory."""
     if parameter.matrix is None:
         columns = math.prod(parameter.shape[1:])
         return memory.Table(parameter.shape[0], columns, parameter.touched, parameter.gradient_format(cell.gradient))

@@ -110,6 +110,7 @@ def _address_towards_host(name: str) -> str:
 
 
 def _resolve_host(name: str) -> Iterator[tuple[socket.AddressFamily, str]]:
+    """Yield (family, address) of a host name; none if it cannot be resolved."""
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):  # no host has that name

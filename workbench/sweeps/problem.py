@@ -180,6 +180,7 @@ def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -
 
 
 def _cast_targets(x, dtype: np.dtype):
+    """Return targets in a dtype, without a copy if they have it."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
@@ -196,6 +197,7 @@ def _parameters(cell: Cell) -> dict:
 
 
 def _load_cached(parameters: dict) -> data.Dataset:
+    """Return the data set of the parameters, kept in this process while its files do not change."""
     origin = data.get(parameters["dataset"])
     if not origin.is_cached:
         return _make(**parameters)
@@ -290,6 +292,7 @@ def synthetic_label_kind(model: Model, width: int | None) -> dict[str, int | Non
 
 
 def _draw_data(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
+    """Return a synthetic data set, with defaults for sizes that are None."""
     return data.load(
         dataset,
         rows=rows or SYNTHETIC_ROWS,

@@ -58,6 +58,7 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
 
 
 def _is_counts(counts: Any) -> bool:
+    """Return whether a value is a dict of whole numbers."""
     return isinstance(counts, dict) and all(is_whole(count) for count in counts.values())
 
 
@@ -232,10 +233,12 @@ def lock_run_folder(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
 
 
 def _in_use_message(folder: Path) -> RunError:
+    """Return the error for a run folder that another sweep uses."""
     return RunError(f"{folder} is in use by another sweep; wait for it, or stop it first: workbench stop {folder}")
 
 
 def _take_lock(file: TextIO) -> bool:
+    """Lock a file exclusively; return False if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -282,6 +285,7 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
 
 
 def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subprocess.Popen:
+    """Start a supervisor in a separate session, its output appended to the run's log."""
     with open(folder / LOG, "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", module, str(folder.resolve())],
@@ -315,6 +319,7 @@ def _is_starting(folder: Path) -> bool:
 
 
 def _is_over(folder: Path) -> bool:
+    """Return whether the run in a folder has ended; False if there is none."""
     try:
         return read_progress(folder).over
     except RunError:  # a damaged file says nothing of whoever holds the lock
@@ -365,6 +370,7 @@ def find_runs(name: str, root: Path = ROOT) -> list[Path]:
 
 
 def _name_of(folder: Path) -> str:
+    """Return the name of the run in a folder; "" if there is none."""
     try:
         return read_progress(folder).name
     except RunError:
@@ -391,6 +397,7 @@ def replaced_records_warning(folder: Path, spec: "Spec") -> str:
 
 
 def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
+    """Return the note on records that do not state the content of their files, or ""."""
     from workbench.analysis import formatting
 
     count = sum(row["path"] is not None and row["content"] is None for row in rows)
@@ -405,6 +412,7 @@ def _without_content(folder: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def _has_rows(folder: Path) -> bool:
+    """Return whether a run folder has records."""
     path = folder / store.FILE
     return path.exists() and path.stat().st_size > 0
 
@@ -421,6 +429,7 @@ def require_no_active_sweep(folder: Path) -> None:
 
 
 def _is_alive(folder: Path) -> bool:
+    """Return whether the run in a folder is going on."""
     try:
         return read_progress(folder).alive
     except RunError:

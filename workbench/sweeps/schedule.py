@@ -188,6 +188,7 @@ class ComparisonState:
         self._take(row)
 
     def _take(self, row: Record) -> None:
+        """Add the trial of a timed record; earlier decisions become invalid."""
         if row["status"] in TIMED and row["seconds_step"]:
             is_disturbed = row["status"] == "disturbed"
             place = row["run"], row["round"], is_disturbed, row.get("process")

@@ -185,6 +185,7 @@ class Limits(pydantic.BaseModel):
 
 
 def _name_of_folder(name: str) -> str:
+    """Return a name that can be a folder's; ValueError otherwise."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         allowed = "letters, digits, dots, hyphens and underscores, a letter or digit first"
         raise ValueError(f"{name!r} cannot name a run folder; take {allowed}")
@@ -211,6 +212,7 @@ class Spec(pydantic.BaseModel):
     @pydantic.field_validator("axes", mode="before")
     @classmethod
     def _values(cls, axes: Any) -> Any:
+        """Return axes with each value as a list; ValueError for unknown axes or invalid values."""
         if not isinstance(axes, dict):
             raise ValueError("axes must be a table of axis = value or axis = [values]")
         _require_known(axes)
@@ -219,6 +221,7 @@ class Spec(pydantic.BaseModel):
     @pydantic.field_validator("candidates", mode="before")
     @classmethod
     def _together(cls, contenders: Any) -> Any:
+        """Return the settings of candidates, validated; ValueError for unknown ones."""
         if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
             raise ValueError("candidates must be tables of setting = value: write [[candidates]]")
         for candidate in contenders:
@@ -227,6 +230,7 @@ class Spec(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="after")
     def _apart(self) -> "Spec":
+        """Return the specification; ValueError if an axis is also a setting of a candidate."""
         for candidate in self.candidates:
             if both := sorted(set(candidate) & set(self.axes)):
                 raise ValueError(f"{both} is an axis and a setting of a candidate; keep one of the two")
@@ -234,6 +238,7 @@ class Spec(pydantic.BaseModel):
 
 
 def _require_known(axes: dict) -> None:
+    """Raise ValueError, with the nearest known name, for an unknown axis."""
     for name in axes:
         if name not in settings.BY_NAME:
             raise ValueError(unknown_name_message("axis", name, list(settings.BY_NAME)))
@@ -270,6 +275,7 @@ def _check_value(axis: str, value: Any) -> Any:
 
 
 def _message(error: pydantic.ValidationError) -> str:
+    """Return pydantic's errors as lines in this project's words."""
     lines = []
     for entry in error.errors():
         place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the axis
@@ -332,6 +338,7 @@ def load_spec(path: str | Path) -> Spec:
 
 
 def _resolve_paths(spec_file: Path, axis: str, value: Any) -> Any:
+    """Return a file setting as a path relative to the specification's folder, other values unchanged."""
     return str((spec_file.parent / value).resolve()) if axis in FILES and value else value
 
 

@@ -37,6 +37,7 @@ def supervise(folder: Path, make: Make = Supervisor) -> int:
 
 
 def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
+    """Run a sweep in a folder whose lock is held; return the exit status. Errors are written to the progress."""
     state = Progress(folder.name, pid=os.getpid())
     try:
         supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)

@@ -200,6 +200,7 @@ class Timing:
         return columns | (self._columns_once() if self.is_first else {})
 
     def _columns_once(self) -> dict[str, Any]:
+        """Return the columns that only the first measurement of a process has."""
         prepare = {"seconds_first_step": self.seconds_first_step, "seconds_prepare": self.curve.seconds_prepare()}
         return prepare | self.curve.columns()
 
@@ -216,6 +217,7 @@ class Timing:
         self.steps, self.calls_parallel = 0, threads.this_thread.calls_parallel
 
     def _step(self) -> dict[str, float]:
+        """Train the next step or epoch and return the seconds of each phase."""
         event = next(self._events)
         if self.is_first:
             self.curve.add(event)
