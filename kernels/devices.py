@@ -79,7 +79,7 @@ def _version(number: int) -> str:
 
 @functools.cache
 def probe(seconds_timeout: float = 60) -> Gpu:
-    """Look for a CUDA device in a child process, so that this process does not load the driver. Never raises."""
+    """Return whether a CUDA device can be used and why not, as found by a child process. Never raises."""
     if importlib.util.find_spec("cupy") is None:
         return Gpu(reason=f"CuPy is not installed; on a machine with an NVIDIA GPU: {INSTALL}")
     try:

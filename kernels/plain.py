@@ -6,7 +6,7 @@ import numpy as np
 
 
 def plain(array: np.ndarray) -> np.ndarray:
-    """`array` for code that only reads it: itself, an alias where it is read-only, a copy where it has gaps."""
+    """Return an array for reading by compiled code: itself, an alias if it is read-only, a copy if not contiguous."""
     flags = array.flags
     if flags.carray:
         return array

@@ -127,7 +127,7 @@ def _count(keys, shift, counts):
 
 @compiled
 def _count_digits(keys, word, counts, later):
-    """Each digit by its value; a later one by its value and, below it, by the stream: the bits under the digit."""
+    """Write the histograms of all digits of the keys; those of later digits by digit and stream."""
     _count(keys, 0, counts)
     for digit in range(1, word.digits):
         _count(keys, digit * word.width - word.streams, later[digit - 1])
@@ -151,7 +151,7 @@ def _cursors(counts, cursors, edges):
 
 @compiled
 def _later_cursors(counts, cursors, edges):
-    """`_cursors` of a later pass, whose counts [parts, values * streams] are first added up over the parts."""
+    """Write the cursors of a later pass; counts [parts, values * streams] are summed over the parts in place."""
     for part in range(1, counts.shape[0]):
         for k in range(counts.shape[1]):
             counts[0, k] += counts[part, k]
@@ -160,8 +160,7 @@ def _later_cursors(counts, cursors, edges):
 
 @compiled
 def _scatter_words(starts, keys, values, word, first, last, cursors, out):
-    """First pass: entries `first` to `last` of the batch become words, with values where there are any, and go to their
-    place."""
+    """Write entries first to last - 1 as words to `out`, sorted by their first digit; cursors advance."""
     mask, to_row, to_column = np.uint64(cursors.size - 1), np.uint64(word.row), np.uint64(word.column)
     row, k = np.searchsorted(starts, starts[0] + first, side="right") - 1, first
     while k < last:
@@ -228,7 +227,7 @@ def _split(words, word, first, last, following, rows, permutation):
 
 @compiled
 def _sort(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
-    """Words sorted and split, on one thread. The passes write the two buffers in turn, the last one buffer 0."""
+    """Sort all words on one thread; passes alternate between the two buffers, the last one writes buffer 0."""
     target = (word.digits - 1) % 2
     _count_digits(keys, word, counts[0], later[:, 0])
     _cursors(counts.T, cursors, edges[0])
@@ -243,7 +242,7 @@ def _sort(starts, keys, values, word, counts, later, cursors, edges, buffers, ro
 
 @compiled_parallel
 def _sort_parts(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
-    """`_sort` with a thread for each part of the entries, and for every four streams."""
+    """Sort all words, one thread for each part of the entries."""
     parts, last = counts.shape[0], (word.digits - 1) % 2
     bounds = np.arange(parts + 1) * keys.size // parts
     for part in prange(parts):
@@ -268,7 +267,7 @@ def _sort_parts(starts, keys, values, word, counts, later, cursors, edges, buffe
 
 @compiled
 def _unpack(words, word, columns, ends):
-    """Columns, and the end of each one's run, out of the words that `_split` left."""
+    """Write columns and the end of each column's run from the words that `_split` left."""
     to_column, one = np.uint64(word.column), np.uint64(1)
     places = (one << np.uint64(word.row)) - one
     for u in range(columns.size):
@@ -279,7 +278,7 @@ def _unpack(words, word, columns, ends):
 
 @compiled
 def _unpack_parts(words, word, distinct, columns, segments):
-    """`_unpack` for the words that each part has left where it began."""
+    """Do `_unpack` for the words of each part; writes columns and segments."""
     u = segments[0] = 0
     for part in range(distinct.size):
         first, count = words.size * part // distinct.size, distinct[part]

@@ -127,8 +127,10 @@ def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permut
 
 @compiled
 def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segments, rows, permutation, found):
-    """`_sort` of every `batch_rows` rows: the results of batch b, of the entries from `first` on, stand from `first`
-    on, its segments from `first + b` on, and the fields of its `Found` in row b of `found`. False for one too large."""
+    """Do `_sort` for each batch of `batch_rows` rows; results lie one after another, a `Found` in each row of found.
+
+    Return False if row pointers are invalid.
+    """
     for b in range(found.shape[0]):
         part = starts[b * batch_rows : (b + 1) * batch_rows + 1]
         first, last = part[0] - starts[0], part[part.size - 1] - starts[0]

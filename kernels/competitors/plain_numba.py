@@ -27,7 +27,7 @@ from kernels.vector.gather import work_of
 
 @compiled
 def _add_rows(indices, data, x, first, last, total):
-    """total = the rows of x that the entries from `first` to `last` name, times their values, summed."""
+    """Write to `total` [N] the sum of data[k] * x[indices[k]] over k in [first, last)."""
     total[:] = 0
     for k in range(np.uint64(first), np.uint64(last)):
         value, row = data[k], x[np.uint64(indices[k])]

@@ -50,7 +50,7 @@ def _ascends(key):
 
 @compiled
 def _ends(key, starts):
-    """Row starts of ascending keys: each entry writes the end of its row, the last one stays."""
+    """Write the row pointers of ascending keys to starts [keys + 1]; starts must be zero before."""
     one = np.uint64(1)
     for k in range(key.size):
         starts[np.uint64(key[k]) + one] = k + 1
@@ -133,8 +133,9 @@ def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, wor
 
 
 def _move(key, other, data, n_keys: int, kind: np.dtype, threads: int) -> tuple:
-    """`group` by counting. Once its entries are placed, the last part's cursor of a key stands at the key's end, which
-    is the start of the next: the cursors are then the pointer of the result."""
+    """Group entries by key through counting; return (pointers [n_keys + 1], other, data), entries of a key in their
+    order.
+    """
     counts, other_out, data_out = np.zeros((threads, n_keys + 1), kind), np.empty(key.size, kind), np.empty_like(data)
     if threads == 1:
         _count(key, counts[0])

@@ -63,9 +63,10 @@ def _holds_any(block):
 
 @compiled
 def _fill(dense, indptr, indices, data, first, last):
-    """Every value of a block that holds any is written, and kept by moving on past it: a branch would be guessed wrong.
+    """Write indices and data of the nonzero values of rows first to last - 1, without branches: a block at a time.
 
-    `BLOCK` more values may be written than a row has, all into rows of `first..last` that are yet to come.
+    Up to `BLOCK` more values than a row has may be written, all within the range of these rows, and are overwritten by
+    the next.
     """
     one, block = np.uint64(1), np.uint64(BLOCK)
     limit = np.uint64(indptr[last])

@@ -48,8 +48,10 @@ def reference(indptr, indices, data, rows):
 
 @compiled
 def row_starts(indptr, rows, entries, starts):
-    """Row starts of the result, cut to their type; returns how many entries it has, or -1 - the first place of a row
-    that cannot be taken: its number is out of range, or its entries are not among the `entries` that there are."""
+    """Write the row pointers of A[rows] to starts; return its count of entries, or -1 - i if rows[i] is invalid.
+
+    A row is invalid if its index is out of range or its entries are not among the `entries` stored ones.
+    """
     total = np.int64(0)
     starts[0] = 0
     for i in range(rows.size):
@@ -63,7 +65,7 @@ def row_starts(indptr, rows, entries, starts):
 
 @compiled
 def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, last):
-    """Rows from memory come 1.4 times as fast for being asked for ahead; from a cache it makes no difference."""
+    """Copy the entries of rows[first:last] to out_indices and out_data; prefetches rows ahead (1.4 times as fast)."""
     final, one, line = np.uint64(rows.size - 1), np.uint64(1), np.uint64(16)
     for i in range(np.uint64(first), np.uint64(last)):
         coming = np.uint64(rows[min(i + np.uint64(AHEAD), final)])

@@ -59,7 +59,7 @@ def check_batches(
 
 
 def intercept_tables(intercept: tuple[np.ndarray, ...], by_row: bool) -> tuple[np.ndarray, ...]:
-    """The intercept and its states as weights [N, 1] and states of N rows, `by_row` [N] and else [N, 1]."""
+    """Return the intercept and its states reshaped: weights [N, 1], states [N] if `by_row`, else [N, 1]."""
     weights, *states = intercept
     return weights.reshape(-1, 1), *(state if by_row else state.reshape(-1, 1) for state in states)
 
@@ -87,7 +87,7 @@ class Call:
 
     @classmethod
     def of(cls, rule: Rule, way: str, args: tuple) -> "Call":
-        """The call of these arguments, checked for what their declaration cannot say (`KernelError`)."""
+        """Return the call of a kernel's arguments; KernelError if lengths do not agree."""
         count = len(rule.written)
         indptr, indices, data, targets, counts, order, batch_rows, *others = args
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
@@ -227,7 +227,9 @@ def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
 
 
 def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
-    """(what the batch's own columns are stepped in, what the way takes, its units, their work for a batch)."""
+    """Return (arrays the active rows are stepped in, arrays for the other rows, rows to step, work a batch) of a
+    strategy.
+    """
     if ways.catches_up(call.way):
         return call.arrays, call.beside, 0, 0
     if not ways.is_dense(call.way):
@@ -250,7 +252,7 @@ def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tupl
 
 
 def _is_unchanged(table: np.ndarray) -> bool:
-    """Whether no step of these settings changes the gradient; one row, as most tables have, without NumPy's loops."""
+    """Return whether rescale and clip of a settings table leave every gradient unchanged."""
     if len(table) == 1:
         return tuple(table[0, -2:].tolist()) == steps.UNCHANGED
     return bool((table[:, -2:] == steps.UNCHANGED).all())
@@ -279,7 +281,7 @@ def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int)
 
 
 def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
-    """Memory for the columns that each part of a batch of so many entries at most touches."""
+    """Allocate memory for the active columns of each of `parts` parts, at most `entries` a part."""
     columns, width = weights.shape
     most = max(min(entries, columns), 1)
     hashing, places = hashing_for(columns, most)
@@ -298,6 +300,6 @@ def _alone(listed: Listed) -> loops.Alone:
 
 
 def _group(weights: np.ndarray) -> int:
-    """Bits of the number of columns that have one owner: those of one line, where there are many."""
+    """Return how many low bits of a column index are ignored to find its owner: columns of one cache line share one."""
     columns_a_line = max(aligned.LINE // (weights.itemsize * weights.shape[1]), 1)
     return (columns_a_line - 1).bit_length() if weights.shape[0] >= FEW_COLUMNS else 0

@@ -58,7 +58,7 @@ class Call(NamedTuple):
         return 1 / (self.decay * max(len(self.dual), 1))
 
     def checked(self) -> "Call":
-        """Itself, or a `KernelError` for what its declaration cannot say."""
+        """Return the call itself; KernelError if lengths or settings are invalid."""
         rows, width = self.dual.shape
         if self.counts.size not in (0, rows):
             raise KernelError(f"counts has {self.counts.size} numbers; it has one for each of {rows} rows, or none.")
@@ -124,7 +124,7 @@ class OfRows(NamedTuple):
 
 @functools.cache
 def of_csr(programs: Programs) -> OfRows:
-    """The functions of rows in CSR form."""
+    """Return the compiled functions for rows in CSR form."""
     score_row, add_entry, ask = programs.score, programs.add, make_look_ahead(programs)
 
     def rows_of(parts):
@@ -149,7 +149,7 @@ def of_csr(programs: Programs) -> OfRows:
 
 @functools.cache
 def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
-    """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
+    """Return the compiled loop over rows; it fills `losses` and returns the position of an invalid target or -1."""
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
     turns = make_turns(loss, width)
 
@@ -219,14 +219,14 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """R rows, each once."""
+    """Return the cost of a pass over R rows."""
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """A as the rows, each about twice; weights, dual variables, and an intercept."""
+    """Build operands: A as the rows, each about twice; weights, dual variables, and an intercept."""
     order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
@@ -240,7 +240,7 @@ def arguments(loss: str, case: Case) -> tuple:
 
 
 def _twin(function: Callable, loss: str, names: list[str]) -> Callable:
-    """A function of this file for that loss, under the names of its parameters."""
+    """Return `function` with the loss bound and its other parameters named `names`."""
     twin: Any = functools.partial(function, loss)
     functools.update_wrapper(twin, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -250,14 +250,14 @@ def _twin(function: Callable, loss: str, names: list[str]) -> Callable:
 
 @functools.cache
 def get(loss: str) -> Kernel:
-    """The kernel `<loss>_dual_epoch`; a loss that there is not is a `KernelError` that lists those there are."""
+    """Return the kernel `<loss>_dual_epoch`; KernelError, with the known losses, for an unknown one."""
     block_of(loss)
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     return kernel_of(loss, f"{loss}_dual_epoch", x, (reference, cpu, cost, arguments))
 
 
 def kernel_of(loss: str, name: str, x: str, functions: tuple[Callable, ...]) -> Kernel:
-    """A kernel of rows `x` whose reference, cpu implementation, cost and arguments take the loss before all else."""
+    """Return a kernel for rows declared as `x`; `functions` (reference, cpu, cost, arguments) take the loss first."""
     kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
     rest = f"targets:{kind} counts:f[C] squares:f[T] order:l[M]<T"
     operands = f"{x} {rest} weights:f[D,N] dual:f[T,N] intercept:f[B] intercept_square:s decay:s"

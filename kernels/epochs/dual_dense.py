@@ -49,7 +49,7 @@ class Rows(NamedTuple):
 
 
 def reference(loss: str, *args) -> np.ndarray:
-    """The definition, in plain loops: that of rows in CSR form which store every element."""
+    """Run the reference: the one for CSR rows that store every element."""
     x = args[0]
     rows, columns = x.shape
     csr = np.arange(rows + 1) * columns, np.tile(np.arange(columns), rows), x.reshape(-1)
@@ -57,7 +57,7 @@ def reference(loss: str, *args) -> np.ndarray:
 
 
 def cut_row(columns: int, itemsize: int) -> Cut:
-    """The cut of a row whose vectors are all of the widest kind, `IN_FLIGHT` of them at once."""
+    """Return how a row of `columns` is cut into vectors: the widest ones, `IN_FLIGHT` at once."""
     lanes, bits = full_lanes(8 * itemsize), 8 * itemsize
     most = IN_FLIGHT * lanes
     rest = (columns - 1) % most + 1
@@ -79,7 +79,7 @@ def _dot(lane, n, row, x, weights, scores):
 
 
 def _score(lane, q, row, x, weights, intercept, scores):
-    """Row `q` of the scores: row `row` of x @ weights, and the intercept."""
+    """Emit code: scores[q] = x[row] @ weights + intercept."""
     start = row * x.columns
 
     def block(j, _):
@@ -118,7 +118,7 @@ def _square(rows, row):
 
 @functools.cache
 def of_columns(columns: int, itemsize: int) -> OfRows:
-    """The functions of rows whose weights are [N, D]: the lanes of a vector are columns."""
+    """Return the compiled functions for weights [N, D], vectors along the columns."""
     cut = cut_row(columns, itemsize)
     dot, add_row = _DOTS.code(cut), adding(cut)
 
@@ -143,7 +143,7 @@ def of_columns(columns: int, itemsize: int) -> OfRows:
 
 @functools.cache
 def of_outputs(width: int, itemsize: int) -> OfRows:
-    """The functions of rows whose weights are [D, N]: the lanes of a vector are outputs."""
+    """Return the compiled functions for weights [D, N], vectors along the outputs."""
     score_row, add_element = _SCORES.code(cut_sums(width, itemsize)), adding(cut_elements(width, itemsize))
 
     def score(rows, row, weights, added, scores):
@@ -179,14 +179,14 @@ def cpu(loss: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, s: Sizes) -> Cost:
-    """R rows, each once."""
+    """Return the cost of a pass over R rows."""
     flops = 4 * s.R * s.D * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.R * s.D * s.value + 3 * s.R * s.N * s.value + 2 * s.D * s.N * s.value
     return Cost(flops, moved, 2 * s.R * s.D * s.N * s.value)
 
 
 def arguments(loss: str, case: Case) -> tuple:
-    """A as dense rows, duplicates summed, each about twice; weights, dual variables, and an intercept."""
+    """Build operands: A as dense rows, each about twice; weights, dual variables, and an intercept."""
     x = case.garbage(case.R, case.D)
     get_kernel("csr_to_dense").reference(case.indptr, case.indices, case.data, x)
     _, _, _, *rest = dual.arguments(loss, case)
@@ -195,6 +195,6 @@ def arguments(loss: str, case: Case) -> tuple:
 
 @functools.cache
 def get(loss: str) -> Kernel:
-    """The kernel `<loss>_dual_epoch_dense`; a loss that there is not is a `KernelError` that lists those there are."""
+    """Return the kernel `<loss>_dual_epoch_dense`; KernelError, with the known losses, for an unknown one."""
     block_of(loss)
     return dual.kernel_of(loss, f"{loss}_dual_epoch_dense", "x:f[T,D]", (reference, cpu, cost, arguments))

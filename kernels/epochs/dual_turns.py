@@ -31,13 +31,15 @@ class Scratch(NamedTuple):
 
 
 def make_turns(loss: str, width: int) -> Callable:
-    """The steps of a row from its scores: (loss before them, place of a wrong target or -1), `change` filled."""
+    """Return a compiled function: dual steps of a row; it fills `change`, returns (loss before, invalid target or
+    -1).
+    """
     element = element_of(loss)
     return make_turns_of_one(element) if width == 1 and element else make_turns_of_block(block_of(loss))
 
 
 def make_turns_of_one(element: Callable) -> Callable:
-    """`make_turns` of one score, all in registers: through arrays they take as long as all else in a row."""
+    """Return `make_turns` for one score, with all values in registers."""
 
     def turns(dual, row, count, factor, numbers, scratch):
         one, score, target, own = numbers.one, scratch.scores[0, 0], scratch.target[0], dual[row, 0]
@@ -60,7 +62,7 @@ def make_turns_of_one(element: Callable) -> Callable:
 
 
 def make_turns_of_block(block: Callable) -> Callable:
-    """`make_turns` of several scores, or of a loss that they have together."""
+    """Return `make_turns` for several scores, or for a loss of all scores of a row."""
 
     def turns(dual, row, count, factor, numbers, scratch):
         target, scores, slope, change = scratch

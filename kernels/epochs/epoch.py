@@ -130,7 +130,7 @@ def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
-    """A batch of R rows: each entry, each row of weights and state that is stepped moves once; none has missed any."""
+    """Return the cost of a batch of R rows: each entry, each row of weights and states that is updated moves once."""
     of_loss, stepped = get_kernel(loss).cost(s), s.D if ways.is_dense(way) else s.U
     flops = 4 * s.z * s.N + of_loss.flops + rule.flops * stepped * s.N
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + stepped * rule.bytes_row(s)
@@ -138,7 +138,7 @@ def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
-    """A as the rows, each about twice in batches of three; weights, states, an intercept, and settings that change."""
+    """Build operands: A as the rows, each about twice in batches of three; weights, states, intercept, settings."""
     random = np.random.default_rng(case.seed)
     order = random.integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)
@@ -161,7 +161,9 @@ FIRST, NOW = 2, 6
 
 
 def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
-    """Arguments that the way takes: rows that have had from `FIRST` to `NOW` steps, of `steps` shorter ones."""
+    """Build the extra operands of a strategy: last steps [D] from `FIRST` to `NOW`, and the settings of missed
+    steps.
+    """
     if ways.is_dense(way):
         return (np.zeros((case.D, case.N), case.dtype),)
     if not ways.catches_up(way):
@@ -191,7 +193,7 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
 
 
 def named_twin(function: Callable, names: list[str], *bound: object) -> Callable:
-    """The function with its first parameters `bound`, under the `names` of the others."""
+    """Return `function` with its first parameters bound and the others named `names`."""
     twin: Any = functools.partial(function, *bound)
     functools.update_wrapper(twin, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -201,10 +203,9 @@ def named_twin(function: Callable, names: list[str], *bound: object) -> Callable
 
 @functools.cache
 def get(loss: str, rule: str, way: str = "lazy") -> Kernel:
-    """The kernel `<loss>_<rule>_epoch`, with `_<way>` where that is not lazy (`kernels.epochs.ways`).
+    """Return the kernel `<loss>_<rule>_epoch`, with `_<way>` unless the strategy is lazy (see `kernels.epochs.ways`).
 
-    A loss, rule or way that there is not is a `KernelError` that lists those there are. It is no entry of the registry,
-    which would hold one for each pair; any loss and any rule go together.
+    KernelError, with the known names, for an unknown loss, rule or strategy. The kernel is not in the registry.
     """
     block_of(loss)
     known = get_rule(rule)

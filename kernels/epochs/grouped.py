@@ -52,7 +52,7 @@ def suits(width: int, itemsize: int) -> bool:
 
 
 def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Grouped:
-    """Memory for batches of so many entries at most in so many parts."""
+    """Allocate the memory for batches of at most `entries` entries in `parts` parts."""
     most, entries = max(min(entries, weights.shape[0]), 1), max(entries, 1)
     hashing, places = hashing_for(weights.shape[0], most)
     stacked = Touched(
@@ -106,7 +106,7 @@ def take_up(owner, parts, rows, order, grouped, touched):
 
 @inlined
 def put_in_order(owner, count, listed, grouped):
-    """Bring the listed entries of an owner into the order of their columns."""
+    """Sort the listed entries of an owner by column, in place."""
     starts, numbers = grouped.starts[owner], grouped.numbers[owner]
     rows, values = grouped.rows[owner], grouped.values[owner]
     rows_ordered, values_ordered = grouped.rows_ordered[owner], grouped.values_ordered[owner]
@@ -121,7 +121,7 @@ def put_in_order(owner, count, listed, grouped):
 
 
 def make_pass(forward: Callable) -> Callable:
-    """Scores and slopes of some rows; there is nothing to sum before all have them."""
+    """Return a compiled function: scores and gradients of some rows; sums wait until all rows are done."""
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
@@ -130,7 +130,7 @@ def make_pass(forward: Callable) -> Callable:
 
 
 def make_step(programs: Programs) -> Callable:
-    """The step on the columns of an owner, by the sums of their entries."""
+    """Return a compiled function: the update of an owner's columns, by the sums of their entries."""
     steps = programs.grouped
 
     def step(owner, parts, stepped, settings, at, grouped, batch):

@@ -80,19 +80,19 @@ def alone_of(parts):
 
 
 def bare(value: object) -> object:
-    """A tuple of tuples in place of named ones: of what has names Numba asks the types in Python, in each call."""
+    """Return a nested tuple without names: Numba infers types of named tuples in Python, in each call."""
     return tuple(map(bare, value)) if isinstance(value, tuple) else value
 
 
 def named(function: Callable, *parts: object) -> Callable:
-    """The function under a name of its own: then it has an index of its own on disk, which is read in no time."""
+    """Give the function a unique name, in place, so that it has its own index in the code cache; return it."""
     text = " ".join(map(str, parts))
     function.__qualname__ = f"epoch_{function.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return function
 
 
 def make_look_ahead(programs: Programs) -> Callable:
-    """Asks for what rows after `place` of the order will need: entries where X is far, weights where these are."""
+    """Return a compiled function that prefetches what rows after a position need: entries, weights, or both."""
     ask = programs.ask
 
     def look_ahead(rows, order, place, arrays, is_far):
@@ -115,7 +115,10 @@ def make_look_ahead(programs: Programs) -> Callable:
 
 
 def make_forward(programs: Programs, loss: str) -> Callable:
-    """Scores and slopes of the rows `order[first:last]`: (sum of losses, place of a wrong target or -1)."""
+    """Return a compiled function: scores and gradients of rows order[first:last].
+
+    It returns (sum of losses, position of an invalid target or -1).
+    """
     score, block, look_ahead = programs.score, block_of(loss), make_look_ahead(programs)
 
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
@@ -159,7 +162,9 @@ def weigh(slope, counts, order):
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Sums of the gradient of the rows `order[first:last]`, a row for each column touched: how many these are."""
+    """Return a compiled function: sums the weight gradient of rows order[first:last]; returns the count of active
+    columns.
+    """
     begin, add = programs.begin, programs.add
 
     def gather(rows, order, first, last, slope, hashing, touched, sums):
@@ -199,7 +204,7 @@ def sum_columns(slope, out):
 
 
 def make_step_one(programs: Programs) -> Callable:
-    """The step of a batch of one row whose columns rise: no sum is held."""
+    """Return a compiled function: the update by a single row with ascending columns, without storing sums."""
     entries = programs.entries
 
     def step_one(rows, row, slope, trained, at):
@@ -211,7 +216,7 @@ def make_step_one(programs: Programs) -> Callable:
 
 
 def make_step_intercept(steps: str) -> Callable:
-    """The step of the intercept by code of that name, if there is one, by the column sums of the slope [N, 1]."""
+    """Return a compiled function: the update of the intercept, if there is one, by column sums [N, 1]."""
 
     def step_intercept(trained, numbers, sums, step):
         count, at = trained.intercept[0].shape[0], min(step, trained.settings_intercept.shape[0] - 1)
@@ -222,8 +227,7 @@ def make_step_intercept(steps: str) -> Callable:
 
 
 def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
-    """(Scores, slopes and sums of a batch on one thread, the step by them on the columns that it touches, what gives
-    the memory for them its names)."""
+    """Return compiled (pass over a batch, update of its active columns, constructor of the memory), for one thread."""
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
     if sums == "placed":
         return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
@@ -252,7 +256,7 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
 
 @functools.cache
 def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
-    """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1.
+    """Return the compiled loop on one thread; it fills `losses` and returns the position of an invalid target or -1.
 
     `sums` says how the gradient is summed: placed, grouped, scattered, listed, or direct (not at all). `store`
     is what that needs: a `placed.Placed`, `grouped.Grouped`, `scattered.Scattered`, `direct.Direct` or an `Alone`.

@@ -62,7 +62,7 @@ def listed_of(parts):
 
 @inlined
 def divide(columns, count, starts, owned, group):
-    """Put the numbers of the columns in the order of their owners: those of owner o begin at `starts[o]`."""
+    """Write the column numbers to `owned` by owner: those of owner o from starts[o] on."""
     parts = starts.size - 2
     starts[:] = 0
     for number in range(count):
@@ -76,7 +76,7 @@ def divide(columns, count, starts, owned, group):
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Scores, slopes and sums of a part's rows `order[first:last]`, for each column that they touch."""
+    """Return a compiled function: scores, gradients and column sums of a part's rows order[first:last]."""
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
@@ -94,8 +94,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
-    """(The first pass over the rows of a part, the second one over the columns of an owner, what gives the memory for
-    them its names) of sums of that kind."""
+    """Return compiled (pass over a part's rows, update of an owner's columns, constructor of the memory)."""
     forward = make_forward(programs, loss)
     if sums == "placed":
         return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
@@ -107,7 +106,7 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
 
 
 def make_part(one_pass: Callable) -> Callable:
-    """A part's scores, slopes and sums, for its share of the rows `order[first:last]`; its loss and wrong target."""
+    """Return a compiled function: a part's share of a batch; it writes the part's loss and any invalid target."""
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
         parts, count = wrong.size, last - first
@@ -123,7 +122,7 @@ def make_part(one_pass: Callable) -> Callable:
 
 @inlined
 def holder_of(column, part, hashing, stacked, most):
-    """The row of the sums that an earlier part has for the column, or -1."""
+    """Return the row of the sums that an earlier part has for a column, or -1."""
     for earlier in range(part):
         number, _ = find(touched_of(earlier, stacked), hashing, column)
         if number >= 0:
@@ -132,7 +131,7 @@ def holder_of(column, part, hashing, stacked, most):
 
 
 def make_merge(programs: Programs) -> Callable:
-    """The step on the columns of one owner, by what all parts have summed for these."""
+    """Return a compiled function: the update of an owner's columns, by the sums of all parts."""
     add, listed = programs.add, programs.listed
 
     def merge(owner, parts, stepped, settings, at, store, batch):

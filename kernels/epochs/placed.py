@@ -48,19 +48,19 @@ def placed_of(parts):
 
 
 def suits(entries: int, columns: int, width: int) -> bool:
-    """Whether batches of so many entries are summed so, beside weights [columns, width]."""
+    """Return whether batches of `entries` entries are summed this way, for weights [columns, width]."""
     return columns * width <= max(PLACES * entries, min(LOOKED_THROUGH * entries, touched.DIRECT))
 
 
 def table(rows: int, width: int, dtype: np.dtype) -> np.ndarray:
-    """Memory [rows, width] that begins at a cache line; of earlier calls where new pages would take long."""
+    """Return uninitialised memory [rows, width] at a cache line; large blocks are reused from earlier calls."""
     if rows * width * dtype.itemsize < reused.SMALL:
         return aligned.empty((rows, width), dtype)
     return reused.empty(rows * width, dtype).reshape(rows, width)
 
 
 def placed_for(parts: int, weights: np.ndarray) -> Placed:
-    """Memory for batches in so many parts, in places of earlier calls where there are some."""
+    """Allocate the memory for batches in `parts` parts; sums are zero."""
     columns, width = weights.shape
     places = -(-columns // STRETCH) * STRETCH
     sums = table(parts * places, width, weights.dtype)
@@ -96,8 +96,10 @@ def end_of_block(rows, order, begin, last):
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Scores, slopes and, where asked for, sums of the rows `order[first:last]`, a block at a time, whose entries the
-    core's cache then still has: (sum of losses, place of a wrong target or -1)."""
+    """Return a compiled function: scores, gradients and sums of rows order[first:last], a cached block at a time.
+
+    It returns (sum of losses, position of an invalid target or -1).
+    """
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
@@ -136,7 +138,7 @@ def add_up(start, parts, placed):
 
 @inlined
 def list_marked(start, owner, placed):
-    """Put the marked columns of a chunk into the owner's list, and clear their marks: how many they are."""
+    """Write the marked columns of a chunk to the owner's list, clear their marks, and return their count."""
     marks, columns, count = placed.marks[0], placed.columns[owner], 0
     for place in range(np.uint64(start), np.uint64(start + STRETCH)):
         columns[np.uint64(count)] = place
@@ -146,7 +148,7 @@ def list_marked(start, owner, placed):
 
 
 def make_step(programs: Programs) -> Callable:
-    """The step on the columns of an owner, whose chunks lie `parts` apart, by what all parts have summed."""
+    """Return a compiled function: the update of an owner's columns, in chunks, by the sums of all parts."""
     steps, marked = programs.steps_placed, programs.marked
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):

@@ -68,7 +68,7 @@ def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
 
 
 def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
-    """Rows `columns[u]`, each by row `u` of the sums, for `u` from `first` to `last`, or those `listed` there."""
+    """Return the program: the update of rows columns[u] by sums[u], u in [first, last) or in a list."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
@@ -90,7 +90,9 @@ def _listed(rule: Rule, count: int) -> Callable:
 
 
 def _entries(rule: Rule, count: int) -> Callable:
-    """Rows `indices[k]`, each by `data[k]` times the only slope, for `k` from `first` to `last`: none comes twice."""
+    """Return the program: the update of rows indices[k] by data[k] times the gradient, k in [first, last), no
+    duplicates.
+    """
     written = len(rule.written)
 
     def work(lane, first, last, *args):
@@ -134,7 +136,7 @@ def _entries_at(rule: Rule, count: int) -> Callable:
 
 
 def _steps_placed(rule: Rule, count: int) -> Callable:
-    """Rows `columns[u]`, each by the same row of the sums, which is cleared, for `u` from `first` to `last`."""
+    """Return the program: the update of rows columns[u] by the same rows of the sums, which are cleared."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
@@ -152,8 +154,7 @@ def _steps_placed(rule: Rule, count: int) -> Callable:
 
 
 def _marked(rule: Rule, count: int) -> Callable:
-    """Elements of weights and states of one column that are marked, from `first` to `last`, each by the sum at its
-    place; marks and sums are cleared."""
+    """Return the program: the update of marked rows of one output by their sums; marks and sums are cleared."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
@@ -174,8 +175,7 @@ def _marked(rule: Rule, count: int) -> Callable:
 
 
 def _grouped(rule: Rule, count: int) -> Callable:
-    """Rows `columns[u]`, each by the sum of its entries from `starts[u]` on, for `u` from `first` to `last`: each has
-    a row of the slope and a factor for it."""
+    """Return the program: the update of rows columns[u] by the sum of their entries from starts[u] on."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
@@ -193,12 +193,12 @@ def _grouped(rule: Rule, count: int) -> Callable:
 
 
 def _ask(rule: Rule, count: int) -> Callable:
-    """Ask memory for the rows `indices[k]` of weights and states, for `k` from `first` to `last`."""
+    """Return the program: prefetch rows indices[k] of weights and states, k in [first, last)."""
     return _asking(with_states=not rule.average, by_row=rule.average is not None)
 
 
 def _ask_weights(rule: Rule, count: int) -> Callable:
-    """Ask for weights alone, as `_ask` does: states of many lines would be gone from the cache before they are read."""
+    """Return the program: prefetch rows of the weights only; wide states would leave the cache before use."""
     return _asking(with_states=False, by_row=False)
 
 
@@ -272,7 +272,7 @@ class Programs:
 
 
 def adding(cut: Cut) -> str:
-    """The vector code that adds a factor times a row of vectors to a row of sums, of that cut."""
+    """Return the name of the vector code that adds factor * row to a row of sums, for a cut."""
     return _LOOPS["add"].code(cut)
 
 
@@ -280,7 +280,7 @@ def adding(cut: Cut) -> str:
 def programs_for(
     rule_name: str, width: int, itemsize: int, count: int, way: str = "lazy", far_state: bool = False
 ) -> Programs:
-    """The vector code for weights [D, width] whose rule takes `count` settings, in that way (`kernels.epochs.ways`).
+    """Return the compiled vector code for weights [D, width], a rule with `count` settings and an update strategy.
 
     `far_state` says that weights and states come from beyond a core's cache, as `tiles.is_far_state` tells.
     """

@@ -13,7 +13,7 @@ def numbers_at(settings, at, count: int) -> list:
 
 
 def sum_of_column(lane, u, starts, rows, values, slope) -> Callable:
-    """Function that gives the sum of the entries of column `u`, each a factor for a row of the slope."""
+    """Return a function of the tile that emits the sum of column u's entries, values times gradient rows."""
     return lambda j: lane.sum(starts[u], starts[u + 1], lambda k: (values[k], slope.row(rows[k], j)), rows.last)
 
 
@@ -98,7 +98,7 @@ def put_entries(rule: Rule, count: int) -> Callable:
 
 
 def dense(rule: Rule, count: int) -> Callable:
-    """The units of a dense step from `first` to `last`, by a gradient that is zero afterwards."""
+    """Return the program: the dense update of rows first to last - 1 by a gradient, which is cleared."""
     step = steps.dense(rule)
 
     def work(lane, first, last, *args):
@@ -134,7 +134,7 @@ def coast(rule: Rule, count: int) -> Callable:
 
 
 def coast_pair(rule: Rule, count: int) -> Callable:
-    """The row of weights and state becomes [[a, b], [c, d]] @ (w, s)."""
+    """Return the program: (weights, state) of a row times a 2 x 2 matrix."""
 
     def work(lane, row, a, b, c, d, weights, state):
         def block(j, _):
@@ -149,7 +149,7 @@ def coast_pair(rule: Rule, count: int) -> Callable:
 
 
 def settle(rule: Rule, count: int) -> Callable:
-    """The row has the step of row `k` of the table, without gradient."""
+    """Return the program: the zero-gradient step of a row with row k of the settings."""
     numbers = len(rule.settings(*rule.example))
 
     def work(lane, row, k, table, *arrays):
@@ -159,7 +159,7 @@ def settle(rule: Rule, count: int) -> Callable:
 
 
 def replay(rule: Rule, count: int) -> Callable:
-    """The row has the steps of the table from `start` to `stop`, without gradient."""
+    """Return the program: the zero-gradient steps of a row with rows start to stop - 1 of the settings."""
 
     def work(lane, row, start, stop, table, *arrays):
         steps.repeat(rule, lane, row, arrays, start, stop, table)

@@ -11,7 +11,7 @@ FEW_ENTRIES = 32
 
 
 def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
-    """The sum of squares of a row, duplicates summed before: the definition, in plain loops."""
+    """Return the squared 2-norm of a row in plain loops, duplicates summed first."""
     entries: dict[int, float] = {}
     for column, value in zip(indices.tolist(), data.tolist(), strict=True):
         entries[column] = entries.get(column, 0.0) + value
@@ -39,9 +39,9 @@ def _of_repeated(indices, data):
 
 @inlined
 def square_of(indices, data, start, stop):
-    """The sum of squares of the entries from `start` to `stop`, those of one column summed before.
+    """Return the squared 2-norm of entries start to stop - 1, duplicates summed first.
 
-    O(entries), and O(entries log entries) where the columns do not rise.
+    O(entries), or O(entries log entries) if columns do not ascend.
     """
     if not rises(indices, start, stop):
         return _of_repeated(indices[start:stop], data[start:stop])

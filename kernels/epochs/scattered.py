@@ -46,7 +46,7 @@ def scattered_of(parts):
 
 
 def suits(entries: int, batches: int, weights: np.ndarray) -> bool:
-    """Whether so many batches of so many entries each are summed so, beside weights [D, N]."""
+    """Return whether `batches` batches of `entries` entries are summed this way, for weights [D, N]."""
     is_cleared_soon = weights.size <= max(DIRECT, CLEARED * entries * batches)
     return weights.shape[1] * weights.itemsize <= LINE and weights.size > PLACES * entries and is_cleared_soon
 
@@ -61,7 +61,7 @@ def scattered_for(most: int, weights: np.ndarray) -> Scattered:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Adds up the gradient of the rows `order[first:last]`, whose slope it is: how many columns they touch."""
+    """Return a compiled function: adds the gradient of rows order[first:last]; returns the count of active columns."""
     add = programs.add
 
     def gather(rows, order, first, last, slope, is_far, scattered):
@@ -86,8 +86,10 @@ def make_gather(programs: Programs) -> Callable:
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
-    """Scores, slopes and, where asked for, sums of the rows `order[first:last]`: (sum of losses, place of a wrong
-    target or -1)."""
+    """Return a compiled function: scores, gradients and, if asked, sums of rows order[first:last].
+
+    It returns (sum of losses, position of an invalid target or -1).
+    """
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
@@ -100,7 +102,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 
 def make_step(programs: Programs) -> Callable:
-    """The step on the listed columns by their sums, which are cleared behind it."""
+    """Return a compiled function: the update of the listed columns by their sums, which are cleared."""
     steps = programs.steps_placed
 
     def step(owner, parts, stepped, settings, at, scattered, batch):

@@ -29,7 +29,7 @@ class Hashing(NamedTuple):
 
 
 def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
-    """Way to find up to `most` of so many columns, and the places that takes."""
+    """Return (hash parameters, slots) of a table for up to `most` of `columns` columns."""
     bits = max(int(2 * most - 1).bit_length(), 4)
     if columns <= max(DIRECT, 1 << bits):
         return Hashing(np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)), max(columns, 1)
@@ -38,7 +38,7 @@ def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
 
 @inlined
 def owner_of(column, group, parts):
-    """Number of the part that owns a column; columns that differ in the last `group` bits alone have one owner."""
+    """Return the part that owns a column; columns that differ in the last `group` bits only share an owner."""
     place = ((np.uint64(column) >> group) * FACTOR >> np.uint64(32)) & LOW
     return place * np.uint64(parts) >> np.uint64(32)
 
@@ -54,13 +54,13 @@ class Touched(NamedTuple):
 
 @inlined
 def touched_of(part, stacked):
-    """The active columns of one of several parts, which have a row each."""
+    """Return the hash table of one of several parts."""
     return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
 
 
 @inlined
 def find(touched, hashing, column):
-    """(number of the column or -1, the place where it is or would be)."""
+    """Return (number of a column or -1, its slot or the free slot where it would go)."""
     place = (np.uint64(column) * hashing.factor) >> hashing.shift
     number = touched.slots[place]
     while number >= 0 and touched.columns[np.uint64(number)] != column:

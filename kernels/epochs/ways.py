@@ -70,7 +70,7 @@ def _nothing_after(part, parts, whole, units, width, settings, at):
 
 
 def make_before(programs: Programs) -> Callable:
-    """Lets the columns of a batch catch up that one of the parts owns; the batch is step `step` of the call."""
+    """Return a compiled function: applies the missed updates of a batch's columns that one part owns."""
     if not catches_up(programs.way):
         return _nothing_before
     catch_up = _CATCH_UP[programs.way](programs.untouched)
@@ -135,7 +135,7 @@ _CATCH_UP = {"coast": _make_coast, "coast_pair": _make_coast_pair, "settle": _ma
 
 
 def make_after(programs: Programs) -> Callable:
-    """Does one of the parts of a dense step of all rows of `width` numbers, with the settings `at` that place.
+    """Return a compiled function: a part's share of the dense update of all rows.
 
     `whole` are weights, states and the gradient, flat where the rule has a number for each element, of so many `units`.
     """

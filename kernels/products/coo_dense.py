@@ -45,7 +45,7 @@ def _is_sorted(row):
 
 @compiled
 def _starts(row, starts):
-    """Row starts of sorted rows: every entry writes the end of its row, the last one stays."""
+    """Write the row pointers of sorted row indices to starts [R + 1]."""
     starts[:] = 0
     for k in range(row.size):
         starts[np.uint64(row[k]) + np.uint64(1)] = k + 1

@@ -37,7 +37,7 @@ def reference(indices, stored, out):
 
 @compiled
 def _search(indices, stored, out):
-    """`out` is first the last place whose row is not above the index, or 0."""
+    """Write the position of each index in `stored` (sorted), or -1, to out, by binary search without branches."""
     out[:] = 0
     length = np.int64(stored.size)
     while length > 1:

@@ -24,7 +24,7 @@ ONE = np.uint64(1)
 
 @compiled
 def _times(left, right, out):
-    """out = left @ right, of matrices as a, b, c, d; out may be either."""
+    """Write left @ right, 2 x 2 matrices as (a, b, c, d), to out, which may be either operand."""
     a, b = left[0] * right[0] + left[1] * right[2], left[0] * right[1] + left[1] * right[3]
     c, d = left[2] * right[0] + left[3] * right[2], left[2] * right[1] + left[3] * right[3]
     out[0], out[1], out[2], out[3] = a, b, c, d
@@ -32,7 +32,7 @@ def _times(left, right, out):
 
 @compiled
 def _append(tree, count, matrices):
-    """Put the leaves from number `count` on, and every block that they complete."""
+    """Store the matrices of steps count, count + 1, ... in the tree, and the products that they complete."""
     for number in range(matrices.shape[0]):
         node = tree.shape[0] // 2 + count + number
         tree[node] = matrices[number]
@@ -108,7 +108,7 @@ def _products(tree, count, since, bounds, out):
 
 @compiled
 def _to_last(tree, first, count, out):
-    """out[n] = the product from step first + n to the last, the one after the last being 1."""
+    """Write to out[n] the product of the steps first + n to count - 1; the last one is 1."""
     leaf, steps = tree.shape[0] // 2 + first, count - first
     a, b, c, d = 1.0, 0.0, 0.0, 1.0
     for back in range(steps + 1):
@@ -138,9 +138,7 @@ class Spans:
         self.count += 1
 
     def foresee(self, matrices: Sequence[tuple[float, ...]], steps: int) -> None:
-        """Put the matrices of the next `steps` steps (or one for all of these) into `tree`; add to `count` when they
-        are done.
-        """
+        """Store the matrices of the next `steps` steps, one each or one for all, in the tree; `count` is unchanged."""
         whole = [matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0) for matrix in matrices]
         _append(self.tree, self.count, np.ascontiguousarray(np.broadcast_to(np.array(whole), (steps, 4))))
 

@@ -32,12 +32,12 @@ _A9, _A11, _A13 = np.float32(1 / 9), np.float32(1 / 11), np.float32(1 / 13)
 
 
 def exp_of_negative(x: float) -> float:
-    """exp(x) for x <= 0; float32: within 9e-8 of the true value, zero below `EXP_SMALLEST`; NaN stays NaN."""
+    """Return exp(x) for x <= 0; float32: within 9e-8 of the true value, zero below `EXP_SMALLEST`; NaN stays NaN."""
     return math.exp(x)
 
 
 def log1p_of_unit(u: float) -> float:
-    """log(1 + u) for 0 <= u <= 1; float32: within 1.8e-7 of the true value for every normal u; NaN stays NaN."""
+    """Return log(1 + u) for 0 <= u <= 1; float32: within 1.8e-7 of the true value for every normal u; NaN stays NaN."""
     return math.log1p(u)
 
 

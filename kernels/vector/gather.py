@@ -173,7 +173,7 @@ class RowLoop(dict[tuple, Callable]):
         self.name = name or f"{row.__module__}.{row.__qualname__}"
 
     def run(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
-        """Process rows 0 to `rows` - 1; `work` in multiply-adds, as `threads.is_serial` counts them."""
+        """Run the row loop on rows 0 to `rows` - 1, on threads if `work` (in multiply-adds) is worth it."""
         parts, choices = share(work, self.name)
         self[shape](parts, rows, shape[0], *arguments)
         if choices is not None:

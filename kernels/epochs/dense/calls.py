@@ -52,7 +52,7 @@ class Call:
 
     @classmethod
     def of(cls, rule: Rule, held: str, args: tuple) -> "Call":
-        """The call of these arguments, checked for what their declaration cannot say (`KernelError`)."""
+        """Return the call of a kernel's arguments; KernelError if lengths do not agree."""
         x, (targets, counts, order, batch_rows, *others) = split(held, args)
         count = len(rule.written)
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
@@ -115,7 +115,7 @@ def _loop(loss: str, rule: Rule, held: str, call: Call, losses: np.ndarray) -> i
 
 
 def _in_layout(programs: Programs, arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Weights and states as the programs take them: narrow ones turned, which is a copy but for one output."""
+    """Return weights and states in the programs' layout: narrow ones transposed to [N, D], a copy unless N is 1."""
     if not programs.is_narrow:
         return arrays
     is_one = arrays[0].shape[1] == 1
@@ -123,23 +123,23 @@ def _in_layout(programs: Programs, arrays: tuple[np.ndarray, ...]) -> tuple[np.n
 
 
 def is_far(held: str, x: tuple[np.ndarray, ...]) -> bool:
-    """Whether rows are read in place from beyond a core's cache, and asked for ahead of their use."""
+    """Return whether rows are read in place and exceed a core's cache, so that they are prefetched."""
     return held == "dense" and x[0].nbytes > cache_bytes(2)
 
 
 def _parts(batch_rows: int, columns: int, width: int) -> int:
-    """Parts of a batch: those of the threads if it has work for them, which of few rows is with the weights alone."""
+    """Return the count of threads for a batch: 1 if it has too little work."""
     is_alone = batch_rows < LEAST_SHARED or is_serial(_work(batch_rows, columns, width), within=True)
     return 1 if is_alone else min(get_threads(), PARTS)
 
 
 def _work(batch_rows: int, columns: int, width: int) -> int:
-    """The work of a batch in the measure of `threads.is_serial`: its products, and reading X."""
+    """Return the work of a batch in multiply-adds, as `threads.is_serial` counts it."""
     return batch_rows * columns * (width + 4) // 4
 
 
 def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts: int) -> int:
-    """Rows of a block: as fit half of the cores' caches, but not too few for what a block costs."""
+    """Return the rows of a block: those that fill half of the caches, within limits."""
     fitting = parts * cache_bytes(2) // 2 // max(columns * itemsize, 1)
     return min(max(fitting, LEAST_ROWS, ROWS_AN_OUTPUT * width), batch_rows)
 

@@ -36,7 +36,7 @@ from kernels.rules.rule import Rule, get_rule
 
 
 def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
-    """The definition: that of an epoch on CSR rows of which each has an entry in each column, in standard updates."""
+    """Run the reference: an epoch on CSR rows that store every element, with updates of all rows."""
     operands, rest = calls.split(held, args)
     weights = rest[4]
     x = SOURCES[held].dense_rows(operands, len(weights)).astype(weights.dtype)
@@ -56,7 +56,7 @@ def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
 
 
 def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
-    """A batch of R rows: each entry of X, each row of weights and state moves once."""
+    """Return the cost of a batch of R rows: each entry of X, each row of weights and states moves once."""
     of_loss = get_kernel(loss).cost(s)
     flops = 4 * s.R * s.D * s.N + of_loss.flops + rule.flops * s.D * s.N
     of_csr = s.z * (s.index + s.value) + (s.R + 1) * s.index
@@ -65,7 +65,7 @@ def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, held: str, case: Case) -> tuple:
-    """Arguments of an epoch on CSR rows in standard updates, with X as it is held."""
+    """Build operands: those of an epoch on CSR rows with dense updates, X in the form `held`."""
     _, _, _, *rest, _ = sparse_epoch.arguments(loss, rule, "standard", case)
     return *SOURCES[held].arguments(case), *rest
 
@@ -78,10 +78,10 @@ def _operands(loss: str, rule: Rule, held: str) -> str:
 
 @functools.cache
 def get(loss: str, rule: str, held: str = "dense") -> Kernel:
-    """The kernel `<loss>_<rule>_dense_epoch`, with `_<held>` unless X is held dense (`kernels.epochs.dense.sources`).
+    """Return the kernel `<loss>_<rule>_dense_epoch`, with `_<held>` unless X is held dense.
 
-    An unknown loss, rule or way to hold X is a `KernelError` that lists the known ones. It is no entry of the registry,
-    which would hold one for each pair; any loss and any rule go together.
+    `held` is a name of `kernels.epochs.dense.sources`. KernelError, with the known names, for an unknown loss, rule or
+    `held`. The kernel is not in the registry.
     """
     block_of(loss)
     known = get_rule(rule)

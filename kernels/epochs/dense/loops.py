@@ -60,14 +60,14 @@ UNIT_NARROW, UNIT_WIDE = 128, 16
 
 @inlined
 def bounds_of(part, parts, first, last, unit):
-    """First and last of a part's rows or columns, cut at whole units."""
+    """Return (first, last) of a part's rows or columns, cut at multiples of `unit`."""
     units = (last - first + unit - 1) // unit
     begin = first + units * part // parts * unit
     return begin, min(first + units * (part + 1) // parts * unit, last)
 
 
 def make_slope(loss: str) -> Callable:
-    """The loss of some rows and its slope; of one row and a loss of each score by itself without memory for losses."""
+    """Return a compiled function: the loss of some rows, with the gradient of the scores written in place."""
     block, element = block_of(loss), element_of(loss)
     if element is None:
         return block
@@ -86,8 +86,11 @@ def make_slope(loss: str) -> Callable:
 
 
 def make_scores(programs: Programs, loss: str, held: str) -> Callable:
-    """Scores and slopes of the rows `begin` to `end` of a block that starts at `start` of the order: (sum of losses,
-    place of a wrong target or -1). Rows are put into the block's table before, if they are not held as one."""
+    """Return a compiled function: scores and gradients of rows begin to end - 1 of a block.
+
+    It returns (sum of losses, position of an invalid target or -1) and fills the block's table first, if rows are not
+    read in place.
+    """
     several, single, rows_at_once = programs.scores, programs.scores_of_one, programs.rows
     is_narrow, (fill, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
     slope_of = make_slope(loss)
@@ -120,7 +123,7 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_rows(programs: Programs, loss: str, held: str) -> Callable:
-    """Work of a part on its rows of a block of `count` rows: its loss and the place of a wrong target are noted."""
+    """Return a compiled function: a thread's share of a block's rows; it writes its loss and any invalid target."""
     scores_of, unit = make_scores(programs, loss, held), programs.rows
 
     def do_rows(part, parts, source, order, start, count, bare_labels, share, bare_trained, bare_scratch):
@@ -135,7 +138,9 @@ def make_rows(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_columns(programs: Programs, held: str) -> Callable:
-    """Work of a part on its columns: sums over the rows of a block, the step if the block is the last."""
+    """Return a compiled function: a thread's share of the columns; sums over a block, and the update after the last
+    one.
+    """
     direct, adds, added, by_row = programs.steps, programs.adds, programs.steps_added, programs.by_row
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 
@@ -167,7 +172,7 @@ def add_columns(slopes, sums):
 
 
 def make_each(is_parallel: bool, function: Callable) -> Callable:
-    """A function of the parts on all threads; of one part alone a call of it, which costs a batch of one row least."""
+    """Return a compiled function that calls `function` for each part: on all threads, or once if not `is_parallel`."""
     if is_parallel:
 
         def each(parts, arguments):
@@ -182,8 +187,7 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
 
 @functools.cache
 def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """The loop: `losses` float64 are filled, one a batch, from the first to the last of a `span`; the place of a wrong
-    target or -1. Operands come `bare`."""
+    """Return the compiled loop over batches; it fills `losses` and returns the position of an invalid target or -1."""
     each_rows = make_each(is_parallel, make_rows(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)

@@ -34,7 +34,7 @@ def _rows_at(index, first, count: int) -> list:
 
 
 def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
-    """Rows `q` on of the scores, of the rows of X that `index` has from `first` on; weights [N, D]."""
+    """Return the program: scores of `rows` rows of X from index[first] on, written from row q on; weights [N, D]."""
     side = _power(max(most_vectors() // (rows * width), 1))
 
     def work(lane, q, first, index, x, weights, added, scores):
@@ -63,10 +63,9 @@ def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
 
 
 def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -> Callable:
-    """Columns `first` to `last` of weights and states [N, D], each by the sum over `rows` rows of X.
+    """Return the program: the update of columns first to last - 1 of weights [N, D], by sums over `rows` rows of X.
 
-    Sums begin with those in `gradient` if it is read. If these are the last rows of the batch the weights are stepped
-    and a gradient that was read is cleared, else the sums are written to it.
+    Sums begin with those in `gradient` if `reads`; they are stored there unless `is_last`.
     """
     written, side = len(rule.written), min(_power(most_vectors() // width), 8)
 
@@ -98,13 +97,13 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
 
 
 def _outer_sum(lane, factors: list, values: list, sums: list) -> list:
-    """Sums [factors, vectors], to each of which a factor times a vector is added."""
+    """Return sums + factors outer values, as vectors of generated code, [factors, vectors]."""
     pairs = [(lane.numbers.spread(factor), value) for factor in factors for value in values]
     return [factor.times_plus(value, total) for (factor, value), total in zip(pairs, sums, strict=True)]
 
 
 def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> list:
-    """Sums over the columns of X, of which the rows `later` are asked for a line at a time."""
+    """Return sums over the columns of X, prefetching the rows `later` a cache line at a time."""
     entries, nought = LINE * 8 // lane.bits, lane.integer(0)
     if not later:
         return lane.loop(nought, x.columns, 1, start, callable)
@@ -118,7 +117,7 @@ def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> lis
 
 
 def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
-    """Rows `q` on of the scores, of the rows of X that `index` has from `first` on; weights [D, N]."""
+    """Return the program: scores of `rows` rows of X from index[first] on, written from row q on; weights [D, N]."""
 
     def work(lane, q, first, index, x, weights, added, scores):
         numbers, nought = _rows_at(index, first, rows), lane.integer(0)
@@ -146,7 +145,7 @@ def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
 
 
 def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -> Callable:
-    """Rows `first` to `last` of weights and states [D, N], as `narrow_steps`."""
+    """Return the program: the update of rows first to last - 1 of weights [D, N]; otherwise as `narrow_steps`."""
     written = len(rule.written)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):
@@ -178,7 +177,7 @@ def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -
 
 
 def _step(rule: Rule, lane, places: list, gradient, total: list, numbers: list, reads: bool, is_last: bool) -> None:
-    """Step weights and states at these places by the sums of a batch, or keep sums of a block that is not its last."""
+    """Emit the update of weights and states at `places` by the sums, or the store of sums if not `is_last`."""
     if not is_last:
         gradient.store(total)
         return
@@ -220,7 +219,7 @@ class Programs:
 
 @functools.cache
 def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: bool) -> Programs:
-    """The vector code for weights of `width` outputs whose rule takes `count` settings; X is `is_far` from a core."""
+    """Return the compiled vector code for weights of `width` outputs and a rule with `count` settings."""
     rule = get_rule(rule_name)
     is_narrow = width <= MOST_NARROW and not rule.average
     cut = cut_neighbours(itemsize) if is_narrow else _cut_wide(width, itemsize)
