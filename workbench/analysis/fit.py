@@ -237,7 +237,7 @@ def by_tolerance(frame: pd.DataFrame) -> dict[float, list[CaseResult]]:
 
 
 def _tolerance(row: Record) -> float:
-    """Return the tolerance of a record, or the one that old records without it had."""
+    """Return the tolerance of a record; records of before it was stored had the usual one."""
     return float(row["tolerance"]) if _is_number(row["tolerance"]) else OLD
 
 

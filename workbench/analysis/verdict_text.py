@@ -25,7 +25,7 @@ def contest_sentence(contest: Contest, measure: str) -> str:
 
 
 def _verdict_key(contest: Contest) -> tuple:
-    """Return what consecutive densities must share to be told in one sentence, as a hashable tuple."""
+    """Return what consecutive densities must share to share a sentence, as a hashable tuple."""
     lines = (configurations.line_of(row) if row else None for row in (contest.sparse, contest.dense))
     return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
 

@@ -282,7 +282,7 @@ class Estimator(BaseEstimator, ABC):
         self._learner = Learner(self._setup(model, x.dtype, rows), x.shape[1], self._width(model))
 
     def _setup(self, model: Model, dtype: np.dtype, batch_rows: int) -> Setup:
-        """Return the training setup of the estimator's parameters; ValueError for one that is not allowed."""
+        """Return the training setup of the estimator's parameters; ValueError for a parameter that is not allowed."""
         if self.lazy not in UPDATES:
             raise ValueError(f"lazy is {self.lazy!r}; it is one of {', '.join(UPDATES)}.")
         if self.shuffle not in (True, False, "once"):

@@ -29,7 +29,7 @@ PARTS = 8
 
 
 def split(held: str, args: tuple) -> tuple[tuple, tuple]:
-    """Split the operands into (those that hold X in the form `held`, the others)."""
+    """Split the operands into (the arrays of X in the form `held`, all others)."""
     count = len(SOURCES[held].operands.split())
     return args[:count], args[count:]
 
@@ -139,7 +139,7 @@ def _work(batch_rows: int, columns: int, width: int) -> int:
 
 
 def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts: int) -> int:
-    """Return the rows of a block: those that fill half of the caches, within limits."""
+    """Return the number of rows of a block: as many as fill half of the caches, within limits."""
     fitting = parts * cache_bytes(2) // 2 // max(columns * itemsize, 1)
     return min(max(fitting, LEAST_ROWS, ROWS_AN_OUTPUT * width), batch_rows)
 

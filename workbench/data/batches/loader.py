@@ -112,7 +112,7 @@ class _Worker(threading.Thread):
             del item, value
 
     def _wait_for_room(self) -> bool:
-        """Block until the queue has room; return False if the worker was stopped."""
+        """Block until the queue has space for an item; return False if the worker was stopped."""
         self.room.acquire()
         return not self.stopped
 
