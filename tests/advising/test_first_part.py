@@ -12,7 +12,7 @@ from workbench import advising as advice
 from workbench import data
 from workbench.advising import advising, first_part
 from workbench.advising.candidates import list_candidates
-from workbench.data import cache
+from workbench.data import cache, content
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -71,7 +71,8 @@ def test_a_row_with_a_line_end_within_quotes_is_not_cut(tmp_path, slow_reader):
     assert lines == row * (len(lines) // len(row))
 
 
-def test_a_cached_file_and_a_file_of_another_kind_are_read_whole(tmp_path, slow_reader):
+def test_a_cached_file_and_a_file_of_another_kind_are_read_whole(tmp_path, slow_reader, monkeypatch):
+    monkeypatch.setattr(content, "SECONDS_SETTLED", -1.0)  # the file is as old as the test
     path = tmp_path / "rows.txt"
     svmlight(path, rows=500)
     data.load("svmlight", path=str(path))
