@@ -1,5 +1,6 @@
 """PyTorch: Linear on dense rows, eager and compiled; torch.sparse and EmbeddingBag on CSR rows; our layer and step."""
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, final
 
@@ -37,13 +38,13 @@ class TorchTrainer(LoopTrainer):
             for parameter in self.parameters():
                 parameter.zero_()
 
+    @abstractmethod
     def make(self) -> tuple[Any, Any]:
         """Return the model and its optimizer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def batch_of(self, rows: np.ndarray) -> tuple:
         """Return the arguments of the model for these rows."""
-        raise NotImplementedError
 
     def parameters(self) -> list[Any]:
         """Return weights and intercept."""

@@ -1,5 +1,6 @@
 """TensorFlow: a compiled step on dense rows, its sparse product, and ours, whose gradient stays row-sparse."""
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, final
 
@@ -35,13 +36,13 @@ class TensorFlowTrainer(LoopTrainer):
     def prepare(self) -> None:
         """Hold X as this way needs it."""
 
+    @abstractmethod
     def batch_of(self, rows: np.ndarray) -> tuple:
         """Return the tensors of these rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(self, *batch: Any) -> Any:
         """Return X @ w of a batch."""
-        raise NotImplementedError
 
     def update(self, gradient: Any) -> None:
         """Step the weights by their gradient."""
