@@ -61,7 +61,7 @@ def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
     )
 
 
-def test_what_is_undecided_says_what_a_wrong_choice_would_cost_at_most():
+def test_what_is_inconclusive_says_what_a_wrong_choice_would_cost_at_most():
     told = advise(frame(DENSE, ALIKE, noise=0.2)).time[0]
     low, high, cost = map(float, re.search(
         r"inconclusive: ([\d.]+) to ([\d.]+); choosing sparse costs at most ([\d.]+) times on average", told
@@ -74,7 +74,7 @@ def test_one_round_decides_what_is_far_apart_and_leaves_the_rest_open():
     advice = advise(frame(rounds=1))
     assert re.match(r"For time, go sparse up to 3 % density: \d\d \(95 %: 2\d to [67]\d\) times faster", advice.verdict)
     assert "From 30 % on, stay dense." in advice.verdict
-    assert "Undecided at 10 %: neither is significantly better." in advice.verdict
+    assert re.search(r"Probably (sparse|dense) at 10 % \([89]\d %\)\.", advice.verdict)
     assert "How sure: 95 % intervals from 1 round of 1 run." in advice.certainty
     assert "For memory, go sparse up to 10 % density" in advice.verdict
     assert not [
@@ -90,20 +90,22 @@ def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
     assert "For time sparse and dense are level, within 10 %, at every density, from 0.1 to 30 %." in level.verdict
     assert "no difference that matters (0.9" in level.time[0]
     same = advise(frame(DENSE, ALIKE, noise=0.2))
-    assert (
-        "For time it is undecided at every density, from 0.1 to 30 %: neither is significantly better." in same.verdict
-    )
+    assert re.match(r"For time no density has a certain winner\. Probably (sparse|dense) at ", same.verdict)
+    assert "Inconclusive from 0.1 to 1 % and at 30 %: neither is significantly better. To decide it: " in same.verdict
+    unknown = advise(frame(DENSE, ALIKE, noise=0.2, seed=4, densities=(0.01, 0.1)))
+    assert "For time it is inconclusive at every density, from 1 to 10 %: neither" in unknown.verdict
     rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
     assert "it runs where dense needs 82 GB and the limit is 16 GB" in advise(store.frame(rows)).verdict
     assert advise(store.frame()).sentences == ("There is no answer yet: no rows were given.",)
     assert "dense was not measured" in advise(frame(SPARSE)).verdict
 
 
-def test_a_loss_at_some_densities_is_no_loss_at_those_that_are_undecided():
+def test_a_loss_at_some_densities_is_no_loss_at_those_that_are_inconclusive():
     rows = maker.sweep((DENSE, replace(SPARSE, fixed=0.1)), maker.DENSITIES[3:])
     rows += maker.sweep((DENSE, ALIKE), maker.DENSITIES[:3])
     verdict = advise(store.frame(rows)).verdict
-    assert "For time, stay dense: dense wins from 3 to 30 %. Undecided from 0.1 to 1 %: neither" in verdict
+    assert "For time, stay dense: dense wins from 3 to 30 %. Probably dense at 0.1 % (" in verdict
+    assert "Inconclusive from 0.3 to 1 %: neither" in verdict
     assert "no sparse configuration" not in verdict
 
 
@@ -115,7 +117,8 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
         r"\(other programs were running\), with CSR ours",
         advice.verdict,
     )
-    assert "Undecided from 1 to 30 %: neither is significantly better." in advice.verdict
+    assert re.search(r"\. Probably sparse from 1 to 3 % \([89]\d to 9\d %\)\.", advice.verdict)
+    assert "Inconclusive at 10 %: neither is significantly better." in advice.verdict
     without = [re.sub(r"at least [\d.]+ times faster|probably faster", "", sentence) for sentence in advice.sentences]
     assert not [one for one in without if "faster" in one]
     (likely, *_) = (one for one in advice.time if "probably faster" in one)
@@ -172,7 +175,7 @@ def test_warnings_failures_and_what_the_answer_depends_on_are_told():
     assert any("Batches repeat" in sentence for sentence in prepared.warnings)
 
 
-@pytest.mark.parametrize("change", ["same", "undecided"])
+@pytest.mark.parametrize("change", ["same", "inconclusive"])
 def test_a_break_even_moves_only_where_two_that_are_decided_lie_apart(change):
     wide = maker.sweep(width=64, seed=1) if change == "same" else maker.sweep(width=64, rounds=3)
     told = advise(store.frame(maker.sweep() + wide)).would_change

@@ -44,17 +44,17 @@ def test_few_rounds_decide_what_is_far_apart_and_say_of_the_rest_what_could_have
     far, near = judged(DENSE, SPARSE, rounds=rounds), judged(DENSE, replace(ALIKE, fixed=7.5e-3), rounds=rounds)
     assert (far.verdict, far.why, far.ratio.rounds) == ("sparse", "", rounds)
     assert far.ratio.low <= 8e-3 / SPARSE.seconds(0.01) <= far.ratio.high
-    assert (near.verdict, near.why) == ("undecided", compare.HOLDS_ONE)
+    assert (near.verdict, near.why) == ("inconclusive", compare.HOLDS_ONE)
     assert near.minimum_detectable_ratio == near.ratio.minimum_detectable_ratio > 1.2
 
 
 def test_what_cannot_be_told_apart_says_what_could_have_been_seen():
     found = judged(DENSE, replace(ALIKE, fixed=7.5e-3), noise=0.2)
-    assert (found.verdict, found.why) == ("undecided", compare.HOLDS_ONE)
+    assert (found.verdict, found.why) == ("inconclusive", compare.HOLDS_ONE)
     assert found.minimum_detectable_ratio == found.ratio.minimum_detectable_ratio > 1.2
 
 
-def test_a_side_is_likely_from_a_probability_of_four_in_five_on_and_only_where_it_is_undecided():
+def test_a_side_is_likely_from_a_probability_of_four_in_five_on_and_only_where_it_is_inconclusive():
     met = [
         judged(DENSE, replace(ALIKE, fixed=8e-3 / ratio), noise=0.1, seed=seed)
         for ratio in (0.3, 0.75, 1.0, 1.3, 4.0)
@@ -114,7 +114,7 @@ def test_two_runs_are_combined_by_their_ratios():
 def test_two_sides_of_different_runs_are_not_compared():
     rows = maker.sweep((DENSE,), (0.01,)) + maker.sweep((SPARSE,), (0.01,), run="r2")
     (found,) = contests(configurations.records(pool_rounds(store.frame(rows))), "seconds_step")
-    assert (found.verdict, found.ratio, found.why) == ("undecided", None, compare.APART)
+    assert (found.verdict, found.ratio, found.why) == ("inconclusive", None, compare.APART)
 
 
 def disturb(formats, rounds):
@@ -129,7 +129,7 @@ def test_disturbed_rounds_bound_a_large_factor_and_leave_a_small_one_open(format
     assert (large.verdict, large.why, large.is_beside_others) == ("sparse", "", True)
     assert 1 < large.ratio.low < 800 < large.ratio.high
     near = judged(DENSE, replace(SPARSE, fixed=4e-3, slope=0.0), change=change)
-    assert (near.verdict, near.why) == ("undecided", compare.HOLDS_ONE)
+    assert (near.verdict, near.why) == ("inconclusive", compare.HOLDS_ONE)
     assert near.ratio.low < 1 < near.ratio.high
     assert small.ratio.disturbed == small.ratio.rounds == 4
     assert judged(DENSE, SPARSE, change=change, measure="bytes_peak").verdict == "sparse"
@@ -224,7 +224,7 @@ def simulated(ratio, times, rounds=12, sd=0.2):
 @pytest.mark.parametrize("rounds", [1, 4, 12])
 def test_of_two_contenders_alike_at_most_one_in_twenty_is_called_a_winner(rounds):
     told = [one.verdict for one in simulated(1.0, 300, rounds)]
-    assert 1 - (told.count("undecided") + told.count("level")) / 300 <= 0.05
+    assert 1 - (told.count("inconclusive") + told.count("level")) / 300 <= 0.05
 
 
 def test_the_best_of_four_candidates_alike_seldom_beats_dense_by_its_luck():
@@ -278,12 +278,12 @@ def partly(*absent, at=0.1):
 
 
 def test_dense_does_not_win_where_a_configuration_that_beats_it_elsewhere_was_not_measured():
-    assert partly(FASTER) == {0.01: ("sparse", ""), 0.1: ("undecided", compare.PARTLY), 0.2: ("sparse", "")}
+    assert partly(FASTER) == {0.01: ("sparse", ""), 0.1: ("inconclusive", compare.PARTLY), 0.2: ("sparse", "")}
 
 
 def test_dense_wins_where_what_was_not_measured_is_surely_behind_another_one_nearby():
     behind = replace(FASTER, format="coo", fixed=2e-3)
-    assert partly(behind)[0.1] == ("undecided", compare.PARTLY)
+    assert partly(behind)[0.1] == ("inconclusive", compare.PARTLY)
     rows = rows_of(DENSE, FASTER, replace(behind, fixed=4e-3), densities=(0.01,), noise=0.01)
     rows += rows_of(DENSE, replace(FASTER, slope=0.2), densities=(0.1,), noise=0.01)
     assert [contest.verdict for contest in contests(rows, "seconds_step")] == ["sparse", "dense"]
@@ -312,7 +312,7 @@ def test_a_dense_side_that_was_cut_off_is_bounded_by_the_bytes_that_it_reads():
 
 def test_bytes_that_it_reads_decide_nothing_where_sparse_takes_longer():
     found = judged(DENSE, SPARSE, change=cut_off)
-    assert (found.verdict, found.ratio, found.why) == ("undecided", None, compare.NO_RESULT)
+    assert (found.verdict, found.ratio, found.why) == ("inconclusive", None, compare.NO_RESULT)
 
 
 def test_memory_of_a_side_that_was_cut_off_is_that_of_the_formulas():

@@ -76,8 +76,8 @@ def test_a_rival_is_set_beside_ours_of_its_model():
 
 def test_what_cannot_be_told_is_said_so():
     told = curves.compare_paired_repeats(two(repeats=3), "AUC", "ours", "theirs")
-    assert "which ends with the better AUC is undecided, fewer than four repeats of both" in told
-    assert "the time to within 1 % of the lesser of both ends is undecided, fewer than four repeats" in told
+    assert "which ends with the better AUC is inconclusive, fewer than four repeats of both" in told
+    assert "the time to within 1 % of the lesser of both ends is inconclusive, fewer than four repeats" in told
     assert curves.sentences(two(repeats=3), "AUC")[-1].startswith("Fewer than four repeats: which is better")
     alike = curves.frame([point(who, repeat) for who in "ab" for repeat in range(4)])
     assert "a and b: their AUC is the same" in curves.compare_paired_repeats(alike, "AUC", "a", "b")

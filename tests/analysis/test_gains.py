@@ -47,7 +47,7 @@ def test_between_two_densities_it_is_read_with_the_interval_of_both(line, densit
 @pytest.mark.parametrize(("density", "said"), [(1e-5, "not measured below 0.1 %"), (0.9, "not measured above 30.1 %")])
 def test_beyond_what_was_measured_nothing_is_said(line, density, said):
     gain = gains.gain_at_density(line, density)
-    assert (gain.ratio, gain.verdict, gain.source) == (None, "undecided", said)
+    assert (gain.ratio, gain.verdict, gain.source) == (None, "inconclusive", said)
 
 
 def test_to_gain_a_factor_of_one_is_the_break_even(line):
@@ -72,9 +72,9 @@ def test_what_is_gained_nowhere_or_everywhere_says_so(line):
 
 def test_rounds_that_decide_nothing_decide_nothing_here():
     (line,) = lines(made.sweep((made.DENSE, replace(LAW, fixed=7.5e-3, slope=0.0)), rounds=1))
-    assert gains.gain_at_density(line, 0.01).verdict == "undecided"
-    assert gains.gain_at_density(line, 0.02).verdict == "undecided"
-    assert gains.highest_density_with_gain(line, 1.1).status == "undecided"
+    assert gains.gain_at_density(line, 0.01).verdict == "inconclusive"
+    assert gains.gain_at_density(line, 0.02).verdict == "inconclusive"
+    assert gains.highest_density_with_gain(line, 1.1).status == "inconclusive"
 
 
 def test_a_dense_side_that_did_not_fit_is_no_ratio():

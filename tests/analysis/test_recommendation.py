@@ -62,9 +62,9 @@ def test_what_trains_another_model_is_not_recommended_but_told_of():
     assert any("but trains another model than dense" in str(one) for one in came.would_change)
 
 
-def test_sides_that_cannot_be_told_apart_are_undecided_with_what_to_do():
+def test_sides_that_cannot_be_told_apart_are_inconclusive_with_what_to_do():
     came = said(swept(laws=(replace(DENSE, fixed=SPARSE.seconds(0.01) * 1.02), SPARSE), noise=0.5, shared=0.0))
-    assert came.verdict == "undecided"
+    assert came.verdict == "inconclusive"
     assert str(came.headline).startswith(("Not decided, take ", "Probably "))
     assert re.search(
         r"inconclusive: 0\.\d+ to \d(\.\d)?; choosing sparse costs at most 1\.\d+ times", str(came.headline)
@@ -88,7 +88,7 @@ def test_a_busy_machine_bounds_a_large_factor_and_leaves_a_small_one_likely():
         str(came.headline),
     )
     near = said([made.disturbed(row) for row in swept(laws=(replace(DENSE, fixed=3e-3), QUICK))])
-    assert (near.verdict, near.time.likely) == ("undecided", "sparse")
+    assert (near.verdict, near.time.likely) == ("inconclusive", "sparse")
     assert re.match(r"Probably sparse: it is probably faster, \d(\.\d)? times \(\d\d %\)", str(near.headline))
     assert "less memory" in str(near.grounds[2])
 
@@ -158,7 +158,7 @@ def test_sparse_does_not_win_elsewhere_without_a_dense_one_that_may():
 
 def test_few_rounds_that_are_far_apart_decide_and_others_have_an_interval():
     far, near = said(swept(rounds=1)), said(swept(laws=(replace(DENSE, fixed=8e-4), QUICK), rounds=1))
-    assert (far.verdict, near.verdict) == ("sparse", "undecided")
+    assert (far.verdict, near.verdict) == ("sparse", "inconclusive")
     for came in (far, near):
         assert 0 < came.time.ratio.low < came.time.ratio.value < came.time.ratio.high < 100
         assert came.time.ratio.rounds == 1

@@ -39,17 +39,17 @@ def test_what_trained_a_worse_model_says_so_and_wins_nothing():
     assert "worse" in found.marks
 
 
-def test_what_is_undecided_has_no_winner_and_says_why():
+def test_what_is_inconclusive_has_no_winner_and_says_why():
     alike = replace(maker.SPARSE, fixed=8e-3, slope=0.0)
     found = make_standings(group_of(maker.DENSE, alike, rounds=1), "seconds_step")
-    assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
-    assert {line.verdict for line in found.lines} == {"undecided: neither is significantly better"}
+    assert {place.mark for line in found.lines for place in line.places} == {"inconclusive"}
+    assert {line.verdict for line in found.lines} == {"inconclusive: neither is significantly better"}
 
 
 def test_what_is_likely_has_no_winner_and_says_its_probability():
     nearly = replace(maker.SPARSE, fixed=5.5e-3, slope=0.0)
     found = make_standings(group_of(maker.DENSE, nearly, rounds=1), "seconds_step")
-    assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
+    assert {place.mark for line in found.lines for place in line.places} == {"inconclusive"}
     for line in found.lines:
         assert line.contest.likely == "sparse"
         stated = re.fullmatch(r"probably sparse, (\d\d) %", line.verdict).group(1)

@@ -48,7 +48,7 @@ def test_a_lazy_update_that_trained_a_worse_model_wins_nothing():
         return whole, replace(lazy, quality=0.8)
 
     found = table_size.contests(group(swept(laws_at=worse)), "seconds_step")
-    assert {one.contest.verdict for one in found} == {"undecided"}
+    assert {one.contest.verdict for one in found} == {"inconclusive"}
 
 
 def test_where_all_rows_do_not_fit_touched_rows_win_by_running():

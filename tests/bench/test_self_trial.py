@@ -47,11 +47,11 @@ def test_a_meeting_that_was_cut_off_is_not_counted():
     noisy = [1.0, 2.0, 0.5, 1.5]
     assert not same.decisions(meeting(noisy, noisy[::-1]))
     whole = same.decisions(meeting(noisy * 3, noisy[::-1] * 3))
-    assert [one.verdict for one in whole["quiet"]] == ["undecided"]
+    assert [one.verdict for one in whole["quiet"]] == ["inconclusive"]
 
 
 def test_a_meeting_whose_rounds_were_all_disturbed_is_decided_only_by_a_large_factor():
-    for factor, verdict in ((3.0, "undecided"), (90.0, "sparse")):
+    for factor, verdict in ((3.0, "inconclusive"), (90.0, "sparse")):
         found = same.decisions(meeting([1.0] * 12, [factor] * 12, "memory traffic", status="disturbed"))
         (one,) = found["memory traffic"]
         assert (one.verdict, one.rounds, one.ratio.disturbed) == (verdict, 12, 12)

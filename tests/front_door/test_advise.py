@@ -7,7 +7,7 @@ import workbench as wb
 
 
 def test_advise_x_y(advice):
-    assert advice.verdict in ("sparse", "dense", "level", "undecided", "none")
+    assert advice.verdict in ("sparse", "dense", "level", "inconclusive", "none")
     assert advice.best.get("format") in ("csr", "csc", "coo", "dense") or advice.verdict == "none"
     assert "verdict" in advice.table.columns
     assert "verdict" in advice._repr_html_()

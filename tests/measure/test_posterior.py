@@ -114,8 +114,8 @@ def test_disturbed_rounds_cannot_decide_a_factor_of_two_and_do_decide_one_of_twe
     ratios = {ratio: one.ratio("slow", "fast") for ratio, one in found.items()}
     assert {ratio: one.verdict for ratio, one in ratios.items()} == {
         1 / 20: "dense",
-        1 / 2: "undecided",
-        2: "undecided",
+        1 / 2: "inconclusive",
+        2: "inconclusive",
         20: "sparse",
     }
     assert all(ratio.disturbed == ratio.rounds == rounds for ratio in ratios.values())
@@ -146,7 +146,7 @@ def test_all_disturbed_trials_of_a_run_may_be_slower_without_moving_the_ratio():
 def test_a_trial_slowed_by_a_load_says_little_beside_a_quiet_one():
     mixed = trials_of({"fast": [1.0]}) + trials_of({"slow": [2.0]}, disturbed=(0,))
     found = posterior(mixed).ratio("slow", "fast")
-    assert found.verdict == "undecided"
+    assert found.verdict == "inconclusive"
     assert found.disturbed == 1
     assert found.minimum_detectable_ratio > math.exp(NOISE.slowdown)
 
@@ -275,7 +275,7 @@ def test_few_trials_are_no_error():
 
 def test_seconds_of_any_size_and_thirty_candidates_are_no_error():
     wide = posterior(trials_of({"fast": [1e-9, 1e9], "slow": [1e9, 1e-9]})).ratio("slow", "fast")
-    assert wide.verdict == "undecided"
+    assert wide.verdict == "inconclusive"
     assert posterior(trials_of({"fast": [1e-9], "slow": [1e9]})).ratio("slow", "fast").verdict == "sparse"
     absurd = posterior(trials_of({"a": [1e-300, 1.0], "b": [1.0, 1e-300]})).ratio("a", "b")
     assert absurd.low < 0.01 < 100 < absurd.high < math.inf, "the prior says how far apart candidates can be"
@@ -291,7 +291,7 @@ def test_seconds_of_any_size_and_thirty_candidates_are_no_error():
         (Ratio(2, 1.01, 4), "sparse"),
         (Ratio(0.5, 0.2, 0.99), "dense"),
         (Ratio(1, 1 / EQUIVALENCE_MARGIN, EQUIVALENCE_MARGIN), "level"),
-        (Ratio(1, 0.9, EQUIVALENCE_MARGIN), "undecided"),
+        (Ratio(1, 0.9, EQUIVALENCE_MARGIN), "inconclusive"),
         (Ratio(1.05, 1.01, 1.09), "sparse"),
     ],
 )
@@ -302,4 +302,4 @@ def test_verdicts_follow_the_interval(ratio, verdict):
 
 def test_nothing_is_told_by_an_interval_without_an_end():
     assert Ratio(9, 0.0, math.inf).minimum_detectable_ratio == math.inf
-    assert Ratio(9, 0.0, math.inf).verdict == "undecided"
+    assert Ratio(9, 0.0, math.inf).verdict == "inconclusive"

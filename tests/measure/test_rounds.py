@@ -65,7 +65,7 @@ def test_a_ratio_is_the_posterior_of_its_rounds():
 def test_one_round_decides_sides_that_are_far_apart_and_no_others():
     far, near = (decided({"s": times(1)}, {"d": times(ratio)}) for ratio in (9, 1.5))
     assert (far.verdict, far.rounds) == ("sparse", 1)
-    assert near.verdict == "undecided"
+    assert near.verdict == "inconclusive"
     assert decided({"s": times(9)}, {"d": times(1)}).verdict == "dense"
     assert near.ratio.low < 1 < near.ratio.value < near.ratio.high
 
@@ -77,7 +77,7 @@ def test_verdicts_name_the_side_that_takes_less_and_level_ones():
     assert decided({"s": times(*noise)}, {"d": times(*slow)}).verdict == "sparse"
     assert decided({"s": times(*slow)}, {"d": times(*noise)}).verdict == "dense"
     assert decided({"s": times(*noise)}, {"d": times(*noise)}, **known).verdict == "level"
-    assert decided({"s": times(1, 2, 1, 3)}, {"d": times(2, 1, 3, 1)}).verdict == "undecided"
+    assert decided({"s": times(1, 2, 1, 3)}, {"d": times(2, 1, 3, 1)}).verdict == "inconclusive"
 
 
 def test_the_best_sparse_meets_the_best_dense():
@@ -100,7 +100,7 @@ def test_a_side_without_a_number_decides_nothing():
     assert (apart.sparse, apart.dense, apart.ratio) == ("s", "d", None)
     assert decide_comparison([], ()) == Decision()
     for decision in (no_dense, no_sparse, apart, Decision()):
-        assert (decision.verdict, decision.rounds) == ("undecided", 0)
+        assert (decision.verdict, decision.rounds) == ("inconclusive", 0)
         assert not decision.is_settled
         assert not decision.is_narrow
 
@@ -108,7 +108,7 @@ def test_a_side_without_a_number_decides_nothing():
 def test_predictions_decide_where_nothing_was_measured_and_a_measured_side_meets_no_prediction_of_another_run():
     far = decide_comparison([], {"d"}, {"s": 1.0, "d": 100.0})
     assert (far.verdict, far.rounds, far.ratio.value) == ("sparse", 0, pytest.approx(100))
-    assert decide_comparison([], {"d"}, {"s": 1.0, "d": 2.0}).verdict == "undecided"
+    assert decide_comparison([], {"d"}, {"s": 1.0, "d": 2.0}).verdict == "inconclusive"
     measured = decide_comparison([Trial("s", 1.0, "a", 0), Trial("d", 2.0, "b", 0)], {"d"}, {"s": 1.0, "d": 2.0})
     assert measured.ratio is None
 
@@ -196,7 +196,7 @@ def test_a_mean_of_rounds_has_an_interval_and_one_round_has_none():
 
 def test_an_absurd_spread_is_no_error():
     assert mean_interval([1e-300, 1.0]).high == math.inf
-    assert decided({"s": times(1e-300, 1)}, {"d": times(1, 1e-300)}).verdict == "undecided"
+    assert decided({"s": times(1e-300, 1)}, {"d": times(1, 1e-300)}).verdict == "inconclusive"
 
 
 @pytest.mark.parametrize("function", [mean_interval, rounds.trial_statistic])

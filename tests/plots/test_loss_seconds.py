@@ -107,7 +107,7 @@ def test_times_that_the_rounds_do_not_tell_apart_are_no_claim():
     rows = [curved(row, losses, losses) for row in maker.sweep(alike, (0.05,), rounds=4, noise=0.3)]
     figure = Figure()
     sentence = plots.draw("loss_seconds", store.frame(rows), figure)
-    assert "undecided" in sentence
+    assert "inconclusive" in sentence
     assert "instead of" not in sentence + figure.get_suptitle()
 
 

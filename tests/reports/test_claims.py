@@ -42,7 +42,7 @@ KINDS = {
     "several dense candidates": maker.sweep(maker.BOTH_AT_THEIR_BEST, noise=0.01),
     "one side in one call": maker.sweep((maker.DENSE, maker.SPARSE, maker.IN_CALLS), noise=0.01),
 }  # fmt: skip
-UNDECIDED = ("A/A", "disturbed", "two rounds")
+INCONCLUSIVE = ("A/A", "disturbed", "two rounds")
 """Kinds of which neither time nor memory has a winner."""
 SKIPPED = ("Columns of a row", "Machine", "Versions")
 """Tables that say nothing of what was measured."""
@@ -139,10 +139,10 @@ def test_every_number_and_winner_of_the_panel_is_borne_by_the_rows(kind):
     assert page_faults(page, facts_of(kind)) == []
 
 
-@pytest.mark.parametrize("kind", UNDECIDED)
+@pytest.mark.parametrize("kind", INCONCLUSIVE)
 def test_without_a_decision_no_winner_is_named_anywhere(kind):
     assert {winner for contest in facts_of(kind).contests for winner in (contest.time, contest.memory)} <= {
-        "undecided",
+        "inconclusive",
         "level",
     }
     html, markdown = written(kind)
@@ -188,7 +188,7 @@ def test_a_likely_side_is_called_likely_and_never_a_winner():
     facts = facts_of("likely")
     likely = {contest.likely for contest in facts.contests} - {""}
     assert likely, "the rows are to have a likely side"
-    assert {contest.time for contest in facts.contests if contest.likely} == {"undecided"}
+    assert {contest.time for contest in facts.contests if contest.likely} == {"inconclusive"}
     for text in written("likely"):
         told = re.findall(r"(sparse|dense) is probably faster, [\d.]+ times \(\d+ %\)", " ".join(text.split()), re.I)
         assert {side.lower() for side in told} == likely
@@ -220,7 +220,7 @@ def test_the_same_cell_has_the_same_number_in_every_table(kind):
 # These tests can fail: a number, a winner or a row that is changed is found.
 
 TAMPERED = {
-    "a winner where there is none": ("A/A", lambda text: text.replace("undecided", "won: CSR ours beats dense")),
+    "a winner where there is none": ("A/A", lambda text: text.replace("inconclusive", "won: CSR ours beats dense")),
     "a number of another size": ("clear", lambda text: re.sub(r"(\d+)( to \d+)? (µs|ms)", r"9\1\2 \3", text)),
     "another factor": ("clear", lambda text: re.sub(r"\d+(\.\d+)? times", "77 times", text)),
     "another density": ("clear", lambda text: text.replace("break-even is at", "break-even is at 0.7 % and at")),

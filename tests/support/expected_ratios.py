@@ -189,7 +189,7 @@ class Contest:
     def likely(self) -> str:
         """The side that is probably faster where none surely is; empty if none is likelier than `LIKELY`."""
         ratio = self.decision.ratio
-        if self._fits() or ratio is None or ratio.verdict != "undecided":
+        if self._fits() or ratio is None or ratio.verdict != "inconclusive":
             return ""
         return "sparse" if ratio.probability >= LIKELY else "dense" if 1 - ratio.probability >= LIKELY else ""
 
@@ -217,8 +217,8 @@ class Contest:
         if fits := self._fits():
             return fits
         if sparse is None or dense is None:
-            return "undecided"
-        return "sparse" if sparse.high < dense.low else "dense" if dense.high < sparse.low else "undecided"
+            return "inconclusive"
+        return "sparse" if sparse.high < dense.low else "dense" if dense.high < sparse.low else "inconclusive"
 
     def _least(self, is_dense: bool) -> Known | None:
         known = [cell.memory for cell in self.cells if cell.is_dense == is_dense and cell.memory]

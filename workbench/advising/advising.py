@@ -310,7 +310,7 @@ class _Advising:
         known = self.recommended()
         if known.time is None:
             return
-        if self.is_cut and (known.time.verdict == "undecided" or known.time.source == PREDICTED):
+        if self.is_cut and (known.time.verdict == "inconclusive" or known.time.source == PREDICTED):
             self._run("Racing on", self.candidates, self.clock.left)
             return
         both = [

@@ -21,7 +21,12 @@ from workbench.analysis import (
 )
 from workbench.analysis.best_of_all import is_dense_batch_of_compact_data
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.breakeven_text import baseline, format_density_ranges, list_open_contests
+from workbench.analysis.breakeven_text import (
+    baseline,
+    format_density_ranges,
+    list_open_contests,
+    probable_clauses,
+)
 from workbench.analysis.compare import REMEDY, Contest, contests, trained_worse
 from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
 from workbench.analysis.verdict_text import MEASURES
@@ -447,9 +452,9 @@ def _stay_dense(lost: Sequence[Contest]) -> str:
 
 
 def _open_sentences(compared: Sequence[Contest]) -> str:
-    """Return the sentences that go on a headline: what is undecided and why, and what is level.
+    """Return the sentences that go on a headline: probable sides, what is inconclusive and why, what is level.
 
-    "" if all is decided.
+    "" if each density has a winner.
     """
     clauses = (f"{what}: {why}" if why else what for what, why in list_open_contests(compared, DIGITS))
     return "".join(f" {clause[0].upper()}{clause[1:]}." for clause in clauses)
@@ -476,8 +481,11 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
     if len(compared) == 1 and compared[0].likely:
         said = f"{grade_comparison(compared[0], measure)} {format_density_ranges(compared, compared, DIGITS)}"
         return f"{said[0].upper()}{said[1:]}", f"For {name}, {said}."
-    text = _open_sentences(compared).removeprefix(" Undecided ")
-    return f"Undecided in {name}: {reasons[0]}", f"For {name} it is undecided {text}{todo}"
+    if probable := probable_clauses(compared, DIGITS):
+        sides = formatting.join_items(probable)
+        return f"In {name} {sides}", f"For {name} no density has a certain winner.{_open_sentences(compared)}{todo}"
+    text = _open_sentences(compared).removeprefix(" Inconclusive ")
+    return f"Inconclusive in {name}: {reasons[0]}", f"For {name} it is inconclusive {text}{todo}"
 
 
 def _is_of_configuration(even: BreakEven, group: configurations.Group, contest: Contest) -> bool:

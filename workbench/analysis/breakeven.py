@@ -28,7 +28,7 @@ STATUSES = {
     "sparse": "sparse wins wherever there is a winner; `low` is the highest such density",
     "dense": "dense wins wherever there is a winner; `high` is the lowest such density",
     "level": "the two are within 10 % of each other at every density measured",
-    "undecided": "no density measured has a winner",
+    "inconclusive": "no density measured has a winner",
     "feasible": "dense did not fit in memory where sparse did; `low` is the highest such density",
     "infeasible": "sparse did not run at any density where dense did",
     "no_baseline": "no dense row to compare with",
@@ -158,7 +158,7 @@ def locate_crossing(compared: list[Contest]) -> tuple[str, tuple]:
     """Return the status and (density, lower, upper) of the crossing of two or more contests that have a ratio."""
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:
-        status = "level" if all(one.verdict == "level" for one in compared) else "undecided"
+        status = "level" if all(one.verdict == "level" for one in compared) else "inconclusive"
         return status, (None, None, None)
     changes = [one for i, one in enumerate(decided) if i == 0 or one.verdict != decided[i - 1].verdict]
     winners = [change.verdict for change in changes]

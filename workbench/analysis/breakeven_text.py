@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.compare import REMEDY, Contest
-from workbench.analysis.grades import format_factor
+from workbench.analysis.grades import format_factor, format_probability
 
 Record = Mapping[str, Any]
 
@@ -32,8 +32,8 @@ def breakeven_sentence(
         "sparse": lambda: f"{who} beats {against} in {what} {_one_sided_sentence(won, contests, -1)}.",
         "dense": lambda: f"{_capital(against)} beats {who} in {what} {_one_sided_sentence(lost, contests, 0)}.",
         "level": lambda: f"{who} and {against} are level in {what}, within 10 %, at every density, {_range(compared)}.",
-        "undecided": lambda: (
-            f"{who} cannot be told from {against} in {what}{inconclusive_clause(contests)}{_remedy(contests)}."
+        "inconclusive": lambda: (
+            f"{who} and {against} have no certain winner in {what}{inconclusive_clause(contests)}{_remedy(contests)}."
         ),
         "feasible": lambda: (
             f"{who} wins by fitting: {_missing_requirements(dense)}; it ran up to "
@@ -77,28 +77,50 @@ def _one_sided_sentence(won: Sequence[Contest], contests: Sequence[Contest], end
 
 
 def inconclusive_clause(contests: Sequence[Contest]) -> str:
-    """End of a sentence: what is undecided and why, and what is level. "" if all is decided."""
+    """Return the end of a sentence on the contests without a winner, with the reasons; "" if all have one."""
     return "".join(f"; {what} ({why})" if why else f"; {what}" for what, why in list_open_contests(contests))
 
 
 def list_open_contests(contests: Sequence[Contest], digits: int = 3) -> list[tuple[str, str]]:
-    """Return (Clause, reason or "") of what is undecided and of what is level, at densities of so many digits."""
-    found = [
-        (f"undecided {format_density_ranges(some, contests, digits)}", why)
+    """Return (clause, reason or "") of the contests without a winner: probable sides, inconclusive and level ones.
+
+    Densities have so many digits.
+    """
+    clauses = [(clause, "") for clause in probable_clauses(contests, digits)]
+    clauses += [
+        (f"inconclusive {format_density_ranges(some, contests, digits)}", why)
         for why, some in group_inconclusive(contests).items()
     ]
     if level := [contest for contest in contests if contest.verdict == "level"]:
-        found.append((f"level, within 10 %, {format_density_ranges(level, contests, digits)}", ""))
-    return found
+        clauses.append((f"level, within 10 %, {format_density_ranges(level, contests, digits)}", ""))
+    return clauses
+
+
+def probable_clauses(contests: Sequence[Contest], digits: int = 3) -> list[str]:
+    """Return a clause for each side that is probably better at some densities, with the range of its probabilities.
+
+    An example is "probably sparse from 1 to 3 % (86 to 97 %)".
+    """
+    clauses = []
+    for side in ("sparse", "dense"):
+        probable = [contest for contest in contests if contest.likely == side]
+        ratios = [contest.ratio for contest in probable if contest.ratio is not None]
+        if ratios:
+            chances = sorted(max(ratio.probability, 1 - ratio.probability) for ratio in ratios)
+            span = format_probability(chances[0])
+            if format_probability(chances[-1]) != span:
+                span = f"{span.removesuffix(' %')} to {format_probability(chances[-1])}"
+            clauses.append(f"probably {side} {format_density_ranges(probable, contests, digits)} ({span})")
+    return clauses
 
 
 def group_inconclusive(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
-    """Undecided contests, grouped by reason."""
-    found: dict[str, list[Contest]] = {}
+    """Group the contests in which no side wins and none is probably better by the reason."""
+    groups: dict[str, list[Contest]] = {}
     for contest in contests:
-        if contest.verdict == "undecided":
-            found.setdefault(contest.why, []).append(contest)
-    return found
+        if contest.verdict == "inconclusive" and not contest.likely:
+            groups.setdefault(contest.why, []).append(contest)
+    return groups
 
 
 def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:
@@ -114,7 +136,7 @@ def format_density_ranges(some: Sequence[Contest], contests: Sequence[Contest], 
 
 
 def _remedy(contests: Sequence[Contest]) -> str:
-    """Remedy for the most frequent reason why contests are undecided."""
+    """Return what to do about the most frequent reason why contests have no winner; "" if all have one."""
     reasons = Counter(contest.why for contest in contests if contest.why)
     return f". To decide it: {REMEDY[reasons.most_common(1)[0][0]]}" if reasons else ""
 
@@ -159,4 +181,6 @@ def _unique(contest: Contest) -> str:
         return f"{at}: {contest.verdict} is {format_factor(contest)} better there"
     if contest.verdict == "level":
         return f"{at}: the two are level there, within 10 %"
-    return f"{at}: undecided there, {contest.why} ({REMEDY[contest.why]})"
+    if contest.likely and contest.ratio is not None:
+        return f"{at}: probably {contest.likely} there ({format_probability(contest.ratio.probability)})"
+    return f"{at}: inconclusive there, {contest.why} ({REMEDY[contest.why]})"

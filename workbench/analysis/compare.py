@@ -32,7 +32,7 @@ REMEDY = {
     NO_RESULT: "see the reasons of the cells without a result",
     APART: "measure both in one run",
 }
-"""Why a contest is undecided, and what to do about it."""
+"""Why a contest is inconclusive, and what to do about it."""
 MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 """Where an answer is from: trials of both sides, a side that did not fit or was cut off, or a model of the costs."""
 
@@ -40,9 +40,9 @@ MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 class Contest(NamedTuple):
     """Comparison of the best sparse with the best dense record at one density, in one measure.
 
-    `verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None if a side has no
-    number; `why` is a key of REMEDY if the verdict is undecided, else ""; `level` lists the other sparse records that
-    win and cannot be distinguished from the named one; `source` is MEASURED, BOUNDED or PREDICTED.
+    `verdict` is sparse, dense, level (within 10 %) or inconclusive; `ratio` is dense / sparse, None if a side has no
+    number; `why` is a key of REMEDY if the verdict is inconclusive, else ""; `level` lists the other sparse records
+    that win and cannot be distinguished from the named one; `source` is MEASURED, BOUNDED or PREDICTED.
     """
 
     density: float | None
@@ -56,8 +56,8 @@ class Contest(NamedTuple):
 
     @property
     def likely(self) -> str:
-        """Side that is probably better where it is undecided, by its probability; empty if neither is."""
-        if self.verdict != "undecided" or self.ratio is None or self.why != HOLDS_ONE:
+        """Side that is probably better where it is inconclusive, by its probability; empty if neither is."""
+        if self.verdict != "inconclusive" or self.ratio is None or self.why != HOLDS_ONE:
             return ""
         probability = self.ratio.probability
         return "sparse" if probability >= LIKELY else "dense" if probability <= 1 - LIKELY else ""
@@ -107,19 +107,19 @@ def contests(rows: Iterable[Record], measure: str) -> list[Contest]:
 
 
 def _inconclusive_if_incomplete(found: Contest, rows: Sequence[Record], measure: str) -> Contest:
-    """Return the contest, undecided if the losing side has an unmeasured configuration that may win.
+    """Return the contest, inconclusive if the losing side has an unmeasured configuration that may win.
 
     A configuration may win if, at the nearest density where it was measured, neither the other side nor its own side
     was significantly better.
     """
     row = found.sparse or found.dense
-    if found.verdict == "undecided" or row is None or not found.density:
+    if found.verdict == "inconclusive" or row is None or not found.density:
         return found
     here = {_line(other) for other in rows if other["density"] == row["density"]}
     others = (other for other in rows if found.verdict != ("dense" if configurations.is_dense(other) else "sparse"))
     absent = {line for other in others if (line := _line(other)) not in here}
     are_beaten = all(_lost_at_nearest_density(line, rows, found.density, measure) for line in absent)
-    return found if are_beaten else found._replace(verdict="undecided", why=PARTLY, level=())
+    return found if are_beaten else found._replace(verdict="inconclusive", why=PARTLY, level=())
 
 
 def _lost_at_nearest_density(line: tuple, rows: Sequence[Record], density: float, measure: str) -> bool:
@@ -160,7 +160,7 @@ def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str
 
 
 def contest_verdict(sparse_row: Record, dense_row: Record, measure: str) -> str:
-    """Return the verdict of two records in a measure: sparse, dense, level or undecided."""
+    """Return the verdict of two records in a measure: sparse, dense, level or inconclusive."""
     return compare_best([sparse_row], [dense_row], measure).verdict
 
 
@@ -241,7 +241,7 @@ def _of_unmeasured(
         first, against = timed
         ratio = posterior((), {0: against[PREDICTION], 1: first[PREDICTION]}).ratio(0, 1)
         if bound is None or ratio.low > bound.low:
-            why = HOLDS_ONE if ratio.verdict == "undecided" else ""
+            why = HOLDS_ONE if ratio.verdict == "inconclusive" else ""
             return Contest(None, first, against, ratio.verdict, ratio, why, source=PREDICTED)
     if bound is not None:
         return Contest(None, best, base, bound.verdict, bound, source=BOUNDED)
@@ -301,10 +301,10 @@ BYTES_A_SECOND = 1e11
 
 
 def _with_ratio(sparse: Record, dense: Record, ratio: Ratio | None) -> Contest:
-    """Return a contest with a ratio, and the reason if it is undecided."""
+    """Return a contest with a ratio, and the reason if it is inconclusive."""
     assert ratio is not None, "both were measured in one run"
     source = BOUNDED if "timeout" in (sparse["status"], dense["status"]) else MEASURED
-    why = HOLDS_ONE if ratio.verdict == "undecided" else ""
+    why = HOLDS_ONE if ratio.verdict == "inconclusive" else ""
     return Contest(None, sparse, dense, ratio.verdict, ratio, why, source=source)
 
 
@@ -365,7 +365,7 @@ def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, aga
     if is_apart:
         return Contest(None, sparse, dense, "sparse" if low > 1 else "dense", ratio, source=source)
     level = low > 0 and high < EQUIVALENCE_MARGIN * low
-    verdict = "level" if level else "undecided"
+    verdict = "level" if level else "inconclusive"
     return Contest(None, sparse, dense, verdict, ratio, "" if level else HOLDS_ONE, source=source)
 
 
@@ -378,12 +378,12 @@ def _most_informative(rows: Sequence[Record]) -> Record | None:
 def _without_ratio(sparse: Record | None, dense: Record | None) -> Contest:
     """Return a contest in which a side has no number."""
     if sparse is None or dense is None:
-        return Contest(None, sparse, dense, "undecided", None, NO_SPARSE if sparse is None else NO_DENSE)
+        return Contest(None, sparse, dense, "inconclusive", None, NO_SPARSE if sparse is None else NO_DENSE)
     ran = [row["status"] in configurations.NUMBERED for row in (sparse, dense)]
     fits = [row["status"] in (*configurations.NUMBERED, *UNTRIED) for row in (sparse, dense)]
     if "memory" in (sparse["status"], dense["status"]) and any(fits):
         return Contest(None, sparse, dense, "sparse" if fits[0] else "dense", source=BOUNDED)
-    return Contest(None, sparse, dense, "undecided", None, APART if all(ran) else NO_RESULT)
+    return Contest(None, sparse, dense, "inconclusive", None, APART if all(ran) else NO_RESULT)
 
 
 def _line(row: Record) -> tuple:

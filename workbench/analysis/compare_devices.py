@@ -81,7 +81,7 @@ def _sentence(density: float | None, one: _Location, other: _Location, found: Co
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":
         return f"{where} {both} are level, within 10 %."
-    if found.verdict == "undecided":
+    if found.verdict == "inconclusive":
         return f"{where} {both} cannot be told apart: {found.why} ({REMEDY[found.why]})."
     best, slower, ratio = found.known
     pairs = [(one, best), (other, slower)]

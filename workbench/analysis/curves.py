@@ -215,7 +215,7 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
     if "ours" not in set(curves.loc[curves["measure"] == measure, "side"]):
         return said
     if min(map(len, found.values())) < INTERIM_ANALYSES[0]:
-        return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is undecided."]
+        return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is inconclusive."]
     return said + [compare_paired_repeats(curves, measure, *pair) for pair in _pairs(curves, measure, found)]
 
 
@@ -302,7 +302,7 @@ def _compare_quality(found: Mapping[str, Ends], measure: str, first: str, second
     """Return the sentence on whose final quality is better, or that they cannot be distinguished."""
     apart = mean_difference(found[first], found[second])
     if apart is None:
-        return f"which ends with the better {measure} is undecided, {FEW} of both"
+        return f"which ends with the better {measure} is inconclusive, {FEW} of both"
     if max(-apart.low, apart.high) < SAME:
         return f"their {measure} is the same"
     if apart.low <= 0 <= apart.high:
@@ -317,9 +317,9 @@ def _compare_time(ratio: Ratio | None, first: str, second: str) -> str:
     """Return the sentence on who reaches the common quality sooner and by which factor."""
     where = "to within 1 % of the lesser of both ends"
     if ratio is None or ratio.rounds < INTERIM_ANALYSES[0]:
-        return f"the time {where} is undecided, {FEW}"
-    if ratio.verdict in ("undecided", "level"):
-        known = "level, within 10 %" if ratio.verdict == "level" else f"undecided, {formatting.format_times(ratio)}"
+        return f"the time {where} is inconclusive, {FEW}"
+    if ratio.verdict in ("inconclusive", "level"):
+        known = "level, within 10 %" if ratio.verdict == "level" else f"inconclusive, {formatting.format_times(ratio)}"
         return f"the time {where} is {known}"
     faster = first if ratio.verdict == "sparse" else second
     return f"{faster} is {formatting.format_gain(ratio)} faster {where}"

@@ -20,7 +20,7 @@ from workbench.measure.posterior import Ratio
 ALIKE = 0.02
 """Densities nearer to each other than this share are the same: data drawn at a density have it only about."""
 LEAST = 1e-300
-SIGNS = {"sparse": "✓", "dense": "✗", "level": "=", "undecided": "?"}
+SIGNS = {"sparse": "✓", "dense": "✗", "level": "=", "inconclusive": "?"}
 MEASURED = "measured"
 WORSE = "† trained a worse model"
 
@@ -29,7 +29,7 @@ class Gain(NamedTuple):
     """Gain of one configuration at one density: `ratio` is dense / sparse, None if it is not known.
 
     `source` says how it is known: measured, read from two densities around it, or why not. `verdict` is sparse, dense,
-    level or undecided.
+    level or inconclusive.
     """
 
     ratio: Ratio | None
@@ -101,7 +101,7 @@ def gain_at_density(line: Line, density: float) -> Gain:
     compared = line.compared
     after = next((place for place, one in enumerate(compared) if (one.density or 0.0) > density), len(compared))
     if after in (0, len(compared)):
-        return Gain(None, "undecided", _reach_beyond_measured(compared, after))
+        return Gain(None, "inconclusive", _reach_beyond_measured(compared, after))
     low, high = compared[after - 1 : after + 1]
     ratio = _interpolate_ratio(low, high, density)
     return Gain(
@@ -166,7 +166,7 @@ def _at_one(asked: Sequence[Contest]) -> str:
     """Return whether the gain is reached at the only density that was compared, as text."""
     if not asked:
         return "not compared with dense"
-    told = {"sparse": "yes", "dense": "no", "level": "about that", "undecided": "cannot be told"}
+    told = {"sparse": "yes", "dense": "no", "level": "about that", "inconclusive": "cannot be told"}
     return f"{told[asked[0].verdict]}, at {formatting.format_density(asked[0].density or 0.0)}, the one density"
 
 

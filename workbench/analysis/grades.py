@@ -136,7 +136,7 @@ def comparison_facts(contest: Contest) -> dict[str, Any]:
     with `low` and `high`, its 95 % interval, is the time of dense over that of sparse, None if unknown; `probability`
     is that of the side being the faster one; `source` is measured, bounded or predicted.
     """
-    side = contest.likely or {"level": "either", "undecided": "unknown"}.get(contest.verdict, contest.verdict)
+    side = contest.likely or {"level": "either", "inconclusive": "unknown"}.get(contest.verdict, contest.verdict)
     ratio = contest.ratio
     names = {"ratio": "value", "low": "low", "high": "high"}
     known = {name: _finite(getattr(ratio, column)) if ratio else None for name, column in names.items()}

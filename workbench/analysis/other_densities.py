@@ -32,7 +32,7 @@ def _winner_at(
     """Yield the winner at one place, and whether it is the same side."""
     sparse, dense = _split_by_side(at, accept)
     found = compare_best(sparse, dense, TIME)
-    if found.verdict == "undecided" or found.sparse is None or found.dense is None:
+    if found.verdict == "inconclusive" or found.sparse is None or found.dense is None:
         return
     keys = keys_of(found.sparse, found.dense)
     lead = f", {format_factor(found)} faster" if found.ratio and found.verdict != "level" else ""
@@ -78,7 +78,7 @@ def _unmeasured_rivals(
 
 
 def _winner(sparse: Sequence[Record], dense: Sequence[Record]) -> str:
-    """Return the verdict on time: "sparse", "dense", "level" or "undecided"."""
+    """Return the verdict on time: "sparse", "dense", "level" or "inconclusive"."""
     return compare_best(sparse, dense, TIME).verdict
 
 

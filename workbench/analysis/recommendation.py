@@ -36,7 +36,7 @@ CHOICE = (*settings.columns("line"), "device", "batch_rows")
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Recommended configuration. `verdict` is sparse, dense, level or undecided, in time; none if nothing ran.
+    """Recommended configuration. `verdict` is sparse, dense, level or inconclusive, in time; none if nothing ran.
 
     `settings` are the recommended ones (`CHOICE`) and `key` is that of their configuration, None if nothing ran.
     `time` and `memory` are the contests with the best dense configuration, or of a dense one with the best sparse.
@@ -292,7 +292,7 @@ def _sensitivities(
         yield Statement(f"{told_of}.", keys_of(best, row))
     yield from verdicts_at_other_densities(rows, groups, accept, time.verdict)
     yield from break_even(time, groups)
-    if time.verdict == "undecided" and time.why in REMEDY:
+    if time.verdict == "inconclusive" and time.why in REMEDY:
         yield Statement(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
 
 

@@ -19,7 +19,7 @@ MARKS = {
     "wins": ("✓", "the winner"),
     "alike": ("≈", "cannot be told from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
-    "undecided": ("?", "the best sparse and the best dense, which the rounds do not tell apart"),
+    "inconclusive": ("?", "the best sparse and the best dense, which the rounds do not tell apart"),
     "worse": ("†", "trained a worse model, so it may not win"),
     "": ("", "not the best of its side"),
 }
@@ -161,7 +161,7 @@ def winner_text(contest: Contest, measure: str) -> str:
         return f"{contest.verdict}, {format_factor(contest)} {better}"
     if contest.likely and contest.ratio:
         return f"probably {contest.likely}, {format_probability(contest.ratio.probability)}"
-    return "level, within 10 %" if contest.verdict == "level" else f"undecided: {contest.why}"
+    return "level, within 10 %" if contest.verdict == "level" else f"inconclusive: {contest.why}"
 
 
 def headline_of(group: configurations.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:

@@ -136,13 +136,13 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
 
 
 def _open_sizes_clause(found: Sequence[AtSize]) -> str:
-    """Return the sizes that are level or undecided, with the reason and the remedy; it goes on a sentence."""
+    """Return the sizes that are level or inconclusive, with the reason and the remedy; it goes on a sentence."""
     parts = []
     if level := [one for one in found if one.contest.verdict == "level"]:
         parts.append(f"level, within 10 %, at {_sizes(level)}")
-    for why in dict.fromkeys(one.contest.why for one in found if one.contest.verdict == "undecided"):
-        open_ = [one for one in found if one.contest.verdict == "undecided" and one.contest.why == why]
-        parts.append(f"undecided at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")
+    for why in dict.fromkeys(one.contest.why for one in found if one.contest.verdict == "inconclusive"):
+        open_ = [one for one in found if one.contest.verdict == "inconclusive" and one.contest.why == why]
+        parts.append(f"inconclusive at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")
     for one in found:
         if not one.contest.ratio and one.contest.verdict == "sparse" and one.contest.dense:
             parts.append(f"at {_rows(one)} only touched rows run: {failure_reason(one.contest.dense)}")

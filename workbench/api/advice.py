@@ -26,7 +26,7 @@ class Advice:
     Attributes
     ----------
     verdict : str
-        In time: sparse, dense, level (within 10 %) or undecided; none if nothing ran.
+        In time: sparse, dense, level (within 10 %) or inconclusive; none if nothing ran.
     best : dict
         Settings of the recommended configuration; empty if nothing ran.
     command : str or None

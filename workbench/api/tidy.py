@@ -14,7 +14,7 @@ SETTINGS = (
 )
 MEASURED = ("seconds_step", "ratio", "ratio_low", "ratio_high", "bytes_peak", "ratio_memory", "loss", "quality")
 COLUMNS = (*SETTINGS, *MEASURED, "rounds", "status", "verdict", "reason", "key")
-WORDS = {"sparse": "faster", "dense": "slower", "level": "equivalent", "undecided": "inconclusive"}
+WORDS = {"sparse": "faster", "dense": "slower", "level": "equivalent", "inconclusive": "inconclusive"}
 """The verdict of a ratio dense / this configuration, in words about this one."""
 Record = Mapping[str, Any]
 

@@ -123,12 +123,12 @@ class Ratio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Verdict for a ratio dense / sparse: sparse or dense if significant, level if equivalent, else undecided."""
+        """Verdict on a ratio dense / sparse: sparse or dense if significant, level if equivalent, else inconclusive."""
         if self.low > 1:
             return "sparse"
         if self.high < 1:
             return "dense"
-        return "level" if self.low >= 1 / EQUIVALENCE_MARGIN and self.high <= EQUIVALENCE_MARGIN else "undecided"
+        return "level" if self.low >= 1 / EQUIVALENCE_MARGIN and self.high <= EQUIVALENCE_MARGIN else "inconclusive"
 
     @property
     def minimum_detectable_ratio(self) -> float:

@@ -63,8 +63,8 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """Side by the ratio: sparse, dense, level or undecided, as it is without a ratio."""
-        return self.ratio.verdict if self.ratio else "undecided"
+        """Side by the ratio: sparse, dense, level or inconclusive, as it is without a ratio."""
+        return self.ratio.verdict if self.ratio else "inconclusive"
 
     @property
     def rounds(self) -> int:

@@ -119,7 +119,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
         return text, f"{text}."
     if found.left_too_soon:
         names = formatting.join_items(entry.name for entry in found.left_too_soon)
-        text = f"{found.name}: undecided, {names} had less time than the fastest needed"
+        text = f"{found.name}: inconclusive, {names} had less time than the fastest needed"
         return text, f"{text}."
     if ratio is None:
         text = f"{found.name}: {sparse.name} and {competitor.name} were measured in different runs"
@@ -127,7 +127,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
     what = f"{found.name}: {sparse.name} reaches {found.quality}"
     sentence = f"{what} in {told(sparse)}, {competitor.name} in {told(competitor)}."
     if ratio.low <= 1 <= ratio.high:
-        return f"{found.name}: undecided between {sparse.name} and {competitor.name}", sentence
+        return f"{found.name}: inconclusive between {sparse.name} and {competitor.name}", sentence
     return (
         f"{what} {formatting.format_gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {competitor.name}",
         sentence,

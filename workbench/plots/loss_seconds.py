@@ -187,7 +187,7 @@ def _told(row: configurations.Record, steps: int, dense: configurations.Record, 
     if verdict == "dense":
         took = f"in {its}, sparse in {mine}"
         return f"Dense reaches its loss {took}", f"dense reaches its loss {took}, {after}."
-    found = "level, within 10 %" if verdict == "level" else f"undecided, {each.why or HOLDS_ONE}"
+    found = "level, within 10 %" if verdict == "level" else f"inconclusive, {each.why or HOLDS_ONE}"
     return (
         f"Time to the loss of dense is {found}",
         f"the time to the loss of dense is {found}: {mine} and {its}, {after}.",
@@ -200,7 +200,7 @@ def _sooner(each: Contest, share: float) -> str:
     Dense takes `share` times as many of them.
     """
     if each.ratio is None:
-        return "undecided"
+        return "inconclusive"
     ends = {name: getattr(each.ratio, name) * share for name in ("value", "low", "high")}
     return each.ratio._replace(**ends).verdict
 

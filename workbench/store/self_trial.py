@@ -31,7 +31,7 @@ _TABLE_of_advice = {
         cells records every cell of the sweep: format, hold, engine, gradient, update, launch, serial, status, seconds \
 of a step (geometric mean of its rounds), bytes at its peak, whether it trains the model that dense does
         recommended mapping format, hold, engine, gradient, update, launch and serial of the cell that was recommended
-        verdict text sparse, dense, level or undecided, as the advice has it
+        verdict text sparse, dense, level or inconclusive, as the advice has it
         seconds_sweep number seconds of the full sweep
         seconds_advice number seconds of the advice
         trials_sweep integer trials of the full sweep

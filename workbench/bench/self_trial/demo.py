@@ -1,7 +1,7 @@
 """The part that runs the demo's sweep of densities again and again: each run must give the same answer.
 
 A run is measured as `workbench demo` measures it, with its budget, quiet or beside a load; its trials are kept no
-longer than its decisions are. An undecided density contradicts nothing; two winners at one density would. Beside a
+longer than its decisions are. An inconclusive density contradicts nothing; two winners at one density would. Beside a
 core that is always busy nothing is decided on a small machine, so most loaded runs are beside loads with gaps.
 """
 
