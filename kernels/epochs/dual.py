@@ -239,7 +239,7 @@ def arguments(loss: str, case: Case) -> tuple:
     return *x, targets, counts, squares, order, *arrays, 0.5, 0.25
 
 
-def _twin(function: Callable, loss: str, names: list[str]) -> Callable:
+def bind_loss(function: Callable, loss: str, names: list[str]) -> Callable:
     """Return `function` with the loss bound and its other parameters named `names`."""
     twin: Any = functools.partial(function, loss)
     functools.update_wrapper(twin, function)
@@ -266,8 +266,8 @@ def kernel_of(loss: str, name: str, x: str, functions: tuple[Callable, ...]) -> 
     return Kernel(
         name=name,
         operands=operands,
-        reference=_twin(reference, loss, names),
-        cpu=_twin(cpu, loss, names),
+        reference=bind_loss(reference, loss, names),
+        cpu=bind_loss(cpu, loss, names),
         gpu=None,
         cost=functools.partial(cost, loss),
         arguments=functools.partial(arguments, loss),

@@ -1,0 +1,307 @@
+"""Dual ascent for K decays at once, each a block of N columns of one weight matrix, so that a row is read once for all.
+
+Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data float32|float64 [z]; targets as the loss
+           takes them, a row for each of T, shared by all decays; counts same as data [T, K], what the loss of each row
+           counts for with each decay, 0 to leave it out, or [0, K] if all are 1; squares same [T], the sum of squares
+           of each row, below 0 if it is not known yet; order int64 [M], rows, any number of times; weights same
+           [D, K*N], columns n + k*N are those of decay k; dual same [T, K*N]; intercept same [K*N], or [0] for none;
+           intercept_square >= 0, the square of the value that rows have for it; decays same [K], above 0
+Writes     weights, dual, intercept, squares that were not known of rows that come; nothing else changes
+Assumes    K*N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the rows
+           before it have had their steps
+Cost       a row: 4*z*K*N flops and up to `TURNS` times the loss and 8*K*N; reads its entries and target once, and its
+           dual variables and weights, and writes the last two
+Parallel   not: each row reads what the one before it wrote; same bits on every run
+Limits     z < 2**63, D*K*N < 2**63, T*K*N < 2**63; memory beside the arguments is 8 rows of K*N numbers
+Source     as `kernels.epochs.dual`; differs: all decays of a row repeat their step if the score of one moved far
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.code_cache import inlined, njit
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.epochs.dual import OfRows, bind_loss, of_csr
+from kernels.epochs.dual_turns import MOVED, TURNS
+from kernels.epochs.loops import ENTRIES_AHEAD, named, take_target
+from kernels.epochs.programs import programs_for
+from kernels.epochs.row_squares import reference_square
+from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
+from kernels.registry import get as get_kernel
+from kernels.vector.prefetch import prefetch
+from kernels.vector.tiles import cache_bytes
+
+
+class Call(NamedTuple):
+    """The operands of a call after the rows, as the docstring of this file says."""
+
+    targets: np.ndarray
+    counts: np.ndarray
+    squares: np.ndarray
+    order: np.ndarray
+    weights: np.ndarray
+    dual: np.ndarray
+    intercept: np.ndarray
+    intercept_square: float
+    decays: np.ndarray
+
+    @property
+    def outputs(self) -> int:
+        """N, columns of one decay."""
+        return self.dual.shape[1] // max(self.decays.size, 1)
+
+    @property
+    def scales(self) -> np.ndarray:
+        """1 / (decay * T) of each column [K*N], of the type of the weights."""
+        scales = 1 / (self.decays.astype(np.float64) * max(len(self.dual), 1))
+        return np.repeat(scales, self.outputs).astype(self.weights.dtype)
+
+    def checked(self) -> "Call":
+        """Return the call itself; KernelError if lengths or decays are invalid."""
+        rows, width = self.dual.shape
+        if not self.decays.size or width % self.decays.size:
+            raise KernelError(
+                f"dual has {width} columns for {self.decays.size} decays; it has the same count for each of them."
+            )
+        if len(self.counts) not in (0, rows):
+            raise KernelError(f"counts has {len(self.counts)} rows; it has {rows}, or none.")
+        if self.intercept.size not in (0, width):
+            raise KernelError(f"intercept has {self.intercept.size} numbers; it has {width}, or none.")
+        if not (self.decays > 0).all() or not self.intercept_square >= 0:
+            raise KernelError(
+                f"decays are {self.decays}, intercept_square {self.intercept_square}; decays are above 0, as the dual "
+                "variables make up the weights divided by them, the other is 0 or more."
+            )
+        return self
+
+
+def reference(loss: str, *args: Any) -> None:
+    """Compute in plain loops: rows one by one, for each decay by a step of its dual variables.
+
+    Writes weights, dual, intercept, and the squared norms of rows met for the first time.
+    """
+    (indptr, indices, data), call = args[:3], Call(*args[3:]).checked()
+    kernel, outputs = get_kernel(loss), call.outputs
+    scales, own = call.scales.astype(np.float64), call.intercept_square if call.intercept.size else 0.0
+    for row in call.order:
+        entries = np.arange(indptr[row], indptr[row + 1])
+        scores = np.zeros((1, scales.size)) + (call.intercept if call.intercept.size else 0)
+        for k in entries:
+            scores[0] += data[k] * call.weights[indices[k]].astype(np.float64)
+        counts = np.repeat(call.counts[row].astype(np.float64), outputs) if len(call.counts) else np.ones(scales.size)
+        if call.squares[row] < 0:
+            call.squares[row] = reference_square(indices[entries], data[entries])
+        factors = (float(call.squares[row]) + own) * scales
+        slope, change = np.zeros_like(scores), np.zeros_like(scores)
+        for _ in range(TURNS):
+            for first in range(0, scales.size, outputs):
+                block = slice(first, first + outputs)
+                grad_scores = np.zeros((1, outputs))
+                kernel.reference(scores[:, block], call.targets[row : row + 1], grad_scores)
+                slope[:, block] = grad_scores
+            step = -(counts * slope + call.dual[row] + change) / (1 + factors * counts * curvature_of(loss))
+            change += step
+            scores += factors * step
+            if not np.abs(factors * step).max() > MOVED:
+                break
+        call.dual[row] += change[0]
+        for k in entries:
+            call.weights[indices[k]] += scales * change[0] * data[k]
+        if call.intercept.size:
+            call.intercept[:] += scales * change[0] * call.intercept_square
+
+
+class Scratch(NamedTuple):
+    """Memory of one row: its target; scores [1, K*N] and, as the same memory, [K, N]; slopes likewise; the change of
+    the dual variables [1, K*N]; what a change moves the score by, the count and the rate of each column [K*N]."""
+
+    target: np.ndarray
+    scores: np.ndarray
+    scores_of: np.ndarray
+    slope: np.ndarray
+    slope_of: np.ndarray
+    change: np.ndarray
+    factors: np.ndarray
+    counts: np.ndarray
+    rates: np.ndarray
+
+
+def make_slopes(loss: str, outputs: int) -> Callable:
+    """Return a compiled function: the gradients of the scores of a row for all decays; it returns whether the target
+    is out of range.
+    """
+    element, block = element_of(loss), block_of(loss)
+
+    def slopes_of_elements(scratch, one):
+        target, scores, slope = scratch.target[0], scratch.scores, scratch.slope
+        for k in range(scores.shape[1]):
+            _, slope[0, k] = element(scores[0, k], target, one)
+        return False
+
+    def slopes_of_blocks(scratch, one):
+        is_wrong = False
+        for k in range(scratch.scores_of.shape[0]):
+            decay = slice(k, k + 1)
+            _, wrong = block(scratch.scores_of[decay], scratch.target, scratch.slope_of[decay], one)
+            is_wrong |= wrong >= 0
+        return is_wrong
+
+    return inlined(slopes_of_elements if element and outputs == 1 else slopes_of_blocks)
+
+
+@inlined
+def step_columns(dual, row, scratch):
+    """Do a step of the dual variables of a row by their slopes; returns how far a score moved at most.
+
+    Each loop reads and writes few arrays: of more, a compiler makes no vector code.
+    """
+    slope, change, scores, moved = scratch.slope[0], scratch.change[0], scratch.scores[0], scratch.slope[0, 0] * 0
+    own, rates, factors, counts = dual[row], scratch.rates, scratch.factors, scratch.counts
+    for n in range(slope.size):
+        slope[n] *= counts[n]
+    for n in range(slope.size):
+        slope[n] += own[n]
+    for n in range(slope.size):
+        slope[n] = -(slope[n] + change[n])
+    for n in range(slope.size):
+        slope[n] *= rates[n]
+    for n in range(slope.size):
+        change[n] += slope[n]
+    for n in range(slope.size):
+        slope[n] *= factors[n]
+    for n in range(slope.size):
+        scores[n] += slope[n]
+        moved = max(moved, abs(slope[n]))
+    return moved
+
+
+@inlined
+def prepare_columns(counts, row, outputs, square, curvature, one, scales, scratch):
+    """Write factors, counts and rates of the columns of a row, and a change of zero."""
+    for n in range(scales.size):
+        scratch.factors[n] = square * scales[n]
+        scratch.change[0, n] = 0
+    if counts.shape[0]:
+        for n in range(scales.size):
+            scratch.counts[n] = counts[row, n // outputs]
+    for n in range(scales.size):
+        scratch.rates[n] = one / (one + scratch.factors[n] * scratch.counts[n] * curvature)
+
+
+@functools.cache
+def make_loop(of_rows: OfRows, loss: str, is_one: bool) -> Callable:
+    """Return the compiled loop over rows, of one output for each decay if `is_one`; it returns the position of an
+    invalid target or -1.
+    """
+    rows_of, look_ahead, score, square_of_row, add, text = of_rows
+    slopes = make_slopes(loss, 1 if is_one else 2)
+
+    def dual_decays(parts, counts, squares, order, weights, dual, intercept, added, scales, numbers, is_far, bare):
+        rows, scratch = rows_of(parts), Scratch(*bare)
+        one, own, curvature = numbers
+        change, outputs, width = scratch.change, scratch.scores_of.shape[1], dual.shape[1]
+        for place in range(order.size):
+            look_ahead(rows, order, place, weights, is_far)
+            if is_far[0] and place + ENTRIES_AHEAD < order.size:
+                ahead = np.uint64(order[place + ENTRIES_AHEAD])
+                prefetch(dual, ahead * np.uint64(width))
+                prefetch(squares, ahead)
+            row = np.uint64(order[place])
+            score(rows, row, weights, added, scratch.scores)
+            take_target(scratch.target, 0, rows.targets, row)
+            square = squares[row]
+            if square < 0:
+                square = squares.dtype.type(square_of_row(rows, row))
+                squares[row] = square
+            prepare_columns(counts, row, outputs, square + own, curvature, one, scales, scratch)
+            for _ in range(TURNS):
+                if slopes(scratch, one):
+                    return place
+                if not step_columns(dual, row, scratch) > MOVED:
+                    break
+            for n in range(width):
+                dual[row, n] += change[0, n]
+            for n in range(width):
+                change[0, n] *= scales[n]
+            add(rows, row, change, weights)
+            for n in range(intercept.size):
+                intercept[n] += change[0, n] * own
+        return -1
+
+    return njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)(
+        named(dual_decays, text, loss, is_one)
+    )
+
+
+def cpu(loss: str, *args: Any) -> None:
+    """Run the CPU implementation on one core of this machine."""
+    x, call = args[:3], Call(*args[3:]).checked()
+    weights, outputs = call.weights, call.outputs
+    width, number = call.dual.shape[1], weights.dtype.type
+    of_rows = of_csr(programs_for("sgd", width, weights.itemsize, 2))
+    is_far = x[1].nbytes + x[2].nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
+    targets = call.targets.reshape(-1) if outputs == 1 else call.targets
+    scores, slope, change, factors, counts, rates = np.ones((6, 1, width), weights.dtype)
+    scratch = np.empty((1, *targets.shape[1:]), targets.dtype), scores, scores.reshape(-1, outputs), slope
+    scratch += slope.reshape(-1, outputs), change, factors[0], counts[0], rates[0]
+    has_intercept = call.intercept.size > 0
+    added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
+    own = call.intercept_square if has_intercept else 0.0
+    numbers = number(1), number(own), number(curvature_of(loss))
+    operands = call.counts, call.squares, call.order, weights, call.dual, call.intercept, added, call.scales
+    parts = *x, targets, call.counts.reshape(-1)
+    wrong = make_loop(of_rows, loss, outputs == 1)(parts, *operands, numbers, is_far, scratch)
+    if wrong >= 0:
+        row = call.order[wrong]
+        raise wrong_label(row, call.targets[row], outputs)
+
+
+def cost(loss: str, s: Sizes) -> Cost:
+    """Return the cost of a pass over R rows, of K * N = N columns."""
+    flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 8 * s.R * s.N)
+    moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
+    return Cost(flops, moved, 2 * s.z * s.N * s.value)
+
+
+DECAYS = 0.25, 2.0, 0.5
+"""Decays of the operands that tests compare implementations on."""
+
+
+def arguments(loss: str, case: Case) -> tuple:
+    """Build operands: A as the rows, each about twice; weights, dual variables and an intercept of three decays."""
+    order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
+    _, targets, _ = get_kernel(loss).arguments(case)
+    width = len(DECAYS) * case.N
+    counts = 1 + case.dense(case.R, len(DECAYS), salt=9).clip(-1, 1) / 2
+    x = case.indptr, case.indices, case.data
+    arrays = case.dense(case.D, width, salt=4), case.dense(case.R, width, salt=5), case.dense(width)
+    known = [
+        reference_square(*(array[start:stop] for array in x[1:])) for start, stop in itertools.pairwise(case.indptr)
+    ]
+    squares = np.where(np.arange(case.R) % 2, known, -1.0).astype(case.dtype)
+    return *x, targets, counts, squares, order, *arrays, 0.5, np.array(DECAYS, case.dtype)
+
+
+@functools.cache
+def get(loss: str) -> Kernel:
+    """Return the kernel `<loss>_dual_epoch_decays`; KernelError, with the known losses, for an unknown one."""
+    block_of(loss)
+    kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
+    x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
+    rest = f"targets:{kind} counts:f[C,K] squares:f[T] order:l[M]<T"
+    operands = f"{x} {rest} weights:f[D,W] dual:f[T,W] intercept:f[B] intercept_square:s decays:f[K]"
+    names = [operand.partition(":")[0] for operand in operands.split()]
+    return Kernel(
+        name=f"{loss}_dual_epoch_decays",
+        operands=operands,
+        reference=bind_loss(reference, loss, names),
+        cpu=bind_loss(cpu, loss, names),
+        gpu=None,
+        cost=functools.partial(cost, loss),
+        arguments=functools.partial(arguments, loss),
+        writes=("squares", "weights", "dual", "intercept"),
+    )
