@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import threadpoolctl
 
-from kernels import entry_costs, threads
+from kernels import choice, threads
 
 MOST_ELEMENTS = 4_000_000
 """Elements of the left matrix up to which a product chooses: comparing bits takes about 20 ms with so many."""
@@ -67,7 +67,7 @@ def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -
             return np.matmul(left, right, out=out)
         call = (matmul, in_c_order), work
         rests = choices.is_cached_serial(call)
-        is_alone = rests or choices.begin_elsewhere(call, count, entry_costs.costs(count)) == 1
+        is_alone = rests or choices.begin_elsewhere(call, count, choice.costs(count)) == 1
         if is_alone and not have_same_bits(*shape):
             return np.matmul(left, right, out=out)  # nor is it learned from: no such product chooses again
         product = _alone(openblas, left, right, out) if is_alone else np.matmul(left, right, out=out)

@@ -10,7 +10,7 @@
 from collections.abc import Hashable
 from time import perf_counter
 
-from kernels import entry_costs
+from kernels import choice
 from kernels.choice import ALONE, BUSY, SECONDS_CHOICE, SHARED, TRIAL, Costs, Pace, Team, gain
 
 # The choice to leave the other cores to other programs, from what calls take: figures alone, no clock is read.
@@ -250,7 +250,7 @@ class Choices:
         """Wake the threads if they sleep, and test occasionally whether they have cores of their own."""
         team = self.team
         if team.asks(now, gained, costs):
-            are_free = entry_costs.seconds_awake(count) < BUSY * costs.seconds_awake
+            are_free = choice.seconds_awake(count) < BUSY * costs.seconds_awake
             team.answered(perf_counter(), are_free, costs)
         elif now >= team.awake_until:
-            entry_costs.wake(count)
+            choice.wake(count)

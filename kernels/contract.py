@@ -26,10 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels import aligned, bounds, structure
-from kernels.gpu.calls import checked as gpu_checked
+from kernels import aligned, bounds, devices, structure
 from kernels.operands import KINDS, KernelError, check_operands
-from kernels.plain import plain
+from kernels.structure import plain
 
 # Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and reported.
 #
@@ -532,3 +531,36 @@ def _plain(arg: Any, written: bool) -> Any:
     if written and not arg.flags.writeable:
         raise KernelError("An array that the kernel writes is read-only; pass a writable one.")
     return plain(arg)
+
+
+# Validation of operands of CUDA implementations, as for the CPU; launchers receive contiguous arrays only.
+
+
+def gpu_checked(kernel: "Kernel") -> Callable:
+    """Wrap the CUDA implementation by a validation of its operands, which must be on one device (KernelError,
+    TypeError).
+
+    A non-contiguous input is copied, and a non-contiguous output written through a copy.
+    """
+    raw, parsed = kernel.gpu, kernel.parsed
+    if raw is None:
+        raise KernelError(f"{kernel.name} has no CUDA implementation.")
+    arrays = [place for place, (_, kind, _) in enumerate(parsed) if kind != "s"]
+    written = [place for place in arrays if parsed[place][0] in kernel.writes]
+
+    @functools.wraps(raw)
+    def call(*args: Any) -> Any:
+        if len(args) != len(parsed):
+            raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
+        device = devices.device_of(args[arrays[0]])
+        check_operands(kernel, args, type(args[arrays[0]]))
+        ready = list(args)
+        for place in arrays:
+            ready[place] = device.contiguous(args[place])
+        result = raw(*ready)
+        for place in written:
+            if ready[place] is not args[place]:
+                device.assign(args[place], ready[place])
+        return result
+
+    return call

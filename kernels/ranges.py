@@ -3,8 +3,7 @@
 import numpy as np
 from numba import prange
 
-from kernels.partition import equal_count
-from kernels.threads import compiled_parallel, parts
+from kernels.threads import compiled_parallel, equal_count, parts
 
 RANGE = 8
 """Entries that a row has in a range on average, at least: a loop over fewer takes longer to begin."""

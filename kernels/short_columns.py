@@ -13,8 +13,7 @@ import numpy as np
 
 from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
-from kernels.partition import equal_cost
-from kernels.threads import compiled, share
+from kernels.threads import compiled, equal_cost, share
 from kernels.vector.parts import each_part
 
 COLUMNS = 128

@@ -20,8 +20,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import prange
 
-from kernels import choice, entry_costs
+from kernels import choice
 from kernels._compat import numba_internals
 from kernels.choosing import Choices
 from kernels.code_cache import njit
@@ -254,7 +255,7 @@ def is_serial(work: int, *, within: bool = False) -> bool:
     if count == 1:
         return True
     if own.is_serial is None:
-        costs = entry_costs.costs(count)
+        costs = choice.costs(count)
         if within:
             pays = choice.gain(work * costs.seconds_work, count, costs) > 0
         else:
@@ -283,7 +284,7 @@ def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
     count = get_threads()
     if count == 1:
         return ALONE
-    if choices is not None and choices.begin(call, count, entry_costs.costs(count)) == 1:
+    if choices is not None and choices.begin(call, count, choice.costs(count)) == 1:
         return 1, choices
     own.calls_parallel += 1
     return PARTS * count, choices
@@ -362,3 +363,76 @@ def specializations(function: Any) -> int:
 
 
 choose_layer()
+
+
+# Partition of rows or items into parts of equal cost for the threads of a call.
+
+
+ROW_COST = 4
+"""What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
+
+
+@compiled
+def _equal_cost(starts, count, per_row, bounds):
+    """Write to bounds [count + 1] the rows at which parts of equal cost begin: entries plus `per_row` a row."""
+    rows = starts.size - 1
+    total = starts[rows] - starts[0] + per_row * rows
+    for part in range(count + 1):
+        target = total * part // count
+        low, high = 0, rows
+        while low < high:
+            middle = (low + high) // 2
+            if starts[middle] - starts[0] + per_row * middle < target:
+                low = middle + 1
+            else:
+                high = middle
+        bounds[part] = low
+
+
+def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.ndarray:
+    """Cut rows with row pointers `starts` [rows + 1] into `count` parts of equal cost; return bounds int64 [count + 1].
+
+    A row costs its entries plus `per_row`. Rows are never cut. Two binary searches per part.
+    """
+    bounds = np.empty(count + 1, np.int64)
+    _equal_cost(starts, count, per_row, bounds)
+    return bounds
+
+
+@compiled
+def _equal_count(size, bounds):
+    """Write to bounds [parts + 1] the positions that divide `size` items into parts of equal count."""
+    for part in range(bounds.size):
+        bounds[part] = size * part // (bounds.size - 1)
+
+
+def equal_count(size: int, count: int) -> np.ndarray:
+    """Cut `size` items of equal cost into `count` parts; return bounds int64 [count + 1]."""
+    bounds = np.empty(count + 1, np.int64)
+    _equal_count(size, bounds)
+    return bounds
+
+
+# Setting arrays to zero, on several threads if that is faster.
+
+CLEARED = 4
+"""Elements that are set to zero in the time of a multiply-add."""
+
+
+def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
+    """Set every element of a C-contiguous array to zero.
+
+    `bounds` int64 are the first elements of the parts and the end, so that each part is then in the cache of its
+    thread.
+    """
+    if is_serial(out.size // CLEARED) and bounds is None:
+        out[...] = 0
+    else:
+        _clear_parts(out.reshape(-1), equal_count(out.size, parts()) if bounds is None else bounds)
+
+
+@compiled_parallel
+def _clear_parts(out, bounds):
+    """Set `out` to zero in place, the slice between two consecutive `bounds` on each thread."""
+    for part in prange(bounds.size - 1):
+        out[bounds[part] : bounds[part + 1]] = 0

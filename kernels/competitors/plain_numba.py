@@ -18,10 +18,9 @@ from dataclasses import replace
 import numpy as np
 from numba import prange
 
-from kernels.partition import equal_cost
 from kernels.registry import get, register
 from kernels.rules.rule import get_rule
-from kernels.threads import call_parallel, compiled, compiled_parallel, parts
+from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, parts
 from kernels.vector.gather import work_of
 
 

@@ -15,11 +15,9 @@ from numba import prange
 from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices
-from kernels.partition import equal_count
-from kernels.plan import index_type
-from kernels.radix import largest
+from kernels.plan import index_type, largest
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, get_threads, is_serial
+from kernels.threads import compiled, compiled_parallel, equal_count, get_threads, is_serial
 
 COUNTER_COST = 4
 """What a counter of a further thread costs, in entries."""

@@ -15,9 +15,8 @@ from numba import prange
 from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices
-from kernels.partition import equal_cost
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 
 def reference(indptr):

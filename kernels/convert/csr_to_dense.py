@@ -15,9 +15,8 @@ from numba import prange
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import equal_cost
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 
 def reference(indptr, indices, data, out):

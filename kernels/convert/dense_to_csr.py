@@ -16,10 +16,9 @@ from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import equal_count
 from kernels.plan import index_type
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
 BLOCK = 64
 """Values that are passed over at once where all of them are zero: 2.5 times as fast at a density of 0.001."""

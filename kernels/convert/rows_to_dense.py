@@ -20,10 +20,9 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert.slice_rows import row_starts, wrong_row, wrong_starts
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import ROW_COST, equal_cost
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
-from kernels.vector.prefetch import prefetch
+from kernels.threads import ROW_COST, compiled, compiled_parallel, equal_cost, is_serial, parts
+from kernels.vector.lanes import prefetch
 
 AHEAD = 4
 """Rows between asking for the entries of a row and adding them: a line is asked for as one is added, so that memory has

@@ -16,11 +16,10 @@ from kernels import devices, reasons, reused
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import equal_cost
 from kernels.plan import index_type
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
-from kernels.vector.prefetch import prefetch
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+from kernels.vector.lanes import prefetch
 
 AHEAD = 8
 """Rows between asking for a row and copying it."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.contract import KernelError
-from kernels.epochs import direct, grouped, loops, placed, scattered, ways
+from kernels.epochs import loops, placed, scattered, touched, ways
 from kernels.epochs.loops import bare, make_serial
 from kernels.epochs.parallel import PARTS, Listed, make_parallel
 from kernels.epochs.programs import programs_for
@@ -190,7 +190,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
 def _is_direct(rule: Rule, call: Call, settings: np.ndarray) -> bool:
     """Whether entries step the weights at once; `settings` as code takes them."""
     is_unchanged = settings.shape[1] < call.settings.shape[1]
-    return not ways.catches_up(call.way) and direct.suits(rule, call.settings, is_unchanged)
+    return not ways.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
 
 
 def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
@@ -208,7 +208,7 @@ def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
         return "scattered"
     if is_placed:
         return "placed"
-    return "grouped" if grouped.suits(weights.shape[1], weights.itemsize) else "listed"
+    return "grouped" if touched.suits(weights.shape[1], weights.itemsize) else "listed"
 
 
 def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
@@ -217,10 +217,10 @@ def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
     if sums == "placed":
         return placed.placed_for(parts, weights)
     if sums == "direct":
-        return direct.direct_for(parts, call.indices, weights)
+        return loops.direct_for(parts, call.indices, weights)
     most = _largest_batch(call.indptr, call.order, batch_rows)
     if sums == "grouped":
-        return grouped.grouped_for(parts, most, weights, _group(weights))
+        return touched.grouped_for(parts, most, weights, _group(weights))
     if sums == "scattered":
         return scattered.scattered_for(most, weights)
     return _listed(weights, most, parts)

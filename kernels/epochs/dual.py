@@ -28,15 +28,142 @@ import numpy as np
 
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.epochs.dual_turns import MOVED, TURNS, Numbers, Scratch, make_turns
-from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, take_target
+from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, rises, take_target
 from kernels.epochs.programs import Programs, programs_for
-from kernels.epochs.row_squares import reference_square, square_of
-from kernels.loss_blocks import block_of, curvature_of, wrong_label
+from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
-from kernels.vector.lanes import emit_row
-from kernels.vector.prefetch import prefetch
+from kernels.threads import compiled_with_arrays
+from kernels.vector.lanes import emit_row, prefetch
 from kernels.vector.tiles import cache_bytes
+
+# Steps of the dual variables of one row from its scores, compiled for a loss and a width.
+
+
+TURNS, MOVED = 3, 0.1
+"""How often a row has its step at most, and how far one must move a score for another to follow."""
+
+
+class Numbers(NamedTuple):
+    """Numbers of the weights' type: 1, 1 / (decay * T), the square of an intercept's value, the loss's curvature."""
+
+    one: Any
+    scale: Any
+    square: Any
+    curvature: Any
+
+
+class Scratch(NamedTuple):
+    """Memory of one row: its target, and scores, slopes and the change of its dual variables [1, N]."""
+
+    target: np.ndarray
+    scores: np.ndarray
+    slope: np.ndarray
+    change: np.ndarray
+
+
+def make_turns(loss: str, width: int) -> Callable:
+    """Return a compiled function: dual steps of a row; it fills `change`, returns (loss before, invalid target or
+    -1).
+    """
+    element = element_of(loss)
+    return make_turns_of_one(element) if width == 1 and element else make_turns_of_block(block_of(loss))
+
+
+def make_turns_of_one(element: Callable) -> Callable:
+    """Return `make_turns` for one score, with all values in registers."""
+
+    def turns(dual, row, count, factor, numbers, scratch):
+        one, score, target, own = numbers.one, scratch.scores[0, 0], scratch.target[0], dual[row, 0]
+        rate = one / (one + factor * count * numbers.curvature)
+        before, slope = element(score, target, one)
+        step = -(count * slope + own) * rate
+        change = step
+        for _ in range(1, TURNS):
+            moved = factor * step
+            if not abs(moved) > MOVED:
+                break
+            score += moved
+            _, slope = element(score, target, one)
+            step = -(count * slope + own + change) * rate
+            change += step
+        scratch.change[0, 0] = change
+        return np.float64(before), -1
+
+    return inlined(turns)
+
+
+def make_turns_of_block(block: Callable) -> Callable:
+    """Return `make_turns` for several scores, or for a loss of all scores of a row."""
+
+    def turns(dual, row, count, factor, numbers, scratch):
+        target, scores, slope, change = scratch
+        rate = numbers.one / (numbers.one + factor * count * numbers.curvature)
+        before, wrong = 0.0, -1
+        for n in range(change.shape[1]):
+            change[0, n] = 0
+        for turn in range(TURNS):
+            loss_row, wrong = block(scores, target, slope, count)
+            if turn == 0:
+                before = loss_row
+            moves = False
+            for n in range(change.shape[1]):
+                step = -(slope[0, n] + dual[row, n] + change[0, n]) * rate
+                change[0, n] += step
+                scores[0, n] += factor * step
+                moves |= abs(factor * step) > MOVED
+            if not moves or wrong >= 0:
+                break
+        return before, wrong
+
+    return inlined(turns)
+
+
+# The sum of squares of a row of a matrix in CSR form, by which dual ascent knows how far a step moves its score.
+
+
+FEW_ENTRIES = 32
+"""Entries of a row whose columns are compared each with each, for duplicates."""
+
+
+def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
+    """Return the squared 2-norm of a row in plain loops, duplicates summed first."""
+    entries: dict[int, float] = {}
+    for column, value in zip(indices.tolist(), data.tolist(), strict=True):
+        entries[column] = entries.get(column, 0.0) + value
+    return sum(entry * entry for entry in entries.values())
+
+
+@compiled_with_arrays
+def _of_repeated(indices, data):
+    """Return the squared 2-norm of a row that may have duplicate columns, which are summed first."""
+    total = 0.0
+    if indices.size <= FEW_ENTRIES:
+        for k in range(indices.size):
+            for other in range(indices.size):
+                total += np.float64(data[k]) * data[other] * (indices[k] == indices[other])
+        return total
+    place = np.argsort(indices)
+    column, entry = indices[place[0]], 0.0
+    for p in place:
+        if indices[p] != column:
+            total += entry * entry
+            column, entry = indices[p], 0.0
+        entry += data[p]
+    return total + entry * entry
+
+
+@inlined
+def square_of(indices, data, start, stop):
+    """Return the squared 2-norm of entries start to stop - 1, duplicates summed first.
+
+    O(entries), or O(entries log entries) if columns do not ascend.
+    """
+    if not rises(indices, start, stop):
+        return _of_repeated(indices[start:stop], data[start:stop])
+    total = 0.0
+    for k in range(np.uint64(start), np.uint64(stop)):
+        total += np.float64(data[k]) * data[k]
+    return total
 
 
 class Call(NamedTuple):

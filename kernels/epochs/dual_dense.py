@@ -22,14 +22,12 @@ import numpy as np
 from kernels.code_cache import inlined
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.epochs import dual
-from kernels.epochs.dual import Call, OfRows
-from kernels.epochs.dual_turns import TURNS
+from kernels.epochs.dual import TURNS, Call, OfRows
 from kernels.epochs.programs import adding
 from kernels.loss_blocks import block_of
 from kernels.registry import get as get_kernel
 from kernels.vector.gather import RowLoop
-from kernels.vector.lanes import emit_row
-from kernels.vector.prefetch import prefetch
+from kernels.vector.lanes import emit_row, prefetch
 from kernels.vector.tiles import LINE, Cut, Tile, cache_bytes, cut_elements, cut_sums, full_lanes
 
 IN_FLIGHT = 4

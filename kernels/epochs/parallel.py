@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
-from kernels.epochs import direct, grouped, placed
+from kernels.epochs import loops, placed, touched
 from kernels.epochs.loops import (
     Rows,
     Scratch,
@@ -99,9 +99,9 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
     if sums == "placed":
         return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
     if sums == "direct":
-        return direct.make_pass(forward), direct.make_step(programs, is_parallel=True), direct.direct_of
+        return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.direct_of
     if sums == "grouped":
-        return grouped.make_pass(forward), grouped.make_step(programs), grouped.grouped_of
+        return touched.make_pass(forward), touched.make_step(programs), touched.grouped_of
     return make_pass(programs, forward), make_merge(programs), listed_of
 
 

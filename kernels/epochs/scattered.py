@@ -14,8 +14,7 @@ from kernels.code_cache import inlined
 from kernels.epochs.placed import table
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import DIRECT
-from kernels.vector.lanes import emit_row
-from kernels.vector.prefetch import prefetch
+from kernels.vector.lanes import emit_row, prefetch
 
 SUMS_AHEAD = 2
 """Rows between asking for the sums and marks of a row's columns, and their use, where these are far."""

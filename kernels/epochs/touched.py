@@ -5,11 +5,15 @@ the rows can touch: multiply-shift hashing (Dietzfelbinger et al. 1997) and the 
 the rows of a batch and never with the number of features, but for 4 bytes a feature where that is less.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from kernels.aligned import LINE
 from kernels.code_cache import inlined
+from kernels.epochs.programs import Programs
+from kernels.vector.lanes import emit_row
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio, odd: neighbouring columns come to lie far apart."""
@@ -82,3 +86,139 @@ def forget(touched, count):
     """Empty the hash table, which holds `count` columns, in place."""
     for number in range(count):
         touched.slots[touched.places[number]] = -1
+
+
+# The gradient of a batch a column at a time: its entries are put in the order of their columns, of each its own.
+#
+# The sum of a column then stays in registers until the rule's step is done, where other ways write and read a row of
+# sums for every entry. Each owner takes up the entries of its columns in their order, so that the bits do not depend
+# on the number of threads. It pays for rows of several numbers: of one the order costs more than the sums.
+
+
+LINES = 4
+"""Lines of memory of a row, from which on."""
+
+
+class Grouped(NamedTuple):
+    """Entries of a batch by the part (0 to P - 1) that owns their column.
+
+    `hashing` and `stacked` find the number of an active column of a part. `starts` int64 [P, most + 2] is where the
+    entries of each column begin in the ordered arrays. In the order of the batch an entry has the number of its column,
+    `numbers` int32 [P, entries], its row in the batch, `rows` int32, and its value, `values`; `rows_ordered` and
+    `values_ordered` have the last two in the order of the columns.
+
+    Columns whose numbers differ in no more than the last `group` bits have one owner: they share a line of memory.
+    """
+
+    hashing: Hashing
+    stacked: Touched
+    starts: np.ndarray
+    numbers: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+    rows_ordered: np.ndarray
+    values_ordered: np.ndarray
+    group: np.ndarray
+
+
+def suits(width: int, itemsize: int) -> bool:
+    """Whether the gradient of rows of so many numbers is summed so.
+
+    Measured on a core of an EPYC 9004, AdaGrad, 256 rows of 30 to 39 entries in 50,000 columns: N = 201 takes 0.79
+    times as long as with sums that are listed, with SGD 0.53, N = 64 takes 0.86, N = 32 takes 1.3, N = 16 takes 1.4.
+    """
+    return width * itemsize >= LINES * LINE
+
+
+def grouped_for(parts: int, entries: int, weights: np.ndarray, group: int) -> Grouped:
+    """Allocate the memory for batches of at most `entries` entries in `parts` parts."""
+    most, entries = max(min(entries, weights.shape[0]), 1), max(entries, 1)
+    hashing, places = hashing_for(weights.shape[0], most)
+    stacked = Touched(
+        np.full((parts, places), -1, np.int32), np.empty((parts, most), np.int64), np.empty((parts, most), np.int64)
+    )
+    starts, shape = np.empty((parts, most + 2), np.int64), (parts, entries)
+    numbers, rows, rows_ordered = (np.empty(shape, np.int32) for _ in range(3))
+    values, values_ordered = (np.empty(shape, weights.dtype) for _ in range(2))
+    lists = numbers, rows, values, rows_ordered, values_ordered
+    return Grouped(hashing, stacked, starts, *lists, np.array([group], np.uint64))
+
+
+@inlined
+def grouped_of(parts):
+    """Return a `Grouped` of its fields, inside compiled code."""
+    hashing, touched, starts, numbers, rows, values, rows_ordered, values_ordered, group = parts
+    stacked = Touched(*touched)
+    return Grouped(Hashing(*hashing), stacked, starts, numbers, rows, values, rows_ordered, values_ordered, group)
+
+
+@inlined
+def one_entry(touched, hashing, starts, column, count):
+    """Count an entry of a column: (the number of the column, how many columns there are then)."""
+    number, place = find(touched, hashing, column)
+    if number < 0:
+        number = count
+        put(touched, column, place, count)
+        starts[np.uint64(count + 2)] = 0
+        count += 1
+    starts[np.uint64(number + 2)] += 1
+    return number, count
+
+
+@inlined
+def take_up(owner, parts, rows, order, grouped, touched):
+    """List the entries of the columns of an owner as they come: (how many columns, how many entries)."""
+    starts, numbers, group = grouped.starts[owner], grouped.numbers[owner], grouped.group[0]
+    rows_own, values = grouped.rows[owner], grouped.values[owner]
+    count = listed = 0
+    for place in range(order.size):
+        row = np.uint64(order[place])
+        for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+            column = rows.indices[k]
+            if owner_of(column, group, parts) == np.uint64(owner):
+                at = np.uint64(listed)
+                numbers[at], count = one_entry(touched, grouped.hashing, starts, column, count)
+                rows_own[at], values[at] = place, rows.data[k]
+                listed += 1
+    return count, listed
+
+
+@inlined
+def put_in_order(owner, count, listed, grouped):
+    """Sort the listed entries of an owner by column, in place."""
+    starts, numbers = grouped.starts[owner], grouped.numbers[owner]
+    rows, values = grouped.rows[owner], grouped.values[owner]
+    rows_ordered, values_ordered = grouped.rows_ordered[owner], grouped.values_ordered[owner]
+    starts[0] = starts[1] = 0
+    for number in range(2, count + 2):
+        starts[number] += starts[number - 1]
+    for entry in range(listed):
+        number = np.uint64(numbers[entry] + 1)
+        place = np.uint64(starts[number])
+        rows_ordered[place], values_ordered[place] = rows[entry], values[entry]
+        starts[number] += 1
+
+
+def make_pass(forward: Callable) -> Callable:
+    """Return a compiled function: scores and gradients of some rows; sums wait until all rows are done."""
+
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
+
+    return inlined(one_pass)
+
+
+def make_step(programs: Programs) -> Callable:
+    """Return a compiled function: the update of an owner's columns, by the sums of their entries."""
+    steps = programs.grouped
+
+    def step(owner, parts, stepped, settings, at, grouped, batch):
+        rows, order, slope = batch
+        touched = touched_of(owner, grouped.stacked)
+        count, listed = take_up(owner, parts, rows, order, grouped, touched)
+        put_in_order(owner, count, listed, grouped)
+        entries = grouped.starts[owner], grouped.rows_ordered[owner], grouped.values_ordered[owner]
+        emit_row(steps, 0, slope.shape[1], (count, *stepped, touched.columns, *entries, slope, settings, at))
+        forget(touched, count)
+
+    return inlined(step)

@@ -2,20 +2,117 @@
 
 A table is float16, or bfloat16 stored as uint16, which NumPy and CuPy lack. Sums are computed in float32. Index arrays
 are int32 or int64, all of a call the same. Arrays are on a device; non-contiguous ones are copied. Raises KernelError
-for invalid operands, and TypeError for host arrays. Updates are in `narrow_updates`; `rounding.rounded` converts a
+for invalid operands, and TypeError for host arrays. Updates are below; `rounding.rounded` converts a
 table from float32, and `take_rows` reads it back.
 """
 
+import functools
+import re
+from collections.abc import Callable
 from typing import Any
 
-from kernels.gpu.narrow_calls import checked
+from kernels import devices
+from kernels.contract import KernelError
+from kernels.gpu import updates
+from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.gpu.row_sums import UNKNOWN, Lengths
+from kernels.gpu.source import NARROW
 from kernels.products import coo_dense as coo_dense_of
 from kernels.products import csc_dense as csc_dense_of
 from kernels.products import csr_dense as csr_dense_of
 from kernels.products import csr_dense_ones as csr_dense_ones_of
 from kernels.products import sddmm as sddmm_of
 from kernels.rows import retain, scatter, take
+from kernels.rules.rule import BATCH, Rule, get_rule
+
+# Validation of calls with tables of two bytes per value.
+#
+# Operands are declared as in `kernels.contract`, for example `"indptr:i[R+1] indices:i[z] x:h[D,N] out:f[R,N]"`: i
+# is int32 or int64, l is int64, f is float32, h a table of two bytes per value, m either f or h; each the same for
+# all operands of its kind.
+
+_TABLE = "float16, or uint16, which holds bfloat16"
+_ALLOWED = {
+    "i": (("int32", "int64"), "int32 or int64, the same for all indices"),
+    "l": (("int64",), "int64"),
+    "f": (("float32",), "float32"),
+    "h": (tuple(NARROW), f"{_TABLE}, the same for all"),
+    "m": (("float32", *NARROW), f"float32, or the type of the table: {_TABLE}"),
+}
+"""Types of each kind, by name, and what to say of them."""
+
+_OPERAND = re.compile(r"(\w+):([ilfhm])\[([^\]]*)\](?:[<^]\S*)?")  # what an operand holds is not read on a device
+
+
+def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
+    """Decorate a function so that its arrays are validated and made contiguous.
+
+    Keyword arguments are passed on as they are. Raises KernelError and TypeError.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            return launch(function.__name__, operands, writes, args, functools.partial(function, **options))
+
+        return call
+
+    return decorate
+
+
+def _parse(operand: str) -> tuple[str, str, str]:
+    """Split an operand's declaration `name:kind[axes]` into name, kind and axes."""
+    match = _OPERAND.fullmatch(operand)
+    if match is None:
+        raise KernelError(f"Invalid operand {operand!r}; expected name:kind[axes], as in 'g:f[U,N]'.")
+    name, kind, axes = match.groups()
+    return name, kind, axes
+
+
+def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, function: Callable) -> Any:
+    """Call `function` with the validated arrays `args`, copied if they are not contiguous."""
+    parsed = [_parse(text) for text in operands.split()]
+    if len(args) != len(parsed):
+        raise KernelError(f"{name} takes {len(parsed)} arrays ({operands}), not {len(args)}.")
+    device = devices.device_of(args[0])
+    sizes: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    for arg, (operand, kind, axes) in zip(args, parsed, strict=True):
+        if type(arg) is not type(args[0]):
+            raise KernelError(f"{name}: {operand} must be a {type(args[0]).__name__}, not {type(arg).__name__}.")
+        _check_type(name, operand, kind, arg.dtype.name, kinds)
+        _check_shape(name, operand, axes.split(","), arg.shape, sizes, operands)
+    ready = [device.contiguous(arg) for arg in args]
+    result = function(*ready)
+    for arg, used, (operand, _, _) in zip(args, ready, parsed, strict=True):
+        if operand in writes and used is not arg:
+            device.assign(arg, used)
+    return result
+
+
+def _check_type(name: str, operand: str, kind: str, dtype: str, kinds: dict[str, str]) -> None:
+    """Raise KernelError for a dtype that the kind does not allow or that differs from the first of its kind in
+    `kinds`.
+    """
+    allowed, words = _ALLOWED[kind]
+    of_table = "h" if kind == "m" and dtype != "float32" else kind
+    if dtype not in allowed or kinds.setdefault(of_table, dtype) != dtype:
+        first = f"; the first is {kinds[of_table]}" if of_table in kinds else ""
+        raise KernelError(f"{name}: {operand} is {dtype}; allowed is {words}{first}.")
+
+
+def _check_shape(name: str, operand: str, axes: list[str], shape: tuple, sizes: dict[str, int], operands: str) -> None:
+    """Raise KernelError for a shape that does not fit those of earlier operands, whose lengths `sizes` has by
+    letter.
+    """
+    if len(shape) != len(axes):
+        raise KernelError(f"{name}: {operand} has {len(shape)} axes; it needs {len(axes)} ({operands}).")
+    for length, (letter, _, more) in zip(shape, [axis.partition("+") for axis in axes], strict=True):
+        size = length - int(more or 0)
+        if size < 0 or sizes.setdefault(letter, size) != size:
+            expected = f"{letter} is {sizes[letter]} by the operands before it" if size >= 0 else "it is too short"
+            raise KernelError(f"{name}: {operand} has shape {list(shape)}, but {expected} ({operands}).")
+
 
 _CSR = "indptr:i[R+1] indices:i[z]"
 
@@ -92,3 +189,76 @@ def retain_rows(indices: Any, values: Any, wanted: Any) -> tuple[Any, Any]:
     the device.
     """
     return retain.gpu(indices, values, wanted)
+
+
+# Updates of weights of two bytes per value: computed in float32 from float32 states and gradients, rounded once.
+#
+# Arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and `<rule>_replay`, with weights
+# that are float16, or bfloat16 as uint16. Arrays are on a device; non-contiguous ones are copied. Raises KernelError
+# for invalid operands, and TypeError for host arrays.
+
+
+def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+    """Update every row: weights [D, N], states, gradient [D, N], then the rule's scalars."""
+
+    def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        (gradients,) = gradient
+        updates.lazy(update_rule, arrays, None, gradients, settings, rounding)
+
+    _call("dense", rule, "gradient:f[D,N]", args, step)
+
+
+def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+    """Update the rows given: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's scalars."""
+
+    def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        rows, gradients = gradient
+        updates.lazy(update_rule, arrays, rows, gradients, settings, rounding)
+
+    _call("lazy", rule, "rows:l[U] gradient:f[U,N]", args, step)
+
+
+def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths = UNKNOWN) -> None:
+    """Update the active rows of a batch: weights [D, N], states, the batch in column order, then the rule's scalars.
+
+    Each row is read and written once. `lengths` is what is known of the column lengths.
+    """
+
+    def step(update_rule: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
+        updates.fused(update_rule, arrays, batch, settings, lengths, rounding=rounding)
+
+    _call("fused", rule, BATCH, args, step)
+
+
+def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+    """Repeat steps without gradient: weights [D, N], states, rows int64 [U], since int64 [U], table [S, numbers].
+
+    Weights are rounded once, after the last step. Raises KernelError for a rule without replay.
+    """
+
+    def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
+        updates.replay(update_rule, arrays, missed, rounding)
+
+    if not get_rule(rule).replays:
+        raise KernelError(f"There is no {rule}_replay: a step of {rule} without a gradient is not repeated.")
+    _call("replay", rule, "rows:l[U] since:l[U] table:f[S,K]", args, step)
+
+
+def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> None:
+    """Validate a call and pass weights and states, the arrays of the gradient, and the settings to `step`."""
+    update_rule = get_rule(rule)
+    numbers = update_rule.numbers if kind != "replay" else ()
+    operands = [text for text in update_rule.operands(gradient).split() if "[" in text]
+    operands[0] = operands[0].replace(":f", ":h")
+    count, name, first = len(operands), f"{rule}_{kind}", len(update_rule.written)
+    if len(args) != count + len(numbers):
+        signature = " ".join((*operands, *numbers))
+        raise KernelError(f"{name} takes {count + len(numbers)} arguments ({signature}), not {len(args)}.")
+    settings = tuple(map(float, update_rule.settings(*args[count:]))) if numbers else ()
+    launch(
+        name,
+        " ".join(operands),
+        update_rule.written,
+        args[:count],
+        lambda *ready: step(update_rule, ready[:first], ready[first:], settings),
+    )

@@ -7,17 +7,26 @@ batch
 before the last one are done.
 """
 
-from collections.abc import Callable
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels.contract import KernelError
-from kernels.gpu.row_sums import UNKNOWN, Lengths
+from kernels.gpu import losses, updates
+from kernels.gpu.losses import LOSSES
+from kernels.gpu.rounding import NEAREST, Rounding, next_step
+from kernels.gpu.row_sums import UNKNOWN, Lengths, pieces_of, row_sums
+from kernels.gpu.source import NARROW
 from kernels.loss_blocks import wrong_label
+from kernels.losses import logistic, softmax, squared
 from kernels.plan import BatchPlan, index_type
+from kernels.products import csr_dense
+from kernels.rules.rule import get_rule
 from kernels.sessions import Beside, Mark, Session
 
 
@@ -222,3 +231,251 @@ def make_buffers(session: Session, layout: Layout | DenseLayout) -> Turns:
     """Return two sets of pinned arrays, from which all slots of this layout are filled."""
     kinds = layout.arrays()
     return Turns(session, [{name: session.pinned(*kind) for name, kind in kinds.items()} for _ in range(2)])
+
+
+# Shared part of training steps of a linear model on a device, on batches in slots, each launched as one CUDA graph.
+#
+# All memory is allocated once, for the largest batch; steps neither allocate nor wait. With two slots the next batch
+# is copied during a step. Settings of a step, such as its learning rate, are read on the device, so that one graph
+# serves all.
+
+
+STEPS_QUEUED = 16
+"""Steps that the host may be ahead of the device by where each has settings of its own: they are in pinned memory."""
+
+
+S = TypeVar("S", bound=Slot)
+
+
+class InSlots(ABC, Generic[S]):
+    """Steps that update `arrays`, weights [D, N] and states on the session's device, by a rule of `kernels.rules`.
+
+    Scores and their gradient [R, N] are allocated for up to `rows` rows, in `dtype`. Wait for queued loads by
+    `session.until` before releasing this object, which owns their memory. Raises KernelError for a loss that is not
+    among `LOSSES`.
+    """
+
+    slots: Sequence[S]
+
+    def __init__(
+        self, session: Session, rule: str, arrays: Sequence[Any], loss: str, rows: int, dtype: np.dtype
+    ) -> None:
+        if loss not in LOSSES:
+            raise KernelError(f"There is no loss {loss!r}; there is {', '.join(LOSSES)}.")
+        self.session, self.device, self.arrays = session, session.device, tuple(arrays)
+        self.rule, self.loss_name, self.count = get_rule(rule), loss, 0
+        empty, width = self.device.empty, arrays[0].shape[1]
+        self.scores, self.grad_scores = (empty((rows, width), dtype) for _ in range(2))  # [R, N]
+        self.sums, self.parts, self.result = losses.room_for(self.device, self._sums_of(rows))
+        self.wrong, self.live = self.device.zeros(1, np.int64), empty(updates.MOST_SETTINGS, dtype)
+        self.settings = Turns(session, list(session.pinned((STEPS_QUEUED, updates.MOST_SETTINGS), dtype)))
+        self.sent: tuple[float, ...] = ()
+
+    @abstractmethod
+    def launch(self, number: int) -> None:
+        """Queue a step on the batch in a slot."""
+
+    @abstractmethod
+    def launch_forward(self, slot: S) -> None:
+        """Queue the first part of a step, kernel by kernel: scores, their gradient, and the loss."""
+
+    @property
+    def bytes_shared(self) -> int:
+        """Bytes on the device of slots and intermediates."""
+        own = self.scores, self.grad_scores, self.sums, self.parts, self.result, self.wrong, self.live
+        return sum(each.nbytes for each in (*own, *self.slots))
+
+    def run(self, slot: int, *numbers: float) -> None:
+        """Queue a step on the batch in the slot; `numbers` are the scalars of the rule, such as its learning rate.
+
+        The host waits if it is `STEPS_QUEUED` changes of these ahead. Raises KernelError if the slot has no batch.
+        """
+        loaded, settings = self.loaded(slot), tuple(self.rule.settings(*numbers))
+        if settings != self.sent:
+            self._send(settings)
+        self.queue(loaded, lambda _: self.launch(slot))
+
+    def _send(self, settings: tuple[float, ...]) -> None:
+        """Queue a copy of the settings to the device."""
+        pinned = self.settings.take()[: len(settings)]
+        pinned[:] = settings
+        self.session.fill(self.live, pinned)
+        self.settings.copied_by(self.session.mark())
+        self.sent = settings
+
+    def forward(self, slot: int) -> None:
+        """Queue the first part of `run`, kernel by kernel: scores, their gradient, and the loss."""
+        self.queue(self.loaded(slot), self.launch_forward)
+
+    def loaded(self, slot: int) -> S:
+        """Return the slot after making the current stream wait for its batch. Raises KernelError if it has none."""
+        chosen = self.slots[slot]
+        if chosen.arrived is None:
+            raise KernelError(f"Slot {slot} has no batch; load one.")
+        self.session.wait_for(chosen.arrived)
+        return chosen
+
+    def queue(self, slot: S, work: Callable[[S], None]) -> None:
+        """Queue work that reads the slot; the slot is not overwritten before it is done."""
+        work(slot)
+        slot.used, self.count = self.session.mark(), slot.count
+
+    def _sums_of(self, rows: int) -> int:
+        """Return the number of partial sums of the loss of `rows` rows."""
+        return rows if self.loss_name == "softmax" else -(-rows * self.arrays[0].shape[1] // losses.ELEMENTS)
+
+    def launch_loss(self, targets: Any, counted: Any = None) -> None:
+        """Queue the loss of the rows of `targets`, or of the first `counted` ones, and the gradient of their scores."""
+        rows = targets.shape[0]
+        sums = self.sums[: self._sums_of(rows)]
+        arguments = self.scores[:rows], targets, self.grad_scores[:rows], sums
+        if self.loss_name == "softmax":
+            softmax.on_device(*arguments, self.wrong, counted)
+        else:
+            code = {"logistic": logistic.CUDA, "squared": squared.CUDA}[self.loss_name]
+            losses.each_element(code, self.loss_name, *arguments, counted)
+        losses.add_up(sums, self.parts, self.result)
+
+    def loss(self) -> float:
+        """Return the mean loss of the last queued batch before its step; 0 without rows. Waits for the device."""
+        return float(self.device.read(self.result)[0]) / max(self.count, 1)  # synchronize!
+
+    def read(self) -> list[np.ndarray]:
+        """Return copies of weights and states on the host; waits for the device."""
+        return [self.device.read(array) for array in self.arrays]  # synchronize!
+
+
+# A training step of a linear model on a device: product, loss and fused update, launched as one CUDA graph.
+#
+# Numbers of rows and of active columns are read on the device, so that one graph serves all batches of a slot.
+
+
+@final
+class Step(InSlots[CsrSlot]):
+    """A step on CSR batches; it updates the active rows of `arrays`.
+
+    Weights may be float16, or bfloat16 as uint16: states and computation are float32 then, and new weights are rounded
+    to nearest, or stochastically with a `seed`.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        rule: str,
+        arrays: list[Any],
+        room: Room,
+        loss: str = "softmax",
+        slots: int = 2,
+        seed: int | None = None,
+    ) -> None:
+        features, width = arrays[0].shape
+        dtype = np.dtype(np.float32) if arrays[0].dtype.name in NARROW else arrays[0].dtype
+        super().__init__(session, rule, arrays, loss, room.rows, dtype)
+        self.rounding = NEAREST if seed is None else Rounding(seed, self.device.zeros(1, np.int64))
+        self.partial = self.device.empty((2 * pieces_of(room.entries), width), dtype)  # for both sums, one by one
+        layout = Layout(room, features, Targets(width, dtype, loss == "softmax"))
+        buffers = make_buffers(session, layout)
+        self.slots = [CsrSlot(session, layout, buffers) for _ in range(slots)]
+        self.queue(self.slots[0], self._whole)  # of no rows: it changes nothing, and compiles what no graph can hold
+        self.graphs = [self.device.recorded(functools.partial(self._whole, slot)) for slot in self.slots]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device besides `arrays`: slots and intermediates."""
+        return self.bytes_shared + self.partial.nbytes
+
+    def launch(self, number: int) -> None:
+        """Launch the CUDA graph of a step on the batch in slot `number`."""
+        self.graphs[number]()
+
+    def _whole(self, slot: CsrSlot) -> None:
+        """Queue all kernels of a step on the batch in a slot: product, loss and fused update."""
+        self.launch_forward(slot)
+        of = slot.arrays
+        batch = of["columns"], of["segments"], of["rows"], of["values"], self.grad_scores
+        live = {"counted": slot.touched, "live": self.live, "partial": self.partial}
+        updates.fused(self.rule, self.arrays, batch, (), rounding=self.rounding, **live)
+        if self.rounding.seed is not None:
+            next_step(self.rounding.step)
+
+    def launch_forward(self, slot: CsrSlot) -> None:
+        """Queue product and loss."""
+        of = slot.arrays
+        entries = of["indices"], of["data"]
+        sums = of["indptr"], entries, self.arrays[0], self.scores, self.partial
+        row_sums(csr_dense.CUDA, "csr_dense", *sums, lengths=slot.layout.room.lengths, counted=slot.counted)
+        self.launch_loss(of["targets"], slot.counted)
+
+
+# A training step of a linear model on dense batches: two BLAS products, loss and update, as one CUDA graph.
+#
+# A product's shape is part of a graph: each slot has one graph for every number of rows of its batches, which are
+# two per epoch: full batches and the last one.
+
+
+@final
+class DenseStep(InSlots[DenseSlot]):
+    """A step on dense batches of up to `rows` rows; it updates all rows of `arrays`, float32 or float64, on the device.
+
+    It computes the same bits as its kernels one by one. The first step with a number of rows runs so, since a graph can
+    neither compile a kernel nor load BLAS.
+    """
+
+    def __init__(
+        self, session: Session, rule: str, arrays: Sequence[Any], rows: int, loss: str = "softmax", slots: int = 2
+    ) -> None:
+        weights = arrays[0]
+        if weights.dtype.name not in ("float32", "float64"):
+            raise KernelError(f"Weights of {weights.dtype.name} came; dense steps take float32 and float64.")
+        super().__init__(session, rule, arrays, loss, rows, weights.dtype)
+        self.gradient = self.device.empty(weights.shape, weights.dtype)  # [D, N]
+        layout = DenseLayout(rows, weights.shape[0], Targets(weights.shape[1], weights.dtype, loss == "softmax"))
+        buffers = make_buffers(session, layout)
+        self.slots = [DenseSlot(session, layout, buffers) for _ in range(slots)]
+        self.graphs: dict[tuple[int, int], Callable[[], None]] = {}
+        """By the number of a slot and the number of rows."""
+        self.known: set[int] = set()
+        """Numbers of rows by which a step has run."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device besides `arrays`: slots and intermediates."""
+        return self.bytes_shared + self.gradient.nbytes
+
+    def launch(self, number: int) -> None:
+        """Queue the graph of the slot for its number of rows, or the kernels of the first such step."""
+        slot, rows = self.slots[number], self.slots[number].count
+        if rows not in self.known:
+            self.known.add(rows)
+            self._whole(slot, rows)
+            return
+        if (number, rows) not in self.graphs:
+            self.graphs[number, rows] = self.device.recorded(lambda: self._whole(slot, rows))
+        self.graphs[number, rows]()
+
+    def _whole(self, slot: DenseSlot, rows: int) -> None:
+        """Queue all kernels of a step on the first `rows` rows of a slot: forward, gradient and update."""
+        self._forward(slot, rows)
+        self._backward(slot, rows)
+        updates.live_dense(self.rule, self.arrays, self.gradient, self.live)
+
+    def launch_forward(self, slot: DenseSlot) -> None:
+        """Queue product and loss."""
+        self._forward(slot, slot.count)
+
+    def backward(self, slot: int) -> Any:
+        """Queue the part of `run` after `forward` and return the gradient of the weights [D, N]."""
+        self.queue(self.loaded(slot), lambda loaded: self._backward(loaded, loaded.count))
+        return self.gradient
+
+    def _forward(self, slot: DenseSlot, rows: int) -> None:
+        """Queue product and loss of the first `rows` rows."""
+        if not rows:
+            self.device.clear(self.result)
+            return
+        self.session.matmul(slot.arrays["x"][:rows], self.arrays[0], self.scores[:rows])
+        self.launch_loss(slot.arrays["targets"][:rows])
+
+    def _backward(self, slot: DenseSlot, rows: int) -> None:
+        """Queue the gradient of the first `rows` rows."""
+        self.session.matmul(slot.arrays["x"][:rows], self.grad_scores[:rows], self.gradient, transposed=True)

@@ -12,13 +12,12 @@ Source     Definition of the coordinate form; a sort costs 1.4 ns an entry, less
 
 import numpy as np
 
-from kernels.clearing import clear
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import coo_to_csr
 from kernels.plan import index_type
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.threads import compiled
+from kernels.threads import clear, compiled
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import LINE
 

@@ -14,12 +14,11 @@ Source     Gustavson 1978, column-wise form; every thread looks at what is its o
 import numpy as np
 
 from kernels import ranges
-from kernels.clearing import clear
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_csc
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.threads import get_threads, is_serial
+from kernels.threads import clear, get_threads, is_serial
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import LINE, cache_bytes
 

@@ -21,11 +21,9 @@ from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import equal_cost
-from kernels.plan import index_type, sort_segments
-from kernels.radix import largest
+from kernels.plan import index_type, largest, sort_segments
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, get_threads, is_serial
+from kernels.threads import compiled, compiled_parallel, equal_cost, get_threads, is_serial
 
 ENTRY_COST = 32
 """What finding a column's sum costs, in multiply-adds of `threads.is_serial`."""

@@ -16,10 +16,9 @@ from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_dense
-from kernels.partition import equal_cost
 from kernels.products import csr_csr
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 TERM_COST = 4
 """What adding a term at its column costs, in multiply-adds of `threads.is_serial`."""

@@ -17,9 +17,8 @@ from numba import prange
 from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import equal_cost
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 TERM_COST = 4
 """What a term costs, in multiply-adds of `threads.is_serial`, and what an entry costs beside its terms."""

@@ -17,9 +17,8 @@ from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.partition import equal_count
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
 
 def reference(left_indices, left_values, right_indices, right_values):

@@ -13,8 +13,7 @@ import numpy as np
 from numba import prange
 
 from kernels.code_cache import inlined
-from kernels.partition import equal_count
-from kernels.threads import call_parallel, compiled, compiled_parallel, parts
+from kernels.threads import call_parallel, compiled, compiled_parallel, equal_count, parts
 
 STEPS = 2**16
 """Steps that `Spans` has room for."""

@@ -23,8 +23,7 @@ from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import layer, on_threads
 from kernels.code_cache import digest_of, digest_of_files, njit
-from kernels.partition import ROW_COST
-from kernels.threads import LEAST_WORK, share
+from kernels.threads import LEAST_WORK, ROW_COST, share
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
 from kernels.vector.tiles import Cut, cut_sums

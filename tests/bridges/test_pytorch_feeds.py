@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import DataLoader  # noqa: E402
 
-from kernels import partition  # noqa: E402
-from kernels.clearing import clear  # noqa: E402
+from kernels import threads  # noqa: E402
+from kernels.threads import clear  # noqa: E402
 from tests.support.clocks import SECONDS  # noqa: E402
 from tests.support.torch_rows import dense, drawn, malformed  # noqa: E402
 from workbench import data  # noqa: E402
@@ -69,7 +69,7 @@ def test_more_workers_than_batches():
 
 
 def test_workers_that_are_forked_after_a_parallel_kernel_live():
-    clear(np.ones(10**6), partition.equal_count(10**6, 4))
+    clear(np.ones(10**6), threads.equal_count(10**6, 4))
     options = {"num_workers": 2, "multiprocessing_context": "fork", "timeout": SECONDS}
     loader = DataLoader(feed(shuffle=True), batch_size=None, **options)
     assert len(labels(loader)) == 11

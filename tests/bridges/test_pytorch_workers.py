@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info  # noqa: E402
 
-from kernels import partition, threads  # noqa: E402
-from kernels.clearing import clear  # noqa: E402
+from kernels import threads  # noqa: E402
+from kernels.threads import clear  # noqa: E402
 from tests.support.torch_rows import drawn  # noqa: E402
 from workbench import data  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
@@ -78,7 +78,7 @@ def test_rows_that_no_worker_gives_are_told():
     ids=["no workers", "feed", "rows", "dense"],
 )
 def test_workers_that_share_rows_out_pass_and_the_loader_stays_as_it_was(loader):
-    clear(np.ones(10**6), partition.equal_count(10**6, 4))
+    clear(np.ones(10**6), threads.equal_count(10**6, 4))
     before = dict(vars(loader))
     assert "workers" not in told(check_loader(loader))
     assert vars(loader) == before

@@ -9,10 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernels import KernelError, devices
-from kernels.gpu import dense_products
-from kernels.gpu.dense_products import DenseProducts
-from kernels.sessions import CudaSession
+from kernels import KernelError, devices, sessions
+from kernels.sessions import CudaSession, DenseProducts
 
 if shutil.which("g++") is None:
     pytest.skip("g++, which compiles the library in the place of cuBLAS, is not installed", allow_module_level=True)
@@ -113,7 +111,7 @@ class FakeCuda:
 def cuda(monkeypatch: pytest.MonkeyPatch, library: ctypes.CDLL) -> FakeCuda:
     made = FakeCuda()
     monkeypatch.setattr(devices, "cupy", lambda: SimpleNamespace(cuda=made))
-    monkeypatch.setattr(dense_products, "load_library", lambda version: library)
+    monkeypatch.setattr(sessions, "load_library", lambda version: library)
     notes_of(library)
     return made
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels import KernelError
-from kernels.gpu.in_slots import STEPS_QUEUED
+from kernels.gpu.slots import STEPS_QUEUED
 from kernels.rules.rule import get_rule
 from tests.support.gpu_steps import (
     PAIRS,

@@ -7,7 +7,7 @@ import pytest
 
 import kernels
 from kernels import KernelError
-from kernels.gpu import narrow_updates, rounding
+from kernels.gpu import narrow, rounding
 from kernels.gpu import plan as gpu_plan
 from kernels.gpu import source as gpu_source
 from kernels.gpu.rounding import NEAREST, Rounding
@@ -116,7 +116,7 @@ def test_same_bits_whichever_thread_and_block_comes_first(rule: str, call: str, 
 
 def call_with(put, call: str, rule: str, args: list, how: Rounding) -> list:
     there = [put(emulator, arg) if isinstance(arg, np.ndarray) else arg for arg in args]
-    getattr(narrow_updates, call)(rule, *there, rounding=how)
+    getattr(narrow, call)(rule, *there, rounding=how)
     return [emulator.read(arg) for arg in there if hasattr(arg, "address")]
 
 
@@ -146,7 +146,7 @@ def test_what_is_known_of_the_lengths_changes_no_bit(kind: str) -> None:
     for case in (GPU_CASES["hot columns"], CASES["width 16"]):
         given, _ = with_tables(kernels.get("adagrad_fused").arguments(case), (0,), kind)
         lengths = gpu_plan.lengths_of(emulator.put(given[3]), in_order_of_length=True)
-        call = functools.partial(narrow_updates.fused, "adagrad", rounding=HOWS["random"], lengths=lengths)
+        call = functools.partial(narrow.fused, "adagrad", rounding=HOWS["random"], lengths=lengths)
         expected = call_update(emulator, "fused", "adagrad", given, HOWS["random"])
         assert same_bits(run_on(emulator, call, tuple(given))[: len(expected)], expected)
 
@@ -177,7 +177,7 @@ def test_steps_too_small_for_the_type_are_right_on_average(kind: str) -> None:
     for step in range(60):
         for name, seed in (("nearest", None), ("random", 5)):
             numbers = 1.0, 0.0, 1.0, np.inf
-            narrow_updates.dense("sgd", there[name], emulator.put(gradient), *numbers, rounding=Rounding(seed, step))
+            narrow.dense("sgd", there[name], emulator.put(gradient), *numbers, rounding=Rounding(seed, step))
     assert same_bits([emulator.read(there["nearest"])], [weights])
     moved = (widened(emulator.read(there["random"])).astype(np.float64) - 1) / place
     deviation = np.sqrt(60 * (1 / 16) * (15 / 16) / moved.size)
@@ -214,22 +214,22 @@ def test_wrong_calls_are_refused() -> None:
     args = with_tables(kernels.get("adagrad_lazy").arguments(CASES["plain"]), (0,), "uint16")[0]
     there = [emulator.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     with pytest.raises(KernelError, match=r"^adagrad_lazy takes 9 arguments \(weights:h\[D,N\] .* clip\), not 8"):
-        narrow_updates.lazy("adagrad", *there[:-1])
+        narrow.lazy("adagrad", *there[:-1])
     with pytest.raises(KernelError, match="unknown_dense"):
-        narrow_updates.lazy("unknown", *there)
+        narrow.lazy("unknown", *there)
     numbers = *get_rule("adam").example[:-1], 0
     with pytest.raises(KernelError, match="step is 0; it counts from 1"):
-        narrow_updates.dense("adam", there[0], there[1], there[1], there[1], *numbers)
+        narrow.dense("adam", there[0], there[1], there[1], there[1], *numbers)
     with pytest.raises(KernelError, match=r"^There is no sgd_replay: a step of sgd without a gradient"):
-        narrow_updates.replay("sgd", *there)
+        narrow.replay("sgd", *there)
     replayed = with_tables(kernels.get("adam_replay").arguments(CASES["plain"]), (0,), "uint16")[0]
     replayed = list(map(emulator.put, (*replayed[:-1], replayed[-1][:, 1:])))
     with pytest.raises(KernelError, match="adam_replay: table has 8 columns; a row holds the 9 settings"):
-        narrow_updates.replay("adam", *replayed)
+        narrow.replay("adam", *replayed)
     with pytest.raises(TypeError, match="pass CuPy arrays"):
-        narrow_updates.lazy("adagrad", *args)
+        narrow.lazy("adagrad", *args)
     with pytest.raises(KernelError, match="seed is -1"):
-        narrow_updates.lazy("adagrad", *there, rounding=rounding.Rounding(-1))
+        narrow.lazy("adagrad", *there, rounding=rounding.Rounding(-1))
 
 
 @each_kind

@@ -7,8 +7,7 @@ import pytest
 
 import kernels
 from kernels import KernelError, plan
-from kernels.gpu.in_slots import STEPS_QUEUED
-from kernels.gpu.slots import Room
+from kernels.gpu.slots import STEPS_QUEUED, Room
 from kernels.rules.rule import get_rule
 from tests.support.cases import from_rows, random_case
 from tests.support.gpu_steps import (

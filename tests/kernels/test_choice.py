@@ -2,18 +2,8 @@
 
 import pytest
 
-from kernels import choosing, entry_costs
-from kernels.choice import (
-    ALONE,
-    MOST_DEBT,
-    SECONDS_ASK,
-    SHARED,
-    TRIAL,
-    UNTIMED,
-    Pace,
-    Team,
-    gain,
-)
+from kernels import choice, choosing
+from kernels.choice import ALONE, MOST_DEBT, SECONDS_ASK, SHARED, TRIAL, UNTIMED, Pace, Team, gain
 from tests.support.cores import COSTS, US, Cores, Times
 
 
@@ -21,8 +11,8 @@ from tests.support.cores import COSTS, US, Cores, Times
 def machine(monkeypatch: pytest.MonkeyPatch) -> Cores:
     one = Cores()
     monkeypatch.setattr(choosing, "perf_counter", one.clock)
-    monkeypatch.setattr(entry_costs, "wake", one.wake)
-    monkeypatch.setattr(entry_costs, "seconds_awake", one.seconds_awake)
+    monkeypatch.setattr(choice, "wake", one.wake)
+    monkeypatch.setattr(choice, "seconds_awake", one.seconds_awake)
     return one
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from kernels import Kernel, KernelError, Sizes, threads
 from kernels.epochs import dense
-from kernels.epochs.dense import calls, stripes
-from kernels.epochs.dense.loops import make_loop
-from kernels.epochs.dense.programs import MOST_NARROW, programs_for
+from kernels.epochs.dense import epoch
+from kernels.epochs.dense.loops import MOST_NARROW, make_loop, programs_for
 from kernels.epochs.dense.sources import HALVES, SOURCES
 from kernels.epochs.loops import compiled
 from kernels.rules.rule import get_rule
@@ -40,16 +39,16 @@ def two_threads(kept_threads):
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few rows, which batches of the tests have several of."""
-    monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
-    monkeypatch.setattr(calls, "LEAST_ROWS", 3)
-    monkeypatch.setattr(calls, "ROWS_AN_OUTPUT", 0)
+    monkeypatch.setattr(epoch, "cache_bytes", lambda level: 0)
+    monkeypatch.setattr(epoch, "LEAST_ROWS", 3)
+    monkeypatch.setattr(epoch, "ROWS_AN_OUTPUT", 0)
 
 
 @pytest.fixture
 def in_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stripes of blocks of a few rows, whatever the size of a batch."""
-    monkeypatch.setattr(stripes, "suits", lambda *sizes: True)
-    monkeypatch.setattr(stripes, "rows_of_block", lambda rows, columns, itemsize, rows_at_once: rows_at_once)
+    monkeypatch.setattr(epoch, "suits", lambda *sizes: True)
+    monkeypatch.setattr(epoch, "rows_of_block", lambda rows, columns, itemsize, rows_at_once: rows_at_once)
 
 
 def no_intercept(kernel: Kernel) -> dict[str, np.ndarray]:
@@ -124,11 +123,11 @@ def test_a_label_out_of_range_in_stripes_is_the_first_one_named() -> None:
 
 
 def test_whether_a_batch_is_cut_into_stripes_does_not_depend_on_threads() -> None:
-    large = stripes.suits(4096, 4096, 1, 4)
+    large = epoch.suits(4096, 4096, 1, 4)
     threads.set_threads(1)
-    assert large is stripes.suits(4096, 4096, 1, 4) is True
-    assert not stripes.suits(4096, 4096, 64, 4)  # a stripe's gradient would exceed a cache
-    assert not stripes.suits(256, 64, 1, 4)  # a batch that a cache holds
+    assert large is epoch.suits(4096, 4096, 1, 4) is True
+    assert not epoch.suits(4096, 4096, 64, 4)  # a stripe's gradient would exceed a cache
+    assert not epoch.suits(256, 64, 1, 4)  # a batch that a cache holds
 
 
 @pytest.mark.parametrize("held", ["dense", "csr"])
@@ -140,7 +139,7 @@ def test_weights_have_the_same_bits_on_any_number_of_threads(
     if blocks != "one block":
         request.getfixturevalue(blocks)
     kernel, case = dense.get("softmax", "adagrad", held), random_case(90, 150, 1400, width)
-    monkeypatch.setattr(calls, "LEAST_SHARED", 2)
+    monkeypatch.setattr(epoch, "LEAST_SHARED", 2)
     alone = assert_as_defined(kernel, case, batch_rows=37)
     share_out(monkeypatch)
     together = assert_as_defined(kernel, case, batch_rows=37)
@@ -152,7 +151,7 @@ def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch
     for width in (3, 20):
         kernel, case = dense.get("softmax", "adagrad"), random_case(60, 45, 400, width)
         near = run(kernel.cpu, kernel.arguments(case))
-        monkeypatch.setattr(calls, "is_far", lambda held, x: True)
+        monkeypatch.setattr(epoch, "is_far", lambda held, x: True)
         assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
 
 

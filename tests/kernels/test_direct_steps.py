@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels import Case, Kernel, epochs, threads
-from kernels.epochs import calls, direct, placed
+from kernels.epochs import calls, loops, placed
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
@@ -90,20 +90,20 @@ def test_the_bits_are_the_same_on_any_number_of_threads(name: str, monkeypatch: 
 
 def test_columns_are_shared_out_by_their_entries_in_whole_lines() -> None:
     weights = np.zeros((1000, 1), np.float32)
-    even = direct.direct_for(2, np.arange(1000, dtype=np.int32), weights).bounds
+    even = loops.direct_for(2, np.arange(1000, dtype=np.int32), weights).bounds
     assert even.tolist() == [0, 496, 1000]
-    heavy = direct.direct_for(2, np.repeat(np.int32([3, 700]), [900, 100]), weights).bounds
+    heavy = loops.direct_for(2, np.repeat(np.int32([3, 700]), [900, 100]), weights).bounds
     assert heavy.tolist() == [0, 0, 1000]  # one column has most entries: nothing to share
-    assert direct.direct_for(3, np.zeros(0, np.int32), weights).bounds.tolist() == [0, 0, 0, 1000]
-    assert direct.direct_for(1, np.arange(9), weights).bounds.tolist() == [0, 1000]
+    assert loops.direct_for(3, np.zeros(0, np.int32), weights).bounds.tolist() == [0, 0, 0, 1000]
+    assert loops.direct_for(1, np.arange(9), weights).bounds.tolist() == [0, 1000]
 
 
 def test_only_linear_rules_whose_step_without_gradient_changes_nothing_are_stepped_so() -> None:
     sgd, adagrad = get_rule("sgd"), get_rule("adagrad")
-    assert direct.suits(sgd, np.array([[0.1, 0.0, 1, np.inf], [0.2, 0.0, 1, np.inf]]), is_unchanged=True)
-    assert not direct.suits(sgd, np.array([[0.1, 0.0, 1, np.inf], [0.2, 0.5, 1, np.inf]]), is_unchanged=True)
-    assert not direct.suits(sgd, np.array([[0.1, 0.0, 1, 3.0]]), is_unchanged=False)
-    assert not direct.suits(adagrad, np.array([[0.1, 0.0, 1e-2, 1, np.inf]]), is_unchanged=True)
+    assert loops.suits(sgd, np.array([[0.1, 0.0, 1, np.inf], [0.2, 0.0, 1, np.inf]]), is_unchanged=True)
+    assert not loops.suits(sgd, np.array([[0.1, 0.0, 1, np.inf], [0.2, 0.5, 1, np.inf]]), is_unchanged=True)
+    assert not loops.suits(sgd, np.array([[0.1, 0.0, 1, 3.0]]), is_unchanged=False)
+    assert not loops.suits(adagrad, np.array([[0.1, 0.0, 1e-2, 1, np.inf]]), is_unchanged=True)
 
 
 def test_several_threads_sum_for_few_columns_and_step_at_once_else(monkeypatch: pytest.MonkeyPatch) -> None:

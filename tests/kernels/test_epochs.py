@@ -8,7 +8,7 @@ import pytest
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
 from kernels.choice import ALONE, SHARED
 from kernels.choosing import Series
-from kernels.epochs import calls, grouped, placed, touched
+from kernels.epochs import calls, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
@@ -183,7 +183,7 @@ def by_column(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.usefixtures("by_column")
 def test_wide_rows_are_summed_column_by_column_as_the_definition_says(name: str) -> None:
-    assert grouped.suits(WIDE, 4)
+    assert touched.suits(WIDE, 4)
     assert_as_defined(epochs.get("softmax", "adagrad"), replace(CASES[name], N=WIDE))
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernels import Case, plan, radix, small_sort
+from kernels import Case, plan, sorting
 from kernels.contract import KernelError
 from tests.support.cases import CASES, random_case
 from tests.support.thread_counts import share_out
@@ -60,7 +60,7 @@ def test_plans_made_together_are_those_made_one_by_one(case: Case, first: int) -
     indptr, indices = case.indptr[first:], case.indices[case.indptr[min(first, case.R)] :]
     together = plan.build_each(indptr, indices, case.D, batch_rows=7)
     if together is None:
-        assert indptr.size < 2 or case.D == 0 or indices.size > small_sort.ENTRIES
+        assert indptr.size < 2 or case.D == 0 or indices.size > sorting.ENTRIES
         return
     assert len(together) == -(-(indptr.size - 1) // 7)
     for number, made in enumerate(together):
@@ -80,7 +80,7 @@ def test_batches_that_are_not_small_or_not_right_have_no_plans_together(monkeypa
     assert plan.build_each(case.indptr, beyond, case.D, 7) is None
     assert plan.build_each(falling, case.indices, case.D, 7) is None
     assert plan.build_each(case.indptr, case.indices[:-1], case.D, 7) is None
-    many = np.array([0, small_sort.ENTRIES + 1], np.int32)
+    many = np.array([0, sorting.ENTRIES + 1], np.int32)
     assert plan.build_each(many, np.zeros(many[1], np.int32), 1, 1) is None
     monkeypatch.setattr(plan, "INT32_LIMIT", 4)
     assert plan.build_each(case.indptr, case.indices, case.D, 7) is None
@@ -168,10 +168,10 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
     indices = case.indices * (n_columns // case.D)
     expected = plan.build(case.indptr, indices, n_columns)
     np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(radix, "DIGIT_BITS", bits)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
+    monkeypatch.setattr(plan, "DIGIT_BITS", bits)
     share_out(monkeypatch)
-    monkeypatch.setattr(radix, "get_threads", lambda: parts)
+    monkeypatch.setattr(plan, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, indices, n_columns), expected)
 
 
@@ -179,9 +179,9 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
 @pytest.mark.parametrize("parts", [2, 8])
 def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
     share_out(monkeypatch)
-    monkeypatch.setattr(radix, "get_threads", lambda: parts)
+    monkeypatch.setattr(plan, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
 
 
@@ -190,8 +190,8 @@ def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pyt
 def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
     ends = case.indices.size - 1, case.R - 1, case.D - 1
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(radix, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
+    monkeypatch.setattr(plan, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
 
 
@@ -199,7 +199,7 @@ def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest
 @pytest.mark.parametrize("parts", [1, 2])
 def test_values_that_go_along_are_those_in_order(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
     share_out(monkeypatch, parts == 1)
     values = case.data.astype(np.float32)
     made = plan.build(case.indptr, case.indices, case.D, values)
@@ -209,7 +209,7 @@ def test_values_that_go_along_are_those_in_order(case: Case, parts: int, monkeyp
 
 
 def test_a_plan_made_with_values_has_no_others() -> None:
-    case = random_case(100, 300, small_sort.ENTRIES + 1, 1)
+    case = random_case(100, 300, sorting.ENTRIES + 1, 1)
     made = plan.build(case.indptr, case.indices, case.D, case.data)
     assert made.permutation is None
     with pytest.raises(KernelError, match=re.escape("has no others. Build it without")):
@@ -219,8 +219,8 @@ def test_a_plan_made_with_values_has_no_others() -> None:
 @pytest.mark.parametrize(("kind", "word_bits"), [(np.float64, 64), (np.float32, 40)], ids=["wide values", "no room"])
 def test_values_that_fit_no_word_are_looked_up(kind: type, word_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(100, 300, 1000, 1)
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(radix, "WORD_BITS", word_bits)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
+    monkeypatch.setattr(plan, "WORD_BITS", word_bits)
     values = case.data.astype(kind)
     made = plan.build(case.indptr, case.indices, case.D, values)
     np.testing.assert_array_equal(made.in_order(values), values[made.permutation])
@@ -232,13 +232,13 @@ def test_plan_of_few_entries_is_that_of_many(case: Case, columns: int, monkeypat
     indices = case.indices.astype(np.int64) * max(columns // max(case.D, 1), 1)
     n_columns = max(columns, case.D)
     small = plan.build(case.indptr.astype(np.int64), indices, n_columns)
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
     assert_same_plan(small, plan.build(case.indptr.astype(np.int64), indices, n_columns))
 
 
 def test_plan_of_few_entries_refuses_starts_that_fall(monkeypatch: pytest.MonkeyPatch) -> None:
-    for entries in (small_sort.ENTRIES, -1):
-        monkeypatch.setattr(small_sort, "ENTRIES", entries)
+    for entries in (sorting.ENTRIES, -1):
+        monkeypatch.setattr(sorting, "ENTRIES", entries)
         with pytest.raises(ValueError, match="indptr falls; starts of rows never do"):
             plan.build(np.int32([0, 3, 1, 2]), np.int32([0, 1]), 3)
 

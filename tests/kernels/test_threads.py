@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kernels import choosing, clearing, partition, threads
+from kernels import choosing, threads
 from kernels.choice import Costs
 from kernels.choosing import Choices
 from tests.support.clocks import Clock
@@ -27,7 +27,7 @@ def assert_partition(bounds: np.ndarray, size: int, count: int) -> None:
 @pytest.mark.parametrize("lengths", [[], [0], [5, 0, 0, 7], [1000, 1, 1, 1, 1, 1], list(range(50))])
 def test_equal_cost_parts_are_at_most_a_row_too_dear(lengths: list[int], count: int) -> None:
     starts = np.concatenate(([7], 7 + np.cumsum(lengths))).astype(np.int32)  # as a slice of rows has them
-    bounds = partition.equal_cost(starts, count, per_row=2)
+    bounds = threads.equal_cost(starts, count, per_row=2)
     assert_partition(bounds, len(lengths), count)
     costs = [sum(lengths[a:b]) + 2 * (b - a) for a, b in pairwise(bounds)]
     dearest_row = max(lengths, default=0) + 2
@@ -36,7 +36,7 @@ def test_equal_cost_parts_are_at_most_a_row_too_dear(lengths: list[int], count: 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 100])
 def test_equal_count_parts_differ_by_one(size: int) -> None:
-    bounds = partition.equal_count(size, 4)
+    bounds = threads.equal_count(size, 4)
     assert_partition(bounds, size, 4)
     assert np.ptp(np.diff(bounds)) <= 1
 
@@ -118,13 +118,13 @@ def test_tests_can_give_little_work_all_threads(monkeypatch: pytest.MonkeyPatch,
 def test_clear_leaves_nothing(serial: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch, serial)
     out = np.full((3, 7), np.nan, np.float32)
-    clearing.clear(out)
+    threads.clear(out)
     assert not out.any()
 
 
 def test_clear_takes_the_parts_that_are_given() -> None:
     out = np.full((4, 5), np.nan, np.float32)
-    clearing.clear(out, np.array([0, 5, 15]))
+    threads.clear(out, np.array([0, 5, 15]))
     assert not out[:3].any()
     assert np.isnan(out[3]).all()
 

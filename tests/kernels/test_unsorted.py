@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels import Case, KernelError, plan, unsorted
+from kernels import Case, KernelError, plan, sorting
 from tests.support.cases import CASES
 from tests.support.thread_counts import share_out
 
@@ -19,7 +19,7 @@ def by_plan(case: Case, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def without(case: Case, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return unsorted.gradient(case.indptr, case.indices, case.data, g, case.D)
+    return sorting.gradient(case.indptr, case.indices, case.data, g, case.D)
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -40,12 +40,12 @@ def test_columns_out_of_range_are_refused_and_the_next_call_is_right() -> None:
     g, beyond = case.dense(case.R, 1), case.indices.copy()
     beyond[3] = -1
     with pytest.raises(KernelError, match=r"Column numbers lie from -1 to \d+; allowed are 0 to 10"):
-        unsorted.gradient(case.indptr, beyond, case.data, g, case.D)
+        sorting.gradient(case.indptr, beyond, case.data, g, case.D)
     np.testing.assert_allclose(without(case, g)[1], by_plan(case, g)[1], rtol=2e-5, atol=2e-5)
 
 
 def test_large_batches_of_narrow_rows_do_without_a_plan() -> None:
-    assert unsorted.suits(130_000, 500_000, 1)
-    assert not unsorted.suits(130_000, 100_000, 3)
-    assert not unsorted.suits(130_000, 1_000_000, 1)
-    assert not unsorted.suits(1_000, 1_000, 1)
+    assert sorting.suits(130_000, 500_000, 1)
+    assert not sorting.suits(130_000, 100_000, 3)
+    assert not sorting.suits(130_000, 1_000_000, 1)
+    assert not sorting.suits(1_000, 1_000, 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels import KernelError, threads
-from kernels.widening import widen_rows
+from kernels.reused import widen_rows
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 EVERY_HALF = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(64, 1024)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kernels import choosing, entry_costs, threads
+from kernels import choice, choosing, threads
 from kernels.choice import ALONE, SHARED
 from kernels.choosing import CREDIT, LONG, MOST_LOST, MOST_YIELD, SECONDS_YIELD, Series, Yielding
 from tests.support.cores import US, Cores
@@ -112,8 +112,8 @@ def test_a_call_that_takes_long_anyway_may_lose_as_much_as_it_takes() -> None:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Cores:
     one = Cores()
     monkeypatch.setattr(choosing, "perf_counter", one.clock)
-    monkeypatch.setattr(entry_costs, "wake", one.wake)
-    monkeypatch.setattr(entry_costs, "seconds_awake", one.seconds_awake)
+    monkeypatch.setattr(choice, "wake", one.wake)
+    monkeypatch.setattr(choice, "seconds_awake", one.seconds_awake)
     return one
 
 
@@ -127,7 +127,7 @@ def test_calls_one_by_one_yield_too_where_empty_regions_tell_nothing(machine: Co
 
 def test_calls_for_which_nobody_tells_the_end_yield_with_the_others(machine: Cores) -> None:
     choices = machine.choices
-    costs = entry_costs.Costs(2e-6, 95e-6, 40e-6, 1e-10)
+    costs = choice.Costs(2e-6, 95e-6, 40e-6, 1e-10)
     assert choices.choose_without_timing(10_000_000, 2, costs) == 2
     choices.yielding.shared(machine.clock.now, 1.0, 0.0)
     assert choices.choose_without_timing(10_000_000, 2, costs) == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from kernels import small_sort, unsorted
+from kernels import sorting
 from tests.support import small_modules as small
 from workbench import data, formats, graph, metrics, ops
 from workbench.data.batches import chunks
@@ -57,7 +57,7 @@ def test_a_gradient_without_a_plan_is_that_with_one_and_ahead_changes_no_bit(mon
 
     planned = fitted(ahead=False)
     monkeypatch.setattr(chunks, "NUMBERS", 0)
-    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: width == 2)
+    monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: width == 2)
     without = fitted(ahead=False)
     assert small.same(without, fitted(ahead=True))
     for name, weight in without.items():
@@ -204,8 +204,8 @@ def test_data_keeps_its_format_or_is_converted_to_what_is_declared(convert, ahea
 @pytest.mark.parametrize("ahead", [False, True])
 def test_declared_types_are_converted_to(ahead, monkeypatch):
     monkeypatch.setattr(chunks, "NUMBERS", 0)
-    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: False)
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)  # else no plan is made with values, which a conversion replaces
+    monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: False)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)  # else no plan is made with values, which a conversion replaces
     x, label = graph.variable("data", format="csr", dtype="float64"), graph.variable("label", dtype="float64")
     symbol = ops.linear_regression_output(
         ops.dot(x, graph.variable("w", shape=(small.FEATURES, 2), dtype="float64")), label

@@ -4,9 +4,7 @@ import numpy as np
 
 import kernels
 from kernels import Case, plan
-from kernels.gpu.dense_step import DenseStep
-from kernels.gpu.slots import Room
-from kernels.gpu.step import Step
+from kernels.gpu.slots import DenseStep, Room, Step
 from kernels.rules.rule import get_rule
 from kernels.sessions import Session
 from tests.support.cases import from_rows, random_case

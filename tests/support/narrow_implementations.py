@@ -5,7 +5,7 @@ import numpy as np
 import kernels
 from kernels import Case
 from kernels.devices import Device
-from kernels.gpu import narrow, narrow_updates
+from kernels.gpu import narrow
 from kernels.gpu.rounding import NEAREST, Rounding
 from tests.support.cases import CASES, random_case
 from tests.support.gpu_implementations import FEW, GPU_CASES, run_on
@@ -36,7 +36,7 @@ PRODUCTS = {
 RULES = [name.removesuffix("_lazy") for name in kernels.names() if name.endswith("_lazy") and "." not in name]
 CALLS = [(rule, call) for rule in RULES for call in ("dense", "lazy", "fused")]
 CALLS += [(name.removesuffix("_replay"), "replay") for name in kernels.names() if name.endswith("_replay")]
-"""Every rule with the functions of `narrow_updates` that take it."""
+"""Every rule with the functions of `narrow` that take it."""
 SOME = [case for name, case in GPU_CASES.items() if name in (*FEW, "narrow", "width 16", "width 512")]
 SOME = [case for case in SOME if case.dtype == np.float32 and case is not SPECIAL]
 """Cases for updates: each tile has one."""
@@ -76,7 +76,7 @@ def assert_product_is_right(device: Device, name: str, case: Case, kind: str, pu
 
 def call_update(device: Device, call: str, rule: str, args: list, how: Rounding) -> list:
     """The arrays after `narrow_updates.<call>`."""
-    function = getattr(narrow_updates, call)
+    function = getattr(narrow, call)
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
     return run_on(device, lambda *there: function(rule, *there, rounding=how), tuple(args))[: len(arrays)]
 

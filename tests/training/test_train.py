@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernels import small_sort, unsorted
+from kernels import sorting
 from workbench import data, models, optimizers, training
 from workbench.data.batches import chunks
 from workbench.ops.products import NoRuleError
@@ -130,7 +130,7 @@ def test_batches_that_come_once_train_without_a_plan_as_with_one(made, gradient,
     planned, run = losses(made, **settings)
     assert run.prepare(next(run.feed.epoch(0))).plan is not None
     monkeypatch.setattr(chunks, "NUMBERS", 0)  # else they bring plans that were made together
-    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: width == 1)
+    monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: width == 1)
     without, run = losses(made, **settings)
     assert run.prepare(next(run.feed.epoch(0))).plan is None
     np.testing.assert_allclose(without, planned, rtol=1e-12)
@@ -143,8 +143,8 @@ def test_batches_that_are_sorted_with_their_values_train_to_the_same_bits(made, 
     settings = {"optimizer": "adagrad", "gradient": gradient, "update": "lazy", "shuffle": True, "dtype": "float32"}
     apart, _ = losses(made, **settings)
     monkeypatch.setattr(chunks, "NUMBERS", 0)
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: False)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
+    monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: False)
     together, run = losses(made, **settings)
     assert run.prepare(next(run.feed.epoch(0))).plan.permutation is None
     assert together == apart
@@ -229,5 +229,5 @@ def test_rows_of_any_kind_train_as_dense_ones_with_the_same_bits_each_time(index
     first = weights(gradient=gradient, update="lazy")
     np.testing.assert_allclose(first, weights("dense", engine="dense", gradient="dense", update="standard"), rtol=1e-12)
     assert weights(gradient=gradient, update="lazy").tobytes() == first.tobytes()
-    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(sorting, "ENTRIES", -1)
     assert weights(gradient=gradient, update="lazy").tobytes() == first.tobytes()

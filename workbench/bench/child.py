@@ -37,11 +37,11 @@ def main() -> None:
     import numpy as np
 
     import kernels
-    from kernels import partition
+    from kernels import threads
 
     kernels.names()
     imported = perf_counter()
-    partition.equal_cost(np.array([0, 1]), 1)
+    threads.equal_cost(np.array([0, 1]), 1)
     started = perf_counter()
 
     from workbench.bench.shapes import Shape, draw_batch

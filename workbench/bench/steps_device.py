@@ -10,8 +10,7 @@ from kernels import devices, plan
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.devices import Device
 from kernels.gpu import plan as on_device
-from kernels.gpu.slots import Room
-from kernels.gpu.step import Step
+from kernels.gpu.slots import Room, Step
 from kernels.sessions import CudaSession, Session
 from workbench.bench.shapes import BenchError
 from workbench.bench.steps import Problem, StepContender

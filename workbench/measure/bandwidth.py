@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 from numba import prange
 
-from kernels import partition, threads
+from kernels import threads
 from kernels.threads import compiled, compiled_parallel, compiled_sums
 from kernels.vector.elementary import exp_of_negative, log1p_of_unit
 from workbench.measure import machine
@@ -309,7 +309,7 @@ def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: floa
     length = size // 4 // arrays
     pieces = [memory[k * length : (k + 1) * length] for k in range(arrays)]
     a, b, c = (pieces * 3)[:3]
-    sums, bounds = np.zeros(16 * count, np.uint32), partition.equal_count(length, count)
+    sums, bounds = np.zeros(16 * count, np.uint32), threads.equal_count(length, count)
     rate = _fastest(lambda repeats: function(a, b, c, bounds, repeats, sums), 4 * length * arrays, seconds)
     return Bandwidth(level, size, 0, count, rate)
 
@@ -320,7 +320,7 @@ def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -
     picks = min(max(BYTES_TOUCHED // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
     places = np.random.default_rng(0).integers(0, table.size // step, picks, np.int32) * np.int32(step)
     lines = max(row // LINE, 1)
-    sums, bounds = np.zeros(16 * count, np.uint32), partition.equal_count(picks, count)
+    sums, bounds = np.zeros(16 * count, np.uint32), threads.equal_count(picks, count)
     rate = _fastest(lambda repeats: _gather(table, places, lines, bounds, repeats, sums), picks * row, seconds)
     return Bandwidth("gather", size, row, count, rate)
 

@@ -11,10 +11,10 @@ import numpy as np
 
 import kernels
 from kernels import aligned
-from kernels.clearing import clear
 from kernels.plan import BatchPlan
 from kernels.registry import Registry
 from kernels.rules.rule import Rule, get_rule
+from kernels.threads import clear
 
 LAZY = ("off", "on", "exact")
 

@@ -13,10 +13,8 @@ from typing import Any, final
 import numpy as np
 
 from kernels import plan
-from kernels.gpu.dense_step import DenseStep
 from kernels.gpu.row_sums import Lengths
-from kernels.gpu.slots import Room
-from kernels.gpu.step import Step
+from kernels.gpu.slots import DenseStep, Room, Step
 from kernels.plan import row_length
 from kernels.sessions import Session
 from workbench import data, formats

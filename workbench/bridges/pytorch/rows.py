@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels import structure
-from kernels.plain import plain
+from kernels.structure import plain
 from workbench import formats
 from workbench.bridges.contracts import ContractError, Violation, require
 from workbench.bridges.gradients import Framework, dense_gradient_violation, find_row_violations

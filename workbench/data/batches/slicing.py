@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import kernels
-from kernels import aligned, reused, widening
+from kernels import aligned, reused
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.formats import RowSparse, numpy_conversions
@@ -128,7 +128,7 @@ class MadeDense:
     def _write(self, rows: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
         """Write the given rows of x to `out` [rows, features]; `held` names the rows that `out` held and is updated."""
         if isinstance(self.x, np.ndarray):
-            widening.widen_rows(self.x, rows, out)
+            reused.widen_rows(self.x, rows, out)
         else:
             _kernel("rows_to_dense")(self.x.indptr, self.x.indices, self.x.data, rows, held, out)
 
@@ -140,7 +140,7 @@ def is_made(format: str, x: Any, dtype: DTypeLike) -> bool:
     """
     if format == "csr":
         return x.dtype == dtype
-    return format == "dense" and x.ndim == 2 and x.dtype != dtype and x.dtype in widening.TYPES
+    return format == "dense" and x.ndim == 2 and x.dtype != dtype and x.dtype in reused.TYPES
 
 
 FORMATS = ("csr", "dense", "row_sparse")

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 import kernels
-from kernels import reused, unsorted
+from kernels import reused, sorting
 from kernels.plan import BatchPlan, build, build_coo
 from workbench import formats
 from workbench.ops.products.blocks import (
@@ -111,7 +111,7 @@ def plan_for(x: Any, width: float) -> BatchPlan | None:
     """
     if x.format != "csr":
         return plan_of(x)
-    if unsorted.suits(x.indices.size, x.shape[1], width):
+    if sorting.suits(x.indices.size, x.shape[1], width):
         return None
     return build(x.indptr, x.indices, x.shape[1], x.data)
 
@@ -150,7 +150,7 @@ def planned(kernel: Kernel, x: Any, y: np.ndarray, transpose_a: bool, result: st
     if plan is None and result == "row_sparse":
         plan = plan_for(x, y.shape[1])
         if plan is None:
-            columns, sums = unsorted.gradient(x.indptr, x.indices, x.data, y, x.shape[1])
+            columns, sums = sorting.gradient(x.indptr, x.indices, x.data, y, x.shape[1])
             return formats.RowSparse.assemble(sums, columns, (x.shape[1], y.shape[1]))
     plan = plan or plan_of(x)
     values = reused.empty(plan.touched * y.shape[1], y.dtype).reshape(plan.touched, y.shape[1])  # [U, N]
