@@ -12,7 +12,7 @@ from workbench.reports import cluster as reports
 
 bench = pytest.importorskip("workbench.cluster.bench", reason="needs Dask", exc_type=ImportError)
 
-from workbench.cluster import streaming  # noqa: E402 - bench needs Dask
+from workbench.cluster import training  # noqa: E402 - bench needs Dask
 
 HERE = {"machine": "m", "status": "ok"}
 
@@ -122,17 +122,17 @@ def test_rows_that_are_held_are_refused_memory_and_other_failures_are_raised(tmp
             raise TeamError("Trainer 0 on local 1 failed: MemoryError: no\nlog")
         return {"bytes_resident": [3, 5], "bytes_asked": [4, 2], "rows": 400, "qualities": {"AUC": 0.7}}
 
-    monkeypatch.setattr(streaming, "train", train)
-    streamed, held = (made(**columns) for columns in streaming.trained(1000, tmp_path))
+    monkeypatch.setattr(training, "train", train)
+    streamed, held = (made(**columns) for columns in training.trained(1000, tmp_path))
     limit = streamed["bytes_data"] // 2
     assert asked == [(None, limit), ("whole=True", limit)]
     assert (streamed["bytes_resident"], streamed["bytes_asked"], streamed["rows_trained"]) == (5, 4, 800)
     assert (held["status"], held["reason"]) == ("memory", "Trainer 0 on local 1 failed: MemoryError: no")
-    assert [streamed["what"], held["what"]] == streaming.names_of(1000)
+    assert [streamed["what"], held["what"]] == training.names_of(1000)
 
     def failing(*_, **__):
         raise TeamError("Trainer 0 on local 1 failed: ValueError: other")
 
-    monkeypatch.setattr(streaming, "train", failing)
+    monkeypatch.setattr(training, "train", failing)
     with pytest.raises(TeamError, match="other"):
-        list(streaming.trained(1000, tmp_path))
+        list(training.trained(1000, tmp_path))

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from tests.support.clocks import SECONDS
-from workbench.cluster.process import Process
+from workbench.cluster.dask_hosts import Process
 from workbench.kvstore import StoreError
-from workbench.sweeps import network_addresses
+from workbench.sweeps import agent_commands
 from workbench.sweeps.agent_commands import AgentCommand
 
 
@@ -35,7 +35,7 @@ def test_a_process_that_does_not_reach_this_machine_is_told_with_what_to_do(tmp_
     one = started(tmp_path, 'print(\'{"unreached": "it: refused."}\', flush=True); input()')
     with pytest.raises(StoreError) as told:
         one.join(60)
-    assert str(told.value) == f"node 1 does not reach it: refused. {network_addresses.ADVICE}"
+    assert str(told.value) == f"node 1 does not reach it: refused. {agent_commands.ADVICE}"
     assert one.process.returncode
 
 

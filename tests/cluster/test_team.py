@@ -19,12 +19,11 @@ from distributed import Client
 
 from workbench import store
 from workbench.cluster import dask_hosts, training, worker
-from workbench.cluster.dask_hosts import Hosts
-from workbench.cluster.process import Process
+from workbench.cluster.dask_hosts import Hosts, Process
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
-from workbench.sweeps import network_addresses
+from workbench.sweeps import agent_commands
 from workbench.sweeps.agent_commands import AgentCommand
 from workbench.sweeps.spec import Measure
 
@@ -107,7 +106,7 @@ def test_a_process_that_joins_and_is_not_reached_is_refused_with_what_to_do(host
     with pytest.raises(StoreError) as told:
         hosts.renew()
     assert str(told.value).startswith("node 1 has joined, but this machine does not reach it at tcp://127.0.0.1:9: ")
-    assert str(told.value).endswith(network_addresses.ADVICE)
+    assert str(told.value).endswith(agent_commands.ADVICE)
 
 
 def test_while_nobody_looks_nobody_is_silent(hosts):

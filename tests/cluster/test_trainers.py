@@ -5,9 +5,9 @@ import pytest
 
 from tests.support import shared_training as support
 from workbench import data, formats
-from workbench.cluster import code, fitting, streaming, training
+from workbench.cluster import fitting, trainer, training
 from workbench.kvstore import StoreError
-from workbench.sweeps import code_sources, grid
+from workbench.sweeps import grid, spec
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import SpecError
@@ -100,10 +100,10 @@ def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainer
 
 def test_a_trainer_with_other_code_refuses():
     """Machines with other versions would train something else, or fail in words that nobody understands."""
-    assert ", source " in code.describe_code()
-    code.require_same_code(code.describe_code())
+    assert ", source " in trainer.describe_code()
+    trainer.require_same_code(trainer.describe_code())
     with pytest.raises(StoreError, match=r"The code here is python 3.*; where the training was started, python 2"):
-        code.require_same_code("python 2")
+        trainer.require_same_code("python 2")
 
 
 def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monkeypatch):
@@ -112,17 +112,17 @@ def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monk
     monkeypatch.setattr(grid.importlib.util, "find_spec", lambda name: None)
     assert "pip install 'sparse-workbench[cluster]'" in grid.why_dropped(support.cell(trainers=2, threads=2))
     monkeypatch.undo()
-    assert code_sources.work_of(of, "usual") == "workbench.cluster.training:answers"
-    assert code_sources.work_of(support.cell(), "usual") == "usual"
-    assert "workbench.cluster.team" in code_sources.modules_of(of) - code_sources.modules_of(support.cell())
+    assert spec.work_of(of, "usual") == "workbench.cluster.training:answers"
+    assert spec.work_of(support.cell(), "usual") == "usual"
+    assert "workbench.cluster.team" in spec.modules_of(of) - spec.modules_of(support.cell())
 
 
 def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):
-    made = streaming.write(tmp_path / "x.sparse", 400, 4000, seed=1)
+    made = training.write(tmp_path / "x.sparse", 400, 4000, seed=1)
     found = data.load("sparse", path=str(tmp_path / "x.sparse"))
-    assert 0 < made - 400 * (streaming.FIELDS * 2 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
+    assert 0 < made - 400 * (training.FIELDS * 2 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
     assert found.x.shape == (400, 4000)
-    assert np.diff(found.x.read(0, 400).indptr).tolist() == [streaming.FIELDS] * 400
+    assert np.diff(found.x.read(0, 400).indptr).tolist() == [training.FIELDS] * 400
     assert 0.2 < (found.y == 1).mean() < 0.9
-    (one,), (two,) = (list(streaming.blocks(400, 4000, seed)) for seed in (1, 2))
+    (one,), (two,) = (list(training.blocks(400, 4000, seed)) for seed in (1, 2))
     assert not np.array_equal(one.x.indices, two.x.indices)

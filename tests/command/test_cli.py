@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kernels import devices
 from workbench import formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
-from workbench.measure import blas
+from workbench.measure import loads
 from workbench.ops.products import ENGINES
 from workbench.settings import BY_NAME
 from workbench.sweeps import grid, run_folder, spec
@@ -229,7 +229,7 @@ def test_the_doctor_names_what_it_looked_at():
 
 def test_the_doctor_says_what_holds_blas_back(monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    assert blas.distorting_variables()["OPENBLAS_CORETYPE"] == "Haswell"
+    assert loads.distorting_variables()["OPENBLAS_CORETYPE"] == "Haswell"
     advice = next(finding.advice for finding in doctor.examine() if finding.what == "BLAS")
     assert "OPENBLAS_CORETYPE=Haswell" in advice
 

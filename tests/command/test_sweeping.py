@@ -15,8 +15,8 @@ from tests.support.clocks import SECONDS, until
 from workbench import store
 from workbench.analysis.advisor import advise
 from workbench.command import cli, exit_codes, running, sweeping
-from workbench.study import command_text, suited
-from workbench.study.specs import spec_of
+from workbench.study import suited
+from workbench.study.suited import spec_of
 from workbench.sweeps import estimate, run_folder, spec
 
 HEAD = 'name = "x"\n[axes]\n'
@@ -82,7 +82,7 @@ def test_the_command_of_choices_measures_what_the_panel_would(kind, monkeypatch)
     complete = suited.complete_with_suggestions(CHOSEN[kind])
     seen = []
     monkeypatch.setattr(sweeping, "dry_run", lambda spec, *_: seen.append(spec))
-    program, *arguments = shlex.split(command_text.command_text(complete))
+    program, *arguments = shlex.split(suited.command_text(complete))
     assert program == "workbench"
     came = run(*arguments, "--dry-run")
     assert came.exit_code == 0, came.exception

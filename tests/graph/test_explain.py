@@ -10,8 +10,7 @@ import scipy.sparse
 
 from tests.support.toy_losses import joint_loss
 from workbench import executor, graph, ops
-from workbench.graph.picture import _apart, arrange
-from workbench.graph.words import cut
+from workbench.graph.explanation import _apart, arrange, cut
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('&')</script>" * 3

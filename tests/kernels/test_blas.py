@@ -36,7 +36,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     monkeypatch.setattr(blas, "_bits", {})
     monkeypatch.setattr(choosing, "perf_counter", clock)
     monkeypatch.setattr(threads.this_thread, "choices", Choices())
-    monkeypatch.setattr(blas.entry_costs, "costs", lambda count: COSTS)
+    monkeypatch.setattr(blas.choice, "costs", lambda count: COSTS)
     share_out(monkeypatch, None)
     threads.set_threads(2)
     return found

@@ -47,9 +47,9 @@ COSTS = Costs(seconds_awake=2e-6, seconds_asleep=100e-6, seconds_stay=40e-6, sec
 @pytest.fixture
 def known_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs that no machine measured, and threads that sleep."""
-    monkeypatch.setattr(threads.entry_costs, "costs", lambda count: COSTS)
-    monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: COSTS.seconds_awake)
-    monkeypatch.setattr(threads.entry_costs, "wake", lambda count: None)
+    monkeypatch.setattr(threads.choice, "costs", lambda count: COSTS)
+    monkeypatch.setattr(threads.choice, "seconds_awake", lambda count: COSTS.seconds_awake)
+    monkeypatch.setattr(threads.choice, "wake", lambda count: None)
     monkeypatch.setattr(threads.this_thread, "choices", Choices())
     share_out(monkeypatch, None)
     threads.set_threads(2)
@@ -69,7 +69,7 @@ def test_a_call_that_gains_less_than_waking_costs_is_serial() -> None:
 @pytest.mark.usefixtures("known_costs")
 def test_threads_without_cores_of_their_own_get_no_call_that_would_wait_for_them(monkeypatch) -> None:
     asked = []
-    monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: asked.append(count) or 60e-6)
+    monkeypatch.setattr(threads.choice, "seconds_awake", lambda count: asked.append(count) or 60e-6)
     assert all(threads.is_serial(3_000_000) for _ in range(9))  # each gains 118 us, and waking costs 100
     assert asked == [2, 2, 2], "ever more seldom"
     assert not threads.is_serial(100_000_000), "10 ms are shared whatever the wait"

@@ -15,7 +15,7 @@ import pytest
 from tests.support import children
 from tests.support.clocks import SECONDS, until
 from tests.support.processes import deaf_starter, is_gone
-from workbench.measure import child, exit_reasons, memory
+from workbench.measure import child, memory
 from workbench.measure.child import Child, Ended
 
 
@@ -119,7 +119,7 @@ def test_other_signals_are_named(number, reason):
 
 def test_a_kill_that_the_kernel_counts_as_one_for_memory_is_out_of_memory(monkeypatch, tmp_path):
     counts = iter([7, 8])
-    monkeypatch.setattr(exit_reasons, "memory_kills", lambda: next(counts))
+    monkeypatch.setattr(child, "memory_kills", lambda: next(counts))
     end = end_of("killed", signal=signal.SIGKILL)
     assert end["status"] == "memory"
     assert "The system killed a process because memory ran out" in end["reason"]
@@ -146,12 +146,12 @@ def test_kills_for_memory_are_read_where_the_system_counts_them(kind, tmp_path, 
     counter = tmp_path / "groups" / file
     counter.parent.mkdir(parents=True)
     counter.write_text(text)
-    monkeypatch.setattr(exit_reasons, "OWN_GROUPS", tmp_path / "own_groups")
-    monkeypatch.setattr(exit_reasons, "GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(exit_reasons, "VMSTAT", tmp_path / "groups" / "vmstat")
-    assert exit_reasons.memory_kills() == 3
+    monkeypatch.setattr(child, "OWN_GROUPS", tmp_path / "own_groups")
+    monkeypatch.setattr(child, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(child, "VMSTAT", tmp_path / "groups" / "vmstat")
+    assert child.memory_kills() == 3
     counter.unlink()
-    assert exit_reasons.memory_kills() == 0
+    assert child.memory_kills() == 0
 
 
 def test_a_child_that_is_killed_before_it_was_told_what_to_do_has_failed(monkeypatch):

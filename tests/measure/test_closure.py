@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from workbench.measure import blas, closure, stack
+from workbench.measure import closure, loads, stack
 from workbench.measure.closure import Code
 
 FILES = {
@@ -142,7 +142,7 @@ def test_the_stack_is_that_of_a_process_that_measures(monkeypatch):
     assert {"python", "numpy", "scipy", "numba", "llvmlite", "blas", "cpu"} == set(here)
     assert all(here.values())
     code = "import json; from workbench.measure import stack; print(json.dumps(stack.describe_stack()))"
-    held_back = dict(blas.measuring_environment(), OPENBLAS_CORETYPE="Prescott")
+    held_back = dict(loads.measuring_environment(), OPENBLAS_CORETYPE="Prescott")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=held_back)
     assert json.loads(done.stdout) == here
     assert stack.describe_stack("no-such-package")["no-such-package"] == ""

@@ -6,7 +6,7 @@ import pytest
 from workbench import models, training
 from workbench.metrics import r2
 from workbench.models import Given, Model, ModelError, Option, Parameter, glorot, he
-from workbench.models.options import of_model
+from workbench.models.nodes import of_model
 from workbench.sweeps import grid, problem
 from workbench.sweeps.spec import Cell
 

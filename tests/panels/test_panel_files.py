@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, pages
-from workbench.study import files, suited
+from workbench.study import suited
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import dump_spec
 
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_told_at_once(here, opened, news, name, to
 
 def test_a_file_that_may_not_be_read_is_told(news, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read whatever the permissions say
-    assert "may not be read by you; change its permissions" in files.file_error(news)
+    assert "may not be read by you; change its permissions" in suited.file_error(news)
 
 
 def test_a_file_that_comes_or_goes_later_is_noticed(here, opened, news):

@@ -11,7 +11,7 @@ from tests.support.clocks import until
 from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, profiling
 from workbench.panels.profiling import asked_of
-from workbench.study import files
+from workbench.study import suited
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_a_matrix_is_profiled_without_labels_and_with_them(here):
 def test_a_folder_is_refused_unless_the_reader_takes_one(here):
     (here / "mails").mkdir()
     choices = lab.study(dataset="uniform").choices | {"dataset": "svmlight", "path": str(here / "mails")}
-    assert "is a folder; name a file in it" in files.find_file_errors(choices)["path"]
+    assert "is a folder; name a file in it" in suited.find_file_errors(choices)["path"]
     choices["dataset"] = "text"
-    assert "is an empty folder" in files.find_file_errors(choices)["path"]
+    assert "is an empty folder" in suited.find_file_errors(choices)["path"]
     (here / "mails" / "ham").mkdir()
     (here / "mails" / "ham" / "a.txt").write_text("text")
-    assert files.find_file_errors(choices) == {}
+    assert suited.find_file_errors(choices) == {}
     assert asked_of(choices).bytes_ == 4

@@ -27,9 +27,8 @@ NAMES = {
     "workbench.module": (
         "Module Module.backward Module.bind Module.forward Module.set_optimizer Module.update Module.weights"
     ),
-    "workbench.ops.contract": "Rule",
+    "workbench.ops.contract": "Rule documentation",
     "workbench.ops.fallback": "recording settings",
-    "workbench.ops.printed": "documentation",
     "workbench.ops.products": "make_plan",
     "workbench.optimizers": (
         "Multiplier Optimizer Optimizer.new_states Optimizer.resolve Updater Updater.catch_up Updater.from_settings "

@@ -13,7 +13,7 @@ from tests.support.clocks import SECONDS
 from tests.support.shards import Faulty
 from workbench.cluster import LocalTransport, Message, Shard, Transport, remote
 from workbench.cluster.channel import GoneError
-from workbench.cluster.process import Lost
+from workbench.cluster.dask_hosts import Lost
 
 SECONDS_TURN = 0.002
 """A shard that waits is asked again so soon; nothing that is asserted depends on it."""

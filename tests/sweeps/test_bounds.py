@@ -7,9 +7,8 @@ from tests.support.tiny_sweeps import spec_of
 from workbench.measure import child
 from workbench.measure.roofs import Roofs
 from workbench.sweeps import grid, runner
-from workbench.sweeps.code_sources import kernels_of
 from workbench.sweeps.runner import Bounds
-from workbench.sweeps.spec import Cell, Measure
+from workbench.sweeps.spec import Cell, Measure, kernels_of
 
 ROWS, FEATURES, WIDTH, ENTRIES, TOUCHED = 256, 4096, 16, 10_000, 2_000
 RATES = [["read", 2**20, 0, 2, 1e10], *(["gather", 2**20, row, 2, 5e9] for row in (4, 64))]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.edits import Copy
-from workbench.sweeps import code_sources, grid
+from workbench.sweeps import grid, spec
 from workbench.sweeps.spec import Cell
 
 CELLS = {
@@ -17,7 +17,7 @@ CELLS = {
 
 
 def hashes(code):
-    return {name: code_sources.source_hash(cell, code) for name, cell in CELLS.items()}
+    return {name: spec.source_hash(cell, code) for name, cell in CELLS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def copy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def used(copy):
-    return {name: set(code_sources.files_of(cell, copy.code)) for name, cell in CELLS.items()}
+    return {name: set(spec.files_of(cell, copy.code)) for name, cell in CELLS.items()}
 
 
 def test_each_file_that_computes_a_cell_is_in_its_hash(copy, used):

@@ -14,7 +14,7 @@ from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, spec_of, trial_row
 from workbench import plots, store
 from workbench.analysis import advisor, configurations, formatting
 from workbench.plots import style
-from workbench.sweeps import code_sources, grid, spec
+from workbench.sweeps import grid, spec
 from workbench.sweeps.spec import Cell
 from workbench.training import device as on_device
 
@@ -94,8 +94,8 @@ def test_the_axis_is_validated_and_defaults_to_cpu():
 def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
     here, there = Cell(), Cell(device="cuda")
     assert grid.configuration_key(here) != grid.configuration_key(there)
-    assert "workbench.training.device" in code_sources.modules_of(there)
-    assert "workbench.training.device" not in code_sources.modules_of(here)
+    assert "workbench.training.device" in spec.modules_of(there)
+    assert "workbench.training.device" not in spec.modules_of(here)
     assert grid.setup_of(there).device == "cuda"
     assert grid.describe_configuration(there) == f"{grid.describe_configuration(here)} device=cuda"
 

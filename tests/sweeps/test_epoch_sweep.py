@@ -4,7 +4,7 @@ from tests.support.tiny_sweeps import DENSE, spec_of, trial_row
 from workbench import store
 from workbench.analysis import formatting
 from workbench.plots import style
-from workbench.sweeps import code_sources, grid
+from workbench.sweeps import grid, spec
 from workbench.sweeps.spec import Cell
 
 
@@ -36,7 +36,7 @@ def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
 def test_the_code_of_epochs_is_part_of_the_key_and_lines_have_a_name():
     here, there = Cell(), Cell(launch="epoch")
     assert grid.configuration_key(here) != grid.configuration_key(there)
-    assert {"kernels.epochs.loops", "kernels.losses.softmax"} <= set(code_sources.modules_of(there))
+    assert {"kernels.epochs.loops", "kernels.losses.softmax"} <= set(spec.modules_of(there))
     row = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
     assert formatting.name_configuration(row) == "CSR ours (row_sparse gradient, lazy update, epochs in one call)"
     assert formatting.short_configuration_name(row) == "CSR ours · row_sparse gradient · lazy · epoch"

@@ -14,7 +14,7 @@ from workbench.analysis import breakeven, configurations, formatting
 from workbench.analysis.compare import trained_worse
 from workbench.command import training
 from workbench.plots import style
-from workbench.sweeps import code_sources, grid, run_folder, spec
+from workbench.sweeps import grid, run_folder, spec
 from workbench.sweeps.spec import Cell
 
 GRAPH = {**FUSED, "launch": "graph"}
@@ -65,7 +65,7 @@ def test_the_axis_is_validated_and_is_part_of_key_and_name():
         spec_of(launch="magic")
     here, there = Cell(device="cuda", **FUSED), Cell(device="cuda", **GRAPH)
     assert grid.configuration_key(here) != grid.configuration_key(there)
-    assert {"kernels.gpu.slots"} <= set(code_sources.modules_of(there))
+    assert {"kernels.gpu.slots"} <= set(spec.modules_of(there))
     assert grid.setup_of(there).launch == "graph"
     assert grid.describe_configuration(there) == f"{grid.describe_configuration(here)} launch=graph"
 

@@ -7,7 +7,7 @@ import pytest
 from kernels._compat.numba_events import watched_compiling
 from tests.support.tiny_sweeps import DENSE, TINY, trial_row
 from workbench.sweeps.budget import COMPILING, TrialClock
-from workbench.sweeps.predicted import planned_row, seconds_of
+from workbench.sweeps.grid import planned_row, seconds_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.spec import Cell, Limits

@@ -8,7 +8,7 @@ import pytest
 from tests.support.wrong_steps import with_wrong_weights
 from tests.training.test_train import targets
 from workbench import data, optimizers, training
-from workbench.optimizers import deferred_updates, many_steps, schedules
+from workbench.optimizers import deferred_updates, parameter, schedules
 from workbench.sweeps.check import check_step
 from workbench.training import epoch_calls
 from workbench.training.completion import complete_settings, with_epoch_calls
@@ -147,7 +147,7 @@ def test_rows_that_a_batch_leaves_become_what_they_become_step_by_step(made, upd
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "ftrl"])
 def test_rows_catch_up_by_the_schedule_and_across_calls_and_full_records(made, optimizer, monkeypatch):
-    for module in (deferred_updates, many_steps, epoch_calls):
+    for module in (deferred_updates, parameter, epoch_calls):
         monkeypatch.setattr(module, "STEPS", 32)
     y, width = targets(made, "softmax", "float32")
     runs = []

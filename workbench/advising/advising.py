@@ -30,7 +30,7 @@ from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE, no_device
 from workbench.sweeps.file_contents import Contents
-from workbench.sweeps.predicted import planned_row
+from workbench.sweeps.grid import planned_row
 from workbench.sweeps.problem import Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate_spec

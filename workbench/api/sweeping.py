@@ -12,7 +12,7 @@ from workbench.api.results import Result
 from workbench.data.errors import DataError
 from workbench.study import suited
 from workbench.study.choices import CHOICES, ChoiceError
-from workbench.study.specs import spec_of
+from workbench.study.suited import spec_of
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps import spec as specs
 from workbench.sweeps.schedule import Schedule

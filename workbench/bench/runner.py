@@ -22,7 +22,7 @@ from workbench.bench.configurations import Cell, key, names_of, source_hash
 from workbench.bench.device import refuse_without_gpu
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError
-from workbench.measure import blas, machine, memory
+from workbench.measure import loads, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
 from workbench.measure.clock import median_interval
 
@@ -207,7 +207,7 @@ class Runner:
 def _started(name: str) -> dict[str, float] | None:
     """Return the seconds of the phases of starting a fresh process, or None if it failed."""
     command = [sys.executable, "-m", "workbench.bench.child", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=blas.measuring_environment())
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=loads.measuring_environment())
     return None if done.returncode else json.loads(done.stdout)
 
 

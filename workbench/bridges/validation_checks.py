@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels import structure
-from workbench.formats import checks
+from workbench.formats import contract
 from workbench.formats.contract import refuse
 from workbench.formats.parts import COMPRESSED, Parts
 
@@ -53,7 +53,7 @@ def held(parts: Parts, asked: Requirements) -> None:
 def shape(parts: Parts, asked: Requirements) -> None:
     """Refuse other than [rows, columns]; a row_sparse gradient may have one dimension or more."""
     if parts.format != "row_sparse":
-        checks.check_two_dimensions(parts.shape, parts.format)
+        contract.check_two_dimensions(parts.shape, parts.format)
 
 
 def rows(parts: Parts, asked: Requirements) -> None:
@@ -74,12 +74,12 @@ def width(parts: Parts, asked: Requirements) -> None:
 def index_types(parts: Parts, asked: Requirements) -> None:
     """Refuse indices that are not vectors of int32 or int64."""
     for name, array in parts.indices.items():
-        checks.check_index_types(**{name: array})
+        contract.check_index_types(**{name: array})
 
 
 def index_widths(parts: Parts, asked: Requirements) -> None:
     """Refuse int32 beside int64."""
-    checks.check_index_types(**parts.indices)
+    contract.check_index_types(**parts.indices)
 
 
 def index_dtype(parts: Parts, asked: Requirements) -> None:
@@ -106,9 +106,9 @@ def lengths(parts: Parts, asked: Requirements) -> None:
         fault = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
         raise refuse(fault, f"rows of {parts.shape[1:]}", "Build the gradient again from its parts")
     if parts.format not in ("bsr", "row_sparse"):
-        checks.check_one_dimension(parts.values, "data")
+        contract.check_one_dimension(parts.values, "data")
     for name in names:
-        checks.check_same_length(parts.values, parts.indices[name], ("data", name))
+        contract.check_same_length(parts.values, parts.indices[name], ("data", name))
 
 
 def pointers(parts: Parts, asked: Requirements) -> None:
@@ -116,7 +116,7 @@ def pointers(parts: Parts, asked: Requirements) -> None:
     entries, count = len(parts.values), parts.lengths[0]
     if len(parts.starts) == count + 1 and structure.rises(parts.starts, entries):
         return
-    checks.check_pointers(parts.starts, count, entries, "columns" if parts.format == "csc" else "rows")
+    contract.check_pointers(parts.starts, count, entries, "columns" if parts.format == "csc" else "rows")
 
 
 def ranges(parts: Parts, asked: Requirements) -> None:
@@ -127,7 +127,7 @@ def ranges(parts: Parts, asked: Requirements) -> None:
         columns = parts.shape[-1], "columns"
         limits = {name: columns if name == "col" else (parts.shape[0], "rows") for name in parts.indices}
     for name, (limit, axis) in limits.items():
-        checks.check_range(parts.indices[name], limit, name, axis)
+        contract.check_range(parts.indices[name], limit, name, axis)
 
 
 def numbers(parts: Parts, asked: Requirements) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.optimize
 
 from workbench import formats, store
-from workbench.cluster import cost, fitting, streaming
+from workbench.cluster import cost, fitting, training
 from workbench.cluster.cost import Cores, Line, Speeds
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.dask_transport import DaskTransport
@@ -36,10 +36,9 @@ from workbench.kvstore import LazyRandomRows
 from workbench.measure import closure, machine
 from workbench.module import BatchEnd, StopTraining
 from workbench.optimizers import Updater
-from workbench.sweeps.code_sources import roots_of
 from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
-from workbench.sweeps.spec import Cell
+from workbench.sweeps.spec import Cell, roots_of
 
 # Measurements for the cost model (`workbench.cluster.cost`): steps of one process, and of processes beside each other.
 #
@@ -205,7 +204,7 @@ class Part(NamedTuple):
 def parts_of(what: str, folder: Path) -> Iterator[Part]:
     """Yield all parts of `all`, `quick` or a number of rows; `folder` is for logs and data."""
     if what not in SIZES:
-        yield Part(streaming.names_of(int(what)), lambda: streaming.trained(int(what), folder))
+        yield Part(training.names_of(int(what)), lambda: training.trained(int(what), folder))
         return
     sizes = SIZES[what]
     for features in TABLES:
@@ -310,7 +309,7 @@ def predict_step_times(
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
     """Yield each row as it was appended, of the parts that `results` has not whole from this code and machine."""
     file, here = results / store.CLUSTER.file, machine.machine_id()
-    code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=streaming.MODEL)))
+    code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=training.MODEL)))
     known = store.CLUSTER.read(file) if file.exists() else []
     done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
     for part in parts:

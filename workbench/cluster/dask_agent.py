@@ -28,7 +28,7 @@ except ImportError as error:
 from workbench.cluster.dask_settings import SECONDS_JOIN, security_of
 from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
 from workbench.cluster.security import OpenClusterError, check_certificates, check_encrypted
-from workbench.measure import blas
+from workbench.measure import loads
 from workbench.sweeps.agent_commands import AGENT
 
 MACHINE = "machine"
@@ -148,7 +148,7 @@ def serve(name: str) -> None:
         return
     said.put({"begun": True})
     with disable_self_monitoring(get_worker()) as stopped:
-        environment, pipe = blas.measuring_environment(stopped=stopped), subprocess.PIPE
+        environment, pipe = loads.measuring_environment(stopped=stopped), subprocess.PIPE
         process = subprocess.Popen(AGENT, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True)
         pumps = [
             threading.Thread(target=pump, args=(file, said, kind), daemon=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from workbench.measure import blas
+from workbench.measure import loads
 from workbench.sweeps.agent_commands import AgentCommand
 
 SECONDS_START = 120.0
@@ -50,7 +50,7 @@ class Link:
                 stdout=subprocess.PIPE,
                 stderr=file,
                 start_new_session=True,
-                env=blas.measuring_environment(),
+                env=loads.measuring_environment(),
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

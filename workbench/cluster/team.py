@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from workbench.cluster import checkpoints, remote
+from workbench.cluster.dask_hosts import Lost
 from workbench.cluster.dask_settings import SECONDS_JOIN
-from workbench.cluster.process import Lost
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
 

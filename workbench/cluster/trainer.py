@@ -6,25 +6,59 @@ rows.
 """
 
 import contextlib
+import functools
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, final
 
 import threadpoolctl
 
+import kernels
+import workbench
 from kernels import threads
 from workbench import data, models
-from workbench.cluster import code, fitting
+from workbench.cluster import fitting
 from workbench.cluster.sharded import ShardedStore
 from workbench.cluster.transport import Transport
-from workbench.measure import memory
+from workbench.kvstore import StoreError
+from workbench.measure import memory, stack
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import Problem, make_problem
 from workbench.sweeps.spec import Cell
 from workbench.training import Setup
+
+# The code of a training, the same on all machines: versions of what computes, and a hash of the source.
+
+SUFFIXES = (".py", ".cu", ".cuh", ".h")
+
+
+@functools.cache
+def describe_code() -> str:
+    """Describe the code in words. Some milliseconds, once: threads of Python 3.11 cannot parse files at the same time.
+
+    See https://github.com/python/cpython/issues/106905.
+    """
+    digest = hashlib.sha256()
+    for package in (kernels, workbench):
+        root = Path(package.__path__[0])
+        for path in sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES):
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    versions = ", ".join(f"{name} {version}" for name, version in stack.versions().items())
+    return f"{versions}, source {digest.hexdigest()[:12]}"
+
+
+def require_same_code(wanted: str) -> None:
+    """Refuse to train with another code than where the training was asked for, "" for any (`StoreError`)."""
+    if wanted and wanted != describe_code():
+        raise StoreError(
+            f"The code here is {describe_code()}; where the training was started, {wanted}. Install the same."
+        )
+
 
 SECONDS_TOLD = 0.2
 """Between two messages on how far a trainer is."""
@@ -65,7 +99,7 @@ class Job:
 
 def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
     """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
-    code.require_same_code(job.code)
+    require_same_code(job.code)
     cell, before = Cell(**job.cell), memory.owned_bytes()
     memory.reset_peak()
     with memory.limit_memory(job.bytes_most), on_threads(job.threads):

@@ -22,13 +22,14 @@ from typing import Any, final
 import numpy as np
 
 from workbench import data, models
-from workbench.cluster import code, fitting, remote
+from workbench.cluster import fitting, remote, trainer
 from workbench.cluster.security import OpenClusterError
-from workbench.cluster.team import Team
+from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job, on_threads
 from workbench.data import DataError
-from workbench.kvstore import StoreError
-from workbench.measure import blas, machine
+from workbench.formats.compressed import assemble
+from workbench.kvstore import LazyRandomRows, StoreError
+from workbench.measure import loads, machine
 from workbench.measure.clock import quantile_interval
 from workbench.measure.rounds import NUMBER
 from workbench.models import ModelError
@@ -60,7 +61,7 @@ def train(
     `settings` are those of `workbench train` by name; `options` are those of `Job`, such as `steps_saved`. Logs and
     checkpoints are in `folder`, from which a training of the same settings goes on; with `steps_saved=0` there are no
     checkpoints. `address` is that at which other machines reach this one, "" for one on the way to them
-    (`workbench.sweeps.network_addresses`). `tell` gets what happens (`Team`), on a separate thread; `begun` the
+    (`workbench.sweeps.agent_commands`). `tell` gets what happens (`Team`), on a separate thread; `begun` the
     team, whose `stop` ends it.
     """
     try:
@@ -72,7 +73,7 @@ def train(
     fitting.check(cell, trainers)
     folder = Path(folder).resolve()
     kept = str(folder) if options.get("steps_saved", 1) else ""
-    job = Job(cell.model_dump(mode="json"), trainers, kept, code=code.describe_code(), **options)
+    job = Job(cell.model_dump(mode="json"), trainers, kept, code=trainer.describe_code(), **options)
     with Hosts(where, folder, address=address) as hosts:
         addresses = hosts.addresses()
         tell({"processes": [hosts.name(address) for address in addresses]})
@@ -200,7 +201,7 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
     told = {
         "busy_others": others.share(),
         "versions": machine.versions(),
-        "blas": blas.name(),
+        "blas": loads.name(),
         "threads_used": threads_of(cell),
     }
     told |= _sizes(trained, cell.trainers) | _times(steps) | _curve(steps)
@@ -284,3 +285,102 @@ def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, An
     if error > ALLOWED:
         told |= {"status": "wrong", "reason": f"Losses of {trainers} trainers differ from those of one by {error:.3g}."}
     return told
+
+
+# One epoch of generated rows whose files have twice the bytes that a process may ask for, and the same with rows
+# held.
+#
+# Two processes train; the system refuses each of them memory above the limit (`measure.memory.limit_memory`), so
+# that a training that ends stayed below it. That the limit is one is shown by the second training, which holds all
+# rows and is refused them. Rows are read into memory, not mapped, so all that a process has of them is its own.
+
+# Generated rows of the shape of click logs, to train more of them than a process may hold.
+#
+# A row has an entry, 1, in each of 39 fields; the fields share D columns by sizes that double, and within a field small
+# numbers are frequent. Labels, 0 or 1, are drawn from a logistic model whose weights are fixed by the seed. A block
+# depends on the seed and its number alone.
+
+
+FIELDS = 39
+BLOCK_ROWS = 50_000
+SKEW = 4
+"""A uniform number to this power is where in its field a value stands: a quarter of all are in the first 1 / 256."""
+
+
+def borders(features: int) -> np.ndarray:
+    """Return the first column of each field, and the end of the last: int64 [FIELDS + 1]."""
+    shares = 2.0 ** np.linspace(0, 12, FIELDS)
+    ends = np.floor(np.cumsum(shares / shares.sum()) * (features - FIELDS)).astype(np.int64) + np.arange(1, FIELDS + 1)
+    return np.concatenate([[0], ends])
+
+
+def blocks(rows: int, features: int, seed: int) -> Iterator[data.RowBlock]:
+    """Yield the rows, block by block."""
+    starts = borders(features)
+    weights = LazyRandomRows((features, 1), "float32", "normal", 0.5, seed, "click weights")
+    for number, first in enumerate(range(0, rows, BLOCK_ROWS)):
+        count, made = min(BLOCK_ROWS, rows - first), np.random.default_rng((seed, number))
+        places = np.floor(made.random((count, FIELDS)) ** SKEW * np.diff(starts)).astype(np.int64)
+        columns = (starts[:-1] + places).reshape(-1)
+        unique, inverse = np.unique(columns, return_inverse=True)
+        scores = weights.rows(unique)[inverse, 0].reshape(count, FIELDS).sum(axis=1)
+        labels = (made.random(count) < 1 / (1 + np.exp(-(scores - 1)))).astype(np.int64)
+        indptr = np.arange(0, count * FIELDS + 1, FIELDS, dtype=np.int32)
+        values = np.ones(columns.size, np.float32)
+        x = assemble("csr", indptr, columns.astype(np.int32), values, (count, features))
+        yield data.RowBlock(x, labels)
+
+
+def write(folder: Path, rows: int, features: int = 10**6, seed: int = 0) -> int:
+    """Make them into a folder of shards, unless it is there; the bytes of its files.
+
+    Values are all 1, which files do not have, and column indices have the bytes they need: in memory rows take more.
+    """
+    if not folder.exists():
+        named = data.RowBlocks(blocks(rows, features, seed), "clicks", "generated", "none", features)
+        data.convert(named, folder, kind="classes", shard_bytes=1 << 26)
+    return sum(path.stat().st_size for path in folder.rglob("*.npy"))
+
+
+MODEL = "logistic"
+BATCH_ROWS = 8192
+PROCESSES = 2
+HELD = "whole=True"
+"""The reading that holds all rows (`data.load`)."""
+
+
+def names_of(rows: int) -> list[str]:
+    """Return the names of the two rows of the table."""
+    return [f"{rows} rows streamed", f"{rows} rows held"]
+
+
+def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """Return the record columns of two trainings: one streams its rows from disk, the other holds them in memory.
+
+    Data and logs go to the folder.
+    """
+    start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
+    whole = write(made, rows)
+    told = {"part": "rows", "bytes_data": whole, "bytes_limit": whole // 2, "machines": PROCESSES, "is_measured": True}
+    settings = {"dataset": "sparse", "path": str(made), "model": MODEL, "width": 1, "epochs": 1}
+    settings |= {"batch_rows": min(BATCH_ROWS, rows // 8), "learning_rate": 0.05}
+    told["seconds_made"] = time.perf_counter() - start
+    for name, reading in zip(names_of(rows), ({}, {"reading": HELD}), strict=True):
+        yield told | {"what": name, "is_held": bool(reading)} | _trained(settings | reading, folder, whole // 2)
+
+
+def _trained(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
+    """Return one training, or how it was refused memory."""
+    begun, logs = time.perf_counter(), folder / f"streamed-{time.time_ns()}"
+    try:
+        options: dict[str, Any] = {"steps_saved": 0, "threads": 1, "bytes_most": limit}
+        answer = train(f"local:{PROCESSES}", settings, PROCESSES, logs, **options)
+    except TeamError as error:
+        reason = str(error).partition("\n")[0]
+        if "MemoryError" not in reason:
+            raise
+        return {"status": "memory", "reason": reason, "seconds_all": time.perf_counter() - begun}
+    assert answer is not None  # nobody stops it
+    peaks = {name: max(answer[name]) for name in ("bytes_resident", "bytes_asked")}
+    found = {"quality": answer["qualities"]["AUC"], "rows_trained": PROCESSES * answer["rows"]}
+    return peaks | found | {"seconds_all": time.perf_counter() - begun}

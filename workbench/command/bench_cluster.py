@@ -13,7 +13,7 @@ from workbench import store
 from workbench.analysis import cluster as analysis
 from workbench.analysis import formatting
 from workbench.bench import screen
-from workbench.measure import blas
+from workbench.measure import loads
 from workbench.reports import cluster as reports
 from workbench.sweeps import run_folder
 
@@ -26,7 +26,7 @@ PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
 def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: str = "") -> None:
     """Measure into the folder what it has not yet, and say what was found; `streamed` is a number of generated rows."""
     arguments = [*PROGRAM, str(folder), str(runs), str(streamed or ("quick" if quick else "all"))]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=blas.measuring_environment()) as process:
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=loads.measuring_environment()) as process:
         assert process.stdout is not None
         for line in process.stdout:
             console.print(describe_record(json.loads(line)), markup=False, highlight=False, soft_wrap=True)

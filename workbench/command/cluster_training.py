@@ -13,8 +13,8 @@ from rich.table import Table
 
 from workbench.command.console import console
 from workbench.command.training import EPOCHS_SHOWN, cell_of
-from workbench.measure import blas
-from workbench.sweeps import network_addresses
+from workbench.measure import loads
+from workbench.sweeps import agent_commands
 from workbench.sweeps.agent_commands import parse_agents
 
 PROGRAM = (sys.executable, "-m", "workbench.cluster.training")
@@ -39,7 +39,7 @@ def train(
     known = {name: value for name, value in cell.model_dump(mode="json").items() if value is not None}
     request = {"where": where, "settings": known, "trainers": trainers, "folder": str(folder), "address": address}
     process = subprocess.Popen(
-        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=blas.measuring_environment()
+        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=loads.measuring_environment()
     )
     assert process.stdin is not None
     print(json.dumps(request), file=process.stdin, flush=True)
@@ -84,8 +84,8 @@ def tell_plan(where: str, address: str = "") -> None:
     for place in parse_agents(where, program):
         console.print(f"{place.name}: {shlex.join(place.command)}", markup=False, highlight=False, soft_wrap=True)
     reached = (
-        f"They reach this machine at {network_addresses.local_address(where, address)}; it has "
-        f"{network_addresses.format_interfaces()}."
+        f"They reach this machine at {agent_commands.local_address(where, address)}; it has "
+        f"{agent_commands.format_interfaces()}."
     )
     console.print(reached, markup=False, highlight=False, soft_wrap=True)
 

@@ -13,7 +13,7 @@ import kernels
 from kernels import devices, registry, threads
 from workbench.bridges import installed
 from workbench.data import cache
-from workbench.measure import blas, machine, memory
+from workbench.measure import loads, machine, memory
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ def _memory() -> list[Finding]:
 def _blas() -> list[Finding]:
     """Return the findings on the BLAS libraries in use, with advice on variables that distort times."""
     np.ones((2, 2)) @ np.ones((2, 2))
-    loaded = blas.loaded_libraries()
+    loaded = loads.loaded_libraries()
     if not loaded:
         return [Finding("BLAS", "none that threadpoolctl knows", "Dense times may be slow: install NumPy from PyPI.")]
     advice = ""
-    if pins := blas.distorting_variables():
+    if pins := loads.distorting_variables():
         named = " ".join(f"{name}={value}" for name, value in pins.items())
         advice = f"Held back by {named}: unset for your own work. Sweeps run without."
     shown = [f"{e['internal_api']} {e['version']} for {e['architecture']}, {e['num_threads']} threads" for e in loaded]

@@ -12,9 +12,9 @@ from workbench import data, formats, store
 from workbench.analysis import formatting, refinement
 from workbench.command import conclusion, terminal
 from workbench.command.data_source import print_reader
-from workbench.study import command_text, files, suited
+from workbench.study import suited
 from workbench.study.choices import ChoiceError
-from workbench.study.specs import name_of, spec_of
+from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import agent_commands, estimate, run_folder
 from workbench.sweeps import spec as specs
 from workbench.sweeps.agent_commands import AgentCommand
@@ -37,7 +37,7 @@ def load_sweep(path: Path | None, choices: Mapping[str, str | None], budget: flo
     """
     chosen = {name: value for name, value in choices.items() if value is not None}
     if path is not None and chosen:
-        given = formatting.join_items(command_text.option_of(name) for name in chosen)
+        given = formatting.join_items(suited.option_of(name) for name in chosen)
         raise SpecError(f"Both a spec and {given} came; change the spec, or leave it out and choose everything.")
     if path is None and not chosen:
         raise SpecError("Nothing to measure was named. Give a spec, a TOML file, or choose: --dataset, --path, ...")
@@ -62,11 +62,11 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
     """Return the sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
     try:
         if "path" in chosen and "dataset" not in chosen:
-            guessed, why = files.guess_reader(chosen["path"], chosen.get("reading", ""))
+            guessed, why = suited.guess_reader(chosen["path"], chosen.get("reading", ""))
             print_reader(chosen["path"], guessed["dataset"], why)
             chosen = {**chosen, **guessed}
         complete = suited.complete_with_suggestions(chosen)
-        files.refuse_unread(chosen, complete["dataset"])
+        suited.refuse_unread(chosen, complete["dataset"])
         return spec_of(complete, name_of(complete))
     except ChoiceError as error:
         raise SpecError(str(error)) from None

@@ -38,12 +38,12 @@ from numpy.typing import DTypeLike
 
 from workbench import aliases
 from workbench.formats.arrays import assign, astype, copy, to_format, zeros
-from workbench.formats.checks import check_values
 from workbench.formats.contract import (
     FLOATS,
     VALUES,
     Format,
     FormatError,
+    check_values,
     coerce,
     get,
     names,

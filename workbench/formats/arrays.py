@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels import aligned
-from workbench.formats.checks import as_shape, check_two_dimensions, check_values
 from workbench.formats.compressed import index_dtype
-from workbench.formats.contract import Coo, Format, coerce, get, refuse, validate
+from workbench.formats.contract import (
+    Coo,
+    Format,
+    as_shape,
+    check_two_dimensions,
+    check_values,
+    coerce,
+    get,
+    refuse,
+    validate,
+)
 
 
 def zeros(shape: tuple[int, ...], format: str = "dense", dtype: DTypeLike = np.float32) -> Any:

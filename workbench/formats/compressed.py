@@ -9,8 +9,7 @@ import scipy.sparse
 
 import kernels
 from workbench.formats import numpy_conversions
-from workbench.formats.checks import check_two_dimensions
-from workbench.formats.contract import Coo
+from workbench.formats.contract import Coo, check_two_dimensions
 
 # The type of indices: int32 as long as it suffices, int64 from there on.
 

@@ -9,8 +9,11 @@ import numpy as np
 import scipy.sparse
 
 from kernels import structure
-from workbench.formats.checks import (
+from workbench.formats.contract import (
     INTEGERS,
+    SCIPY_VALUES,
+    Coo,
+    Format,
     check_finite,
     check_index_types,
     check_one_dimension,
@@ -18,8 +21,9 @@ from workbench.formats.checks import (
     check_same_length,
     check_two_dimensions,
     check_values,
+    refuse,
+    register,
 )
-from workbench.formats.contract import SCIPY_VALUES, Coo, Format, refuse, register
 
 
 def _is_sound(x: Any) -> bool:

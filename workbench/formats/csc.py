@@ -8,8 +8,15 @@ from typing import Any
 import scipy.sparse
 
 from workbench.formats import compressed
-from workbench.formats.checks import check_compressed, check_compressed_indices, is_sound_compressed
-from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
+from workbench.formats.contract import (
+    SCIPY_VALUES,
+    Coo,
+    Format,
+    check_compressed,
+    check_compressed_indices,
+    is_sound_compressed,
+    register,
+)
 
 
 def _to_csr(x: Any) -> scipy.sparse.csr_array:

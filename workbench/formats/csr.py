@@ -7,8 +7,15 @@ import numpy as np
 import scipy.sparse
 
 from workbench.formats import compressed, numpy_conversions
-from workbench.formats.checks import check_compressed, check_compressed_indices, is_sound_compressed
-from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
+from workbench.formats.contract import (
+    SCIPY_VALUES,
+    Coo,
+    Format,
+    check_compressed,
+    check_compressed_indices,
+    is_sound_compressed,
+    register,
+)
 
 
 def _to_dense(x: Any) -> np.ndarray:

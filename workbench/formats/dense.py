@@ -6,9 +6,8 @@ import numpy as np
 
 from kernels import aligned
 from workbench.formats import compressed, numpy_conversions
-from workbench.formats.checks import check_finite, check_two_dimensions, check_values
 from workbench.formats.compressed import index_dtype
-from workbench.formats.contract import Coo, Format, register
+from workbench.formats.contract import Coo, Format, check_finite, check_two_dimensions, check_values, register
 from workbench.formats.row_sparse import RowSparse
 
 

@@ -19,8 +19,7 @@ from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from workbench.formats.checks import as_shape, check_values
-from workbench.formats.contract import FormatError, get, validate
+from workbench.formats.contract import FormatError, as_shape, check_values, get, validate
 from workbench.json_text import parsed
 
 # NumPy arrays in untrusted files, whose headers are checked before they are read: what they claim must be there.

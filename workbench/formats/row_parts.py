@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from kernels import structure
 from workbench.formats import numpy_conversions
-from workbench.formats.checks import as_shape, check_range, check_same_length, check_values
-from workbench.formats.contract import VALUES, refuse
+from workbench.formats.contract import VALUES, as_shape, check_range, check_same_length, check_values, refuse
 
 
 def as_values(values: ArrayLike) -> np.ndarray:

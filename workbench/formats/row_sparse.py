@@ -21,9 +21,18 @@ from numpy.typing import ArrayLike, DTypeLike
 
 import kernels
 from workbench.formats import arrays, compressed, numpy_conversions, pictures
-from workbench.formats.checks import check_finite, check_range, check_two_dimensions, check_values
 from workbench.formats.compressed import index_dtype
-from workbench.formats.contract import Coo, Format, FormatError, refuse, register
+from workbench.formats.contract import (
+    Coo,
+    Format,
+    FormatError,
+    check_finite,
+    check_range,
+    check_two_dimensions,
+    check_values,
+    refuse,
+    register,
+)
 from workbench.formats.row_parts import (
     as_indices,
     as_values,

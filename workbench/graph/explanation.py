@@ -1,13 +1,12 @@
 """Explanation of a graph: what each node computes, its formats, kernel and bytes, and what it makes dense."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, final
 
 from workbench.graph.inference import Facts, Inference
-from workbench.graph.picture import draw
-from workbench.graph.words import cut
 
 if TYPE_CHECKING:
     from workbench.graph.symbol import Symbol
@@ -160,3 +159,257 @@ def _html_row(line: Line) -> str:
         + "".join(f"<td style='text-align:left;white-space:nowrap'>{cell}</td>" for cell in cells)
         + "</tr>"
     )
+
+
+# A graph as an SVG picture: boxes in layers, edges in the colour of the format of their value.
+
+# Shortening of names.
+
+
+def cut(name: str, longest: int = 28) -> str:
+    """Return the name, its middle replaced by an ellipsis if it is longer than `longest`."""
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest - longest // 3 - 1]}…{name[-(longest // 3) :]}"
+
+
+# Layout of the boxes of a picture: layers from top to bottom, few crossings, no overlaps.
+#
+# The way of Sugiyama, Tagawa and Toda, 1981: an edge that passes layers gets a place of its own in each of them, the
+# order in a layer follows the means of the neighbours, and positions are the closest to these means that keep the order
+# and the distances.
+
+
+SWEEPS = 12
+Place = Hashable
+"""A box by its name, or (name, layer) where a line from that box passes a layer."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layers and centre coordinates of boxes and of edges passing a layer, and the route of each edge."""
+
+    layers: Mapping[Place, int]
+    middles: Mapping[Place, float]
+    routes: Mapping[tuple[str, str], Sequence[Place]]
+    width: float
+
+
+def arrange(names: Sequence[str], edges: Sequence[tuple[str, str]], box: float, passage: float, gap: float) -> Layout:
+    """Compute the layout for boxes of width `box`, passing edges of width `passage` and gaps `gap`; `names` in graph
+    order.
+    """
+    layers: dict[Place, int] = {name: layer for name, layer in _layers(names, edges).items()}  # noqa: C416 - of any key
+    routes = {}
+    for source, target in edges:
+        passed = [(source, layer) for layer in range(layers[source] + 1, layers[target])]
+        layers.update({place: place[1] for place in passed})
+        routes[source, target] = [source, *passed, target]
+    rows: list[list[Place]] = [[] for _ in range(max(layers.values(), default=0) + 1)]
+    for place, layer in layers.items():
+        rows[layer].append(place)
+    above, below = _neighbours(routes)
+    _order(rows, above, below)
+    sizes = {place: passage if isinstance(place, tuple) else box for place in layers}
+    middles = _positions(rows, sizes, above, below, gap)
+    left = min((middles[place] - sizes[place] / 2 for place in layers), default=0)
+    width = max((middles[place] + sizes[place] / 2 for place in layers), default=0) - left
+    return Layout(layers, {place: middle - left for place, middle in middles.items()}, routes, width)
+
+
+def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Return the layer of each node: users below their inputs; nodes without inputs just above their first user."""
+    inputs: dict[str, list[str]] = {name: [] for name in names}
+    for source, target in edges:
+        inputs[target].append(source)
+    layers: dict[str, int] = {}
+    for name in names:
+        layers[name] = 1 + max((layers[source] for source in inputs[name]), default=-1)
+    for name in names:
+        users = [layers[target] for source, target in edges if source == name]
+        if not inputs[name] and users:
+            layers[name] = min(users) - 1
+    return layers
+
+
+def _neighbours(routes: Mapping[tuple[str, str], Sequence[Place]]) -> tuple[dict, dict]:
+    """Return the neighbours of each position in the layer above and below."""
+    above: dict[Place, set[Place]] = {}
+    below: dict[Place, set[Place]] = {}
+    for route in routes.values():
+        for upper, lower in itertools.pairwise(route):
+            above.setdefault(lower, set()).add(upper)
+            below.setdefault(upper, set()).add(lower)
+    return above, below
+
+
+def _order(rows: list[list[Place]], above: Mapping, below: Mapping) -> None:
+    """Sort every layer by the mean position of its neighbours, downwards and upwards in turn; in place."""
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        order = range(1, len(rows)) if down else range(len(rows) - 2, -1, -1)
+        for layer in order:
+            fixed = {place: at for at, place in enumerate(rows[layer - 1 if down else layer + 1])}
+            near = above if down else below
+            means = {
+                place: _mean([fixed[n] for n in near.get(place, ()) if n in fixed], at)
+                for at, place in enumerate(rows[layer])
+            }
+            rows[layer].sort(key=means.__getitem__)
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    """Return the mean of the values; `otherwise` if there are none."""
+    return sum(values) / len(values) if values else otherwise
+
+
+def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mapping, gap: float) -> dict[Place, float]:
+    """Return the centre of every position, near the mean of its neighbours, without overlaps."""
+    middles: dict[Place, float] = {}
+    for row in rows:
+        middles |= dict(zip(row, _apart([0.0] * len(row), [sizes[place] for place in row], gap), strict=True))
+    for sweep in range(SWEEPS):
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            near = [(*above.get(place, ()), *below.get(place, ())) for place in row]
+            targets = [
+                _mean([middles[n] for n in around], middles[place]) for place, around in zip(row, near, strict=True)
+            ]
+            middles |= dict(zip(row, _apart(targets, [sizes[place] for place in row], gap), strict=True))
+    return middles
+
+
+def _apart(targets: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
+    """Return centres closest to `targets` in least squares, in order and without overlap (pool adjacent violators)."""
+    offsets = [0.0]
+    for left, right in itertools.pairwise(sizes):
+        offsets.append(offsets[-1] + (left + right) / 2 + gap)
+    pools: list[tuple[float, int]] = []
+    for middle, offset in zip(targets, offsets, strict=False):
+        total, count = middle - offset, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            before = pools.pop()
+            total, count = total + before[0], count + before[1]
+        pools.append((total, count))
+    starts = [total / count for total, count in pools for _ in range(count)]
+    return [start + offset for start, offset in zip(starts, offsets, strict=False)]
+
+
+COLOURS = {"dense": "#222222", "csr": "#0072B2", "csc": "#009E73", "coo": "#D55E00", "row_sparse": "#CC79A7"}
+"""The colours of the charts: Okabe and Ito's."""
+TINTS = {"dense": "#f2f2f2", "csr": "#e3f0f8", "csc": "#e0f4ee", "coo": "#fcebdf", "row_sparse": "#faeef4"}
+INK, PLAIN = "#14171c", "#5b6270"
+ALARM = "#c00020"
+BOX, HEIGHT, PASSAGE, GAP, BETWEEN, MARGIN = 270, 96, 14, 26, 62, 20
+FONT = "font-family='DejaVu Sans, Verdana, Arial, sans-serif'"
+LEGEND = 34
+
+
+def draw(lines: Sequence["Line"], edges: Sequence[tuple[str, str]]) -> str:
+    """Return the SVG text. Names are escaped and shortened; the full name shows on hover."""
+    layout = arrange([line.name for line in lines], edges, BOX, PASSAGE, GAP)
+    height = (max(layout.layers.values(), default=0) + 1) * (HEIGHT + BETWEEN) - BETWEEN + 2 * MARGIN + LEGEND
+    legend, legend_width = _legend(lines)
+    width = max(layout.width, legend_width) + 2 * MARGIN
+    by_name = {line.name: line for line in lines}
+    parts = [
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{height:.0f}' "
+        f"viewBox='0 0 {width:.0f} {height:.0f}' {FONT} role='img' aria-label='graph of operators'>",
+        "<rect width='100%' height='100%' fill='#ffffff'/>",
+        legend,
+        *(_edge(layout, route, by_name) for route in _numbered(edges)),
+        *(_box(line, layout) for line in lines),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
+    """Return edges with the fraction of the target's width at which they arrive."""
+    count: dict[str, int] = {}
+    total = {target: sum(other == target for _, other in edges) for _, target in edges}
+    arrivals = []
+    for source, target in edges:
+        count[target] = count.get(target, 0) + 1
+        arrivals.append((source, target, count[target] / (total[target] + 1)))
+    return arrivals
+
+
+def _top(layout: Layout, place) -> float:
+    """Return the y coordinate of a position's layer."""
+    return MARGIN + LEGEND + layout.layers[place] * (HEIGHT + BETWEEN)
+
+
+def _edge(layout: Layout, edge: tuple[str, str, float], lines: Mapping[str, "Line"]) -> str:
+    """Return the SVG of an edge."""
+    source, target, part = edge
+    route = layout.routes[source, target]
+    colour = COLOURS.get(lines[source].format, PLAIN)
+    x, y = layout.middles[source] + MARGIN, _top(layout, source) + HEIGHT
+    path = [f"M{x:.1f},{y:.1f}"]
+    for place in route[1:]:
+        last = place == target
+        to_x = layout.middles[place] + MARGIN + (BOX * (part - 0.5) if last else 0)
+        to_y = _top(layout, place) - (7 if last else 0)
+        middle = (y + to_y) / 2
+        path.append(f"C{x:.1f},{middle:.1f} {to_x:.1f},{middle:.1f} {to_x:.1f},{to_y:.1f}")
+        x, y = to_x, to_y
+        if not last:
+            y += HEIGHT
+            path.append(f"V{y:.1f}")
+    dash = " stroke-dasharray='7 4'" if lines[target].backward else ""
+    tip = f"<path d='M{x - 5:.1f},{y:.1f} h10 l-5,7 z' fill='{colour}'/>"
+    return f"<path d='{' '.join(path)}' fill='none' stroke='{colour}' stroke-width='2.4'{dash}/>{tip}"
+
+
+def _box(line: "Line", layout: Layout) -> str:
+    """Return the SVG of a node."""
+    x, y = layout.middles[line.name] + MARGIN - BOX / 2, _top(layout, line.name)
+    edge = ALARM if line.densifies else COLOURS.get(line.format, PLAIN)
+    dash = " stroke-dasharray='7 4'" if line.backward else ""
+    what = line.operator if not line.kernel else f"{line.operator} · {line.kernel}"
+    texts = [
+        (22, 16, "700", INK, cut(line.name, 23)),
+        (43, 14, "400", INK, what),
+        (64, 14, "600", INK, line.result),
+        (85, 14, *(("700", ALARM, "⚠ makes its inputs dense") if line.densifies else ("400", INK, _last(line)))),
+    ]
+    shown = "".join(
+        f"<text x='{x + 12:.1f}' y='{y + down:.1f}' font-size='{size}' font-weight='{weight}' fill='{colour}'>"
+        f"{escape(_fit(text, size, weight))}</text>"
+        for down, size, weight, colour, text in texts
+    )
+    title = escape(f"{line.name}: {line.operator}({', '.join(line.inputs)}) -> {line.result}. {line.remark}")
+    thick = 4 if line.densifies else 2
+    return (
+        f"<g><title>{title}</title><rect x='{x:.1f}' y='{y:.1f}' width='{BOX}' height='{HEIGHT}' rx='8' "
+        f"fill='{'#fde7e9' if line.densifies else TINTS.get(line.format, '#ffffff')}' stroke='{edge}' "
+        f"stroke-width='{thick}'{dash}/>{shown}</g>"
+    )
+
+
+def _last(line: "Line") -> str:
+    """Return the last line of text of a box: the remark or the bytes."""
+    return line.remark or f"{line.bytes} bytes"
+
+
+def _fit(text: str, size: int, weight: str) -> str:
+    """Shorten the text to the width of a box."""
+    letters = int((BOX - 24) / (size * (0.6 if int(weight) > 500 else 0.55)))
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def _legend(lines: Sequence["Line"]) -> tuple[str, float]:
+    """Return the SVG of the legend with the formats that occur, and its width."""
+    formats = [format for format in COLOURS if any(line.format == format for line in lines)]
+    entries = [(COLOURS[format], format) for format in formats]
+    entries += [(ALARM, "makes dense")] if any(line.densifies for line in lines) else []
+    parts, x = [], float(MARGIN)
+    for colour, word in entries:
+        parts.append(f"<rect x='{x:.0f}' y='{MARGIN - 6}' width='16' height='16' rx='3' fill='{colour}'/>")
+        parts.append(f"<text x='{x + 22:.0f}' y='{MARGIN + 7}' font-size='14' fill='{INK}'>{word}</text>")
+        x += 40 + 9 * len(word)
+    if any(line.backward for line in lines):
+        word = "dashed: made by differentiation"
+        parts.append(f"<text x='{x:.0f}' y='{MARGIN + 7}' font-size='14' fill='{INK}'>{word}</text>")
+        x += 9 * len(word)
+    return "".join(parts), x

@@ -17,8 +17,24 @@ RowSparse(shape=(4, 1), stored_rows=2, dtype=float32)
 """
 
 from workbench import aliases
-from workbench.kvstore.contract import OPTIMIZER, VALUE, Key, Store, StoreError, admitted, check_new_key, check_pushed
-from workbench.kvstore.local import LazyRandomRows, LocalStore, added, caught_up, computed, key_of, name_of, put_rows
+from workbench.kvstore.contract import (
+    OPTIMIZER,
+    VALUE,
+    Key,
+    LazyRandomRows,
+    LocalStore,
+    Store,
+    StoreError,
+    added,
+    admitted,
+    caught_up,
+    check_new_key,
+    check_pushed,
+    computed,
+    key_of,
+    name_of,
+    put_rows,
+)
 
 __all__ = [
     "OPTIMIZER",

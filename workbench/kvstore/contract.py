@@ -1,8 +1,12 @@
 """Interface of a key-value store: `Store`, and `StoreError` for every refusal."""
 
+import hashlib
+import json
+import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -10,9 +14,12 @@ from numpy.typing import ArrayLike
 
 from workbench import formats
 from workbench.formats import RowSparse
+from workbench.formats.row_parts import row_numbers
+from workbench.json_text import parsed
 from workbench.ops.products import Unsummed
 from workbench.optimizers import Updater
-from workbench.optimizers.saved import read
+from workbench.optimizers.saved import read, written
+from workbench.optimizers.updater import square_norms
 
 Key = int | str
 VALUE, OPTIMIZER = "value:", "optimizer:"
@@ -145,3 +152,278 @@ def check_pushed(key: Key, array: Any, stored: Any) -> None:
     if tuple(array.shape) != stored.shape or array.dtype != stored.dtype:
         actual, own = f"{array.dtype} {tuple(array.shape)}", f"{stored.dtype} {stored.shape}"
         raise StoreError(f"{actual} was pushed to {key!r}, which is {own}; shape and type must be the same.")
+
+
+# A key-value store in the memory of this process.
+
+# First values that are drawn row by row: each row from the seed, the name and its number alone.
+#
+# So a table of any height costs nothing before its rows are touched, and all who draw a row get the same bits. The
+# random numbers are those of SplitMix64 (Steele, Lea, Flood 2014) at a place that the row and the column fix; differs:
+# the state is not advanced but looked up. Normal ones are made of two of them (Box and Muller 1958).
+
+
+KINDS = ("constant", "uniform", "normal")
+GAMMA, MIX_1, MIX_2 = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+@final
+@dataclass(frozen=True)
+class LazyRandomRows:
+    """Random initial values of a row_sparse array, generated row by row from `seed` and `name`.
+
+    `kind` with its `number`: constant (the value), uniform (bound of the interval), normal (standard deviation). A row
+    is the same whichever rows are generated with it.
+
+    >>> table = LazyRandomRows((10**9, 2), "float32", "normal", 0.1, seed=3, name="w")
+    >>> bool((table.rows(np.array([7, 10**8])) == table.rows(np.array([10**8, 7]))[::-1]).all())
+    True
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str
+    number: float
+    seed: int
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or self.dtype not in ("float32", "float64") or not self.shape or self.seed < 0:
+            raise ValueError(
+                f"Rows are drawn as {self.kind!r} {self.dtype} {self.shape} from the seed {self.seed}; allowed are "
+                f"{', '.join(KINDS)}, float32 or float64, a shape with rows, and a seed from 0."
+            )
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def rows(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the rows `numbers` in their order, ``[n, *shape[1:]]``. O(n * width)."""
+        width = math.prod(self.shape[1:])
+        places = numbers.astype(np.uint64)[:, None] * np.uint64(width) + np.arange(width, dtype=np.uint64)
+        return self._values(places).astype(self.dtype).reshape(len(numbers), *self.shape[1:])
+
+    def whole(self) -> RowSparse:
+        """Return all rows as a RowSparse. O(size)."""
+        numbers = np.arange(self.shape[0])
+        return RowSparse.assemble(self.rows(numbers), numbers, self.shape)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return the settings as plain values for JSON; `of` is the inverse."""
+        return {**self.__dict__, "shape": list(self.shape)}
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> "LazyRandomRows":
+        """Return the Drawn whose `about()` is given."""
+        return cls(**{**about, "shape": tuple(about["shape"])})
+
+    def _values(self, places: np.ndarray) -> np.ndarray:
+        """Return the values of the elements at flat positions `places`."""
+        if self.kind == "constant":
+            return np.full(places.shape, self.number)
+        if self.kind == "uniform":
+            return (2 * self._uniform(places, "first") - 1) * self.number
+        radius = np.sqrt(-2 * np.log1p(-self._uniform(places, "first")))
+        return radius * np.cos(2 * np.pi * self._uniform(places, "second")) * self.number
+
+    def _uniform(self, places: np.ndarray, stream: str) -> np.ndarray:
+        """Return random numbers in [0, 1), float64, one per flat position; `stream` selects independent numbers."""
+        digest = hashlib.sha256(f"{self.seed} {stream} {self.name}".encode()).digest()
+        mixed = np.uint64(int.from_bytes(digest[:8], "little")) + (places + np.uint64(1)) * GAMMA
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX_2
+        return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
+# Sums of what several workers push, and rows written or brought up to date where they stand.
+
+
+def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, np.ndarray | None]) -> None:
+    """Bring `rows` by name (None: all rows) of the weights up to date if the optimizer is lazy and exact."""
+    if updater.lazy != "exact":
+        return
+    updater.catch_up({name: weights[name] for name, touched in rows.items() if touched is None})
+    some = {name: touched for name, touched in rows.items() if touched is not None}
+    updater.catch_up({name: weights[name] for name in some}, some)
+
+
+def put_rows(out: np.ndarray | RowSparse, rows: RowSparse) -> None:
+    """Write rows to a dense array, which keeps its others, or make a row_sparse array store exactly these rows."""
+    if isinstance(out, RowSparse):
+        formats.assign(out, rows)
+    else:
+        out[rows.indices] = rows.values
+
+
+def added(arrays: Sequence[Any]) -> Any:
+    """Return the sum of dense and row_sparse arrays of one shape and dtype; row_sparse if all of them are.
+
+    The same arrays in the same order give the same bits.
+    """
+    arrays = [computed(array) for array in arrays]
+    if all(isinstance(array, RowSparse) for array in arrays):
+        indices, values = (np.concatenate([getattr(array, part) for array in arrays]) for part in ("indices", "values"))
+        return RowSparse.from_rows(indices, values, arrays[0].shape)
+    total = np.zeros(arrays[0].shape, arrays[0].dtype)
+    for array in arrays:
+        if isinstance(array, RowSparse):
+            total[array.indices] += array.values
+        else:
+            total += array
+    return total
+
+
+def computed(array: Any) -> Any:
+    """Return an array; a factored gradient is multiplied out."""
+    return array.compute() if isinstance(array, Unsummed) else array
+
+
+@final
+class LocalStore(Store):
+    """Store in the memory of this process."""
+
+    def __init__(self) -> None:
+        self.values: dict[Key, Any] = {}
+        self.updater: Updater | None = None
+
+    def __repr__(self) -> str:
+        keys = ", ".join(map(repr, self.values)) or "no keys"
+        return f"<LocalStore {keys}: {self.updater or 'no optimizer'}>"
+
+    def keys(self) -> list[Key]:
+        """Return the keys in the order in which they were set."""
+        return list(self.values)
+
+    def init(self, key: Key, value: Any) -> None:
+        """Set a key to a copy of the value; rows of a `LazyRandomRows` are all generated now."""
+        check_new_key(key, self.values)
+        self.values[key] = value.whole() if isinstance(value, LazyRandomRows) else formats.copy(admitted(key, value))
+
+    def push_all(self, values: Mapping[Key, Any]) -> None:
+        """Sum the arrays of each key, then do a step of the optimizer or replace the values."""
+        self.take(self.summed(values))
+
+    def summed(self, values: Mapping[Key, Any]) -> dict[Key, Any]:
+        """Validate and sum what workers push: return one array per key."""
+        for key in values:
+            self._stored(key)
+        return {key: self._sum(key, pushed) for key, pushed in values.items()}
+
+    def take(self, sums: Mapping[Key, Any], squares: Mapping[str, float] | None = None) -> None:
+        """Do a step of the optimizer with the result of `summed`, or replace the values; `squares` as in
+        `Updater.update`.
+        """
+        if self.updater is None:
+            for key, summed in sums.items():
+                formats.assign(self.values[key], computed(summed))
+            return
+        weights = {name_of(key): self.values[key] for key in sums}
+        self.updater.update(weights, {name_of(key): summed for key, summed in sums.items()}, squares)
+
+    def squares(self, sums: Mapping[Key, Any]) -> dict[str, float]:
+        """Return the sums of squares of the result of `summed`, by the optimizer's parameter names."""
+        return square_norms({name_of(key): computed(summed) for key, summed in sums.items()})
+
+    def pull(self, key: Key, out: Any = None) -> Any:
+        """Return a copy of the value, or `out` filled with it."""
+        stored = self._stored(key)
+        return formats.copy(stored) if out is None else formats.assign(out, stored)
+
+    def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
+        """Return a copy of the rows `ids`."""
+        stored = self._stored(key)
+        if not stored.ndim:
+            raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
+        try:
+            rows = row_numbers(np.asarray(ids).reshape(-1), stored.shape[0])
+        except formats.FormatError as error:
+            raise StoreError(f"row_sparse_pull of {key!r}: {error}") from None
+        if isinstance(stored, np.ndarray):
+            return RowSparse.assemble(stored[rows], rows.copy(), stored.shape)
+        if not len(stored.indices):
+            values = np.zeros((len(rows), *stored.shape[1:]), stored.dtype)
+            return RowSparse.assemble(values, rows.copy(), stored.shape)
+        return stored.retain(rows)
+
+    def pull_into(self, out: Mapping[Key, Any], rows: Mapping[Key, np.ndarray | None]) -> None:
+        """Bring the rows up to date, then copy them to `out`."""
+        self.catch_up(rows)
+        for key, array in out.items():
+            touched = rows[key]
+            if touched is None:
+                formats.assign(array, self._stored(key))
+            else:
+                put_rows(array, self.row_sparse_pull(key, touched))
+
+    def set_optimizer(self, updater: Updater) -> None:
+        """Apply a step of this optimizer at every following push; replaces a previous optimizer."""
+        if not isinstance(updater, Updater):
+            raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
+        self.updater = updater
+
+    def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:
+        """Bring deferred rows up to date; does nothing unless the optimizer is lazy and exact."""
+        if self.updater is not None:
+            rows = dict.fromkeys(self.values) if rows is None else rows
+            weights = {name_of(key): self._stored(key) for key in rows}
+            caught_up(self.updater, weights, {name_of(key): touched for key, touched in rows.items()})
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return values as `value:<key as JSON>` and the optimizer's state as `optimizer:<name>`."""
+        state = {f"{VALUE}{json.dumps(key)}": formats.copy(value) for key, value in self.values.items()}
+        if self.updater is not None:
+            state |= {f"{OPTIMIZER}{name}": array for name, array in written(self.updater.state_dict()).items()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace values and the optimizer's state. Raises StoreError, changing nothing, if something does not fit."""
+        parts: dict[str, dict[str, Any]] = {"value": {}, "optimizer": {}}
+        for name, array in state.items():
+            kind, colon, rest = name.partition(":")
+            if not colon or kind not in parts:
+                raise StoreError(f"The state has {name!r}; its names begin with 'value:' or 'optimizer:'.")
+            parts[kind][rest] = array
+        if parts["optimizer"] and self.updater is None:
+            raise StoreError("The state is of a store with an optimizer; call set_optimizer(updater) first.")
+        saved = LocalStore()
+        for text, value in parts["value"].items():
+            saved.init(key_of(text), value)
+        if self.updater is not None:
+            parameters = self.updater.read_state(read(parts["optimizer"]))
+            weights = {name_of(key): value for key, value in saved.values.items()}
+            self.updater.check_fit(parameters, weights)
+            self.updater.take_state(parameters)
+        self.values = saved.values
+
+    def _stored(self, key: Key) -> Any:
+        """Return the stored array of a key, not copied. Raises StoreError for an unknown key."""
+        if key not in self.values:
+            known = ", ".join(map(repr, self.values)) or "none yet"
+            raise StoreError(f"There is no key {key!r}; there is: {known}. Call init({key!r}, value) first.")
+        return self.values[key]
+
+    def _sum(self, key: Key, pushed: Any) -> Any:
+        """Validate and sum what one or several workers pushed to a key."""
+        arrays = list(pushed) if isinstance(pushed, list | tuple) else [pushed]
+        if not arrays:
+            raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
+        arrays = [admitted(key, array) for array in arrays]
+        for array in arrays:
+            check_pushed(key, array, self.values[key])
+        return arrays[0] if len(arrays) == 1 else added(arrays)
+
+
+def key_of(text: str) -> Any:
+    """Return the key of a state's JSON text. Raises StoreError if it is not a string or integer."""
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise StoreError(f"The state has a value under {text!r:.80}, which is no key as JSON: {error}.") from None
+
+
+def name_of(key: Key) -> str:
+    """Return the parameter name that the optimizer uses for the key."""
+    return str(key)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from kernels import devices, threads
-from workbench.measure import blas
+from workbench.measure import loads
 
 PACKAGES = (
     "sparse-workbench",
@@ -121,7 +121,7 @@ def describe_machine() -> dict:
         "caches": caches(),
         "bytes_memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "blas": blas.loaded_libraries(),
+        "blas": loads.loaded_libraries(),
         "gpu": gpu(),
         "numba_threading_layer": threads.choose_layer(),
         "numba_threading_layers": threads.available_layers(),

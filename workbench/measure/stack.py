@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 
-from workbench.measure import blas, machine
+from workbench.measure import loads, machine
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite")
 """Packages whose code is in every result."""
@@ -42,6 +42,6 @@ def _blas() -> str:
     """Return the BLAS that a process that measures has loaded, found in such a process: in this one others may be
     loaded, and variables may hold it back that are kept from those. About 0.2 s, once."""
     done = subprocess.run(
-        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=blas.measuring_environment()
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=loads.measuring_environment()
     )
-    return blas.name(json.loads(done.stdout))
+    return loads.name(json.loads(done.stdout))

@@ -19,7 +19,7 @@ from kernels.registry import Registry
 from workbench import ops
 from workbench.graph import Symbol, variable
 from workbench.models.moving import Moves
-from workbench.models.options import ModelError, Option, of_model
+from workbench.models.nodes import ModelError, Option, of_model
 
 NEEDS = {
     "fields": "columns in two fields, users and items, as ratings have",

@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench import formats
 from workbench.formats.compressed import assemble
-from workbench.models.options import ModelError
+from workbench.models.nodes import ModelError
 
 TRIES = 16
 """How often an item is drawn anew that the user has; the next one is taken after that."""

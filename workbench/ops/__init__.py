@@ -27,6 +27,7 @@ from workbench.ops.contract import (
     Rule,
     Symbolic,
     broadcast_shape,
+    documentation,
     get,
     names,
     register,
@@ -34,7 +35,6 @@ from workbench.ops.contract import (
     unavailable,
 )
 from workbench.ops.fallback import Densified, DensifyError, DensifyWarning, recording, settings
-from workbench.ops.printed import documentation
 
 __all__ = [
     "ANY",

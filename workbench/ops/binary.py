@@ -11,10 +11,9 @@ import numpy as np
 
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import Op, Rule, Shape, broadcast_shape, register
+from workbench.ops.contract import Op, Rule, Shape, broadcast_shape, one_type, real, register
 from workbench.ops.like import dense_unless_alike
 from workbench.ops.spreading import through, times
-from workbench.ops.types import one_type, real
 
 EQUAL = "equal shapes"
 ON_STORED, ON_BOTH = "numpy on the stored values", "numpy on the union of what is stored"

@@ -359,3 +359,92 @@ def _is_number(value: Any) -> bool:
 
 _ops: Registry[Op] = Registry("operator", ("workbench.ops",), OpError)
 register, names, get, unavailable = _ops.register, _ops.names, _ops.get, _ops.unavailable
+
+
+# dtypes that the elementwise operators take; results have the dtype of the inputs.
+
+REAL = tuple(map(np.dtype, (np.float32, np.float64, np.float16)))
+
+
+def one_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """Return the dtype of all inputs. Raises OpError if they differ."""
+    first = dtypes[0]
+    for dtype in dtypes:
+        if dtype != first:
+            raise OpError(
+                f"The types differ: {', '.join(map(str, dtypes))}. They must be the same; convert with astype."
+            )
+    return first
+
+
+def real(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """Return the dtype of all inputs. Raises OpError unless it is a floating-point one, which can hold the result."""
+    dtype = one_type(dtypes, params)
+    if dtype not in REAL:
+        raise OpError(f"An array of {dtype} came; allowed are {', '.join(map(str, REAL))}. Convert with astype.")
+    return dtype
+
+
+# The table of all operators as Markdown, generated from the operators.
+
+HEADER = (
+    "| formats | condition | result | kernel |",
+    "|---------|-----------|--------|--------|",
+)
+
+
+def documentation() -> str:
+    """Describe every operator by family: meaning, parameters, gradient and rules, as Markdown.
+
+    Returns
+    -------
+    str
+        Markdown text. The last row of an operator states what happens without a rule.
+
+    Examples
+    --------
+    >>> documentation().startswith("#")
+    True
+    """
+    lines = ["# Operators", ""]
+    for family in sorted({get(name).family for name in names()}):
+        lines += [f"## {family}", ""]
+        for op in (get(name) for name in names()):
+            if op.family == family:
+                lines += [*_entry(op), ""]
+    return "\n".join(lines)
+
+
+def _entry(op: Op) -> list[str]:
+    """Return the lines of Markdown of an operator."""
+    shown = ", ".join(
+        [*op.inputs, *(f"{name}={value!r}" for name, value in op.params.items() if value is not REQUIRED)]
+    )
+    required = ", ".join(name for name, value in op.params.items() if value is REQUIRED)
+    facts = [op.doc.rstrip("."), f"parameters required: {required}" if required else ""]
+    facts.append("with a gradient" if op.gradient else f"without a gradient. {op.no_gradient}".rstrip(". "))
+    text = "; ".join(fact for fact in facts if fact)
+    return [f"### {op.name}({shown})", "", f"{text}.", "", *HEADER, *map(_row, _merged(op.rules)), _last(op)]
+
+
+def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
+    """Return the table configurations of the rules; rules that differ in formats only are merged."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for rule in rules:
+        inputs = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"
+        kept = "dense" != rule.result in rule.inputs
+        result = f"refused: {rule.refusal}" if rule.refusal else "as the sparse input" if kept else rule.result
+        rows.setdefault((rule.condition or "-", result, rule.kernel), []).append(inputs)
+    return [("; ".join(inputs), *cells) for cells, inputs in rows.items()]
+
+
+def _row(cells: tuple[str, str, str, str]) -> str:
+    """Return a Markdown table row."""
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _last(op: Op) -> str:
+    """Return the description of the fallback of an operator."""
+    if not op.inputs:
+        return _row(("-", "otherwise", "an error", "-"))
+    return _row(("any other", "-", "dense, with a warning unless all are dense", "numpy"))

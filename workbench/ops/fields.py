@@ -24,11 +24,10 @@ from kernels.plan import BatchPlan
 from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.formats.compressed import assemble
-from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, real, register
 from workbench.ops.like import put
 from workbench.ops.places import wanted_places
 from workbench.ops.products import make_plan, rule
-from workbench.ops.types import real
 
 SPARSE = ("coo", "csc", "row_sparse")
 

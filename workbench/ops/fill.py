@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench import formats
-from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
-from workbench.ops.types import real
+from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, real, register
 
 SHAPED: Mapping[str, Any] = {"shape": REQUIRED, "format": "dense", "dtype": "float32"}
 

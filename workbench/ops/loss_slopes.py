@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from workbench import ops
-from workbench.ops.contract import REQUIRED, Op, OpError, register, same_shape
+from workbench.ops.contract import REQUIRED, Op, OpError, real, register, same_shape
 from workbench.ops.like import reshape_like
 from workbench.ops.losses import kernel_float
-from workbench.ops.types import real
 
 
 def _over_rows(x, out=None):

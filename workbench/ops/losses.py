@@ -20,9 +20,8 @@ import numpy as np
 import kernels
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, real, register
 from workbench.ops.like import as_dense, put
-from workbench.ops.types import real
 from workbench.ops.unary import sigmoid
 
 NORMALIZATIONS = ("null", "batch", "valid")

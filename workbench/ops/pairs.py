@@ -22,11 +22,10 @@ from kernels.plan import BatchPlan
 from workbench import formats, ops
 from workbench.formats import RowSparse
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, register
+from workbench.ops.contract import Op, OpError, Rule, Shape, real, register
 from workbench.ops.like import put
 from workbench.ops.places import wanted_places
 from workbench.ops.products import make_plan, rule
-from workbench.ops.types import real
 
 SPARSE = ("csr", "csc", "coo", "row_sparse")
 

@@ -20,11 +20,10 @@ import numpy as np
 
 from workbench import formats, ops
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, register
+from workbench.ops.contract import Op, OpError, Rule, Shape, one_type, real, register
 from workbench.ops.like import as_dense, axes_of, keep_axes, put, with_ones
 from workbench.ops.spreading import narrow, spread
 from workbench.ops.square_sums import slope_of_square_sum
-from workbench.ops.types import one_type, real
 
 MATRICES = ("csr", "csc", "coo")
 KERNEL = "numpy on the stored values"

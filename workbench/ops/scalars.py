@@ -11,9 +11,8 @@ import numpy as np
 
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import REQUIRED, Op, Rule, Shape, register, same_shape
+from workbench.ops.contract import REQUIRED, Op, Rule, Shape, real, register, same_shape
 from workbench.ops.spreading import through, times
-from workbench.ops.types import real
 
 Condition = tuple[str, Callable[[float], bool]]
 ALWAYS: Condition = ("", lambda s: True)

@@ -17,9 +17,8 @@ from workbench import formats, ops
 from workbench.formats.compressed import kept_or_widened
 from workbench.formats.contract import Coo
 from workbench.ops import fallback, stored
-from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, broadcast_shape, register
+from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, broadcast_shape, one_type, register
 from workbench.ops.like import as_dense, put, type_of_first
-from workbench.ops.types import one_type
 
 MATRICES = ("csr", "csc", "coo")
 SPARSE = (*MATRICES, "row_sparse")

@@ -11,8 +11,7 @@ import numpy as np
 from workbench import ops
 from workbench.ops import stored
 from workbench.ops.binary import EQUAL, ON_BOTH, ON_STORED, equal
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, broadcast_shape, register, same_shape
-from workbench.ops.types import one_type, real
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, broadcast_shape, one_type, real, register, same_shape
 
 
 def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -11,10 +11,9 @@ import scipy.special
 
 from workbench import formats, ops
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, register, same_shape
+from workbench.ops.contract import Op, OpError, Rule, Shape, one_type, real, register, same_shape
 from workbench.ops.like import axes_of
 from workbench.ops.spreading import through, times
-from workbench.ops.types import one_type, real
 
 
 def _rule(format: str, f: Callable) -> Rule:

@@ -9,10 +9,10 @@ import numpy as np
 import kernels
 from workbench.formats import FLOATS, RowSparse
 from workbench.ops.products import Unsummed
-from workbench.optimizers import many_steps, saved, schedules
+from workbench.optimizers import saved, schedules
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of, with_step
 from workbench.optimizers.deferred_updates import catch_up_strategy
-from workbench.optimizers.parameter import Gradient, Parameter, summed
+from workbench.optimizers.parameter import Ahead, Gradient, Parameter, begin, summed
 from workbench.optimizers.schedules import Schedule
 from workbench.optimizers.settings import Multiplier
 from workbench.optimizers.settings import from_json as settings_from_json
@@ -292,14 +292,14 @@ class Updater:
         for name, gradient in gradients.items():
             self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
 
-    def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> many_steps.Ahead:
+    def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> Ahead:
         """Prepare the next `count` steps of dense weights for one compiled call; see `many_steps.begin`.
 
         `whole` states that each step updates all rows. Call `end()` of the result after the steps were done.
         """
         self.obey()
         self._check_weights(name, weights)
-        return many_steps.begin(self, name, self._parameter(name, weights), weights, count, whole)
+        return begin(self, name, self._parameter(name, weights), weights, count, whole)
 
     def catch_up(
         self,

@@ -20,7 +20,7 @@ from workbench.panels.results import NoResultError, Shown, break_evens, chart, d
 from workbench.panels.state import LabState
 from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError
-from workbench.study.specs import name_of, spec_of
+from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import unknown_name_message, validate_spec
 

@@ -11,7 +11,7 @@ import traitlets
 from workbench import data
 from workbench.data.profiles.worker import Counting
 from workbench.panels.state import LabState
-from workbench.study import files
+from workbench.study import suited
 from workbench.study.suited import drop_unread_files, files_of
 from workbench.sweeps.problem import OF_FILE, parameters_of_file
 from workbench.sweeps.spec import FILES
@@ -94,7 +94,7 @@ class Profiling(traitlets.HasTraits):
 
 def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
     """Subject that these choices name; None if it is no file, or what is read is not sound or not complete yet."""
-    if not files_of(choices["dataset"]) or files.find_file_errors(choices):
+    if not files_of(choices["dataset"]) or suited.find_file_errors(choices):
         return None
     chosen = drop_unread_files(choices)
     read = {name: chosen[name] for name in ("dataset", *OF_FILE) if chosen[name] not in ("", NATURAL)}
@@ -106,7 +106,7 @@ def asked_of(choices: Mapping[str, Any]) -> ProfileRequest | None:
     known = data.get(read["dataset"]).parameters
     if any(known[name] is inspect.Parameter.empty and name not in parameters for name in known):
         return None
-    return ProfileRequest(read["dataset"], parameters, sum(map(_bytes, paths.values())), files.file_stamps(choices))
+    return ProfileRequest(read["dataset"], parameters, sum(map(_bytes, paths.values())), suited.file_stamps(choices))
 
 
 def _bytes(path: Path) -> int:

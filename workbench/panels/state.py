@@ -24,10 +24,9 @@ from workbench.json_text import parsed
 from workbench.models import ModelError
 from workbench.panels.planned import Planned, plan
 from workbench.store.table import RowError
-from workbench.study import files, suited
+from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError, complete_choices
-from workbench.study.command_text import COMMAND, command_text
-from workbench.study.specs import name_of, spec_of
+from workbench.study.suited import COMMAND, command_text, name_of, spec_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.run_folder import RunError
@@ -167,7 +166,7 @@ class LabState(traitlets.HasTraits):
         if self.name != self._found_for and not self.alive:
             self._find()
             self._read_run()
-        self._files = files.file_stamps(self.choices)
+        self._files = suited.file_stamps(self.choices)
         try:
             spec = self.spec()
             self.planned, self.problem = self._planned(spec), ""
@@ -280,7 +279,7 @@ class LabState(traitlets.HasTraits):
 
         Once a second all is read: a supervisor that died has changed nothing.
         """
-        of_user = files.file_stamps(self.choices)
+        of_user = suited.file_stamps(self.choices)
         stamp = self.folder, of_user, *(file_stamp(self.folder / name) for name in run_folder.TOLD)
         if stamp == self._looked_at and monotonic() < self._looked + SECONDS_UNSEEN:
             return

@@ -248,7 +248,7 @@ def _take_lock(file: TextIO) -> bool:
 
 def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | None = None) -> Path:
     """Start the sweep in a separate process that outlives this one; return its run folder immediately."""
-    from workbench.measure import blas
+    from workbench.measure import loads
     from workbench.sweeps.agent_commands import require_allocation
     from workbench.sweeps.spec import dump_spec
 
@@ -258,7 +258,7 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
     if folder.exists() and not folder.is_dir():
         raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
     folder.mkdir(parents=True, exist_ok=True)
-    environment = blas.measuring_environment() | {PREPARED: "1"}
+    environment = loads.measuring_environment() | {PREPARED: "1"}
     ended = (folder / PROGRESS).exists() and _is_over(folder)
     with lock_run_folder(
         folder, SECONDS_SILENT if ended else 0.0

@@ -23,18 +23,17 @@ import kernels
 from kernels import Sizes, devices
 from workbench import models, store
 from workbench.analysis import formatting
-from workbench.measure import child, exit_reasons, machine, memory, roofs
+from workbench.measure import child, machine, memory, roofs
 from workbench.measure.roofs import Roofs
 from workbench.measure.rounds import ALONE
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.alternation import AlternatingRounds
 from workbench.sweeps.budget import Budget, TrialClock
-from workbench.sweeps.code_sources import work_of
 from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.grid import threads_of
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, place_of, refinement_configurations
-from workbench.sweeps.spec import Cell, Measure, Spec
+from workbench.sweeps.spec import Cell, Measure, Spec, work_of
 from workbench.sweeps.trial import settings_of
 
 # Bounds of each phase of a step on this machine: those of its kernels.
@@ -438,7 +437,7 @@ class Supervisor:
                 for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
                     if not self.is_told(answer, clock):
                         return answer
-                return exit_reasons.row_of(0, trial.watch)
+                return child.row_of(0, trial.watch)
         except child.Ended as ended:
             return ended.row
 

@@ -19,18 +19,15 @@ from kernels import devices, threads
 from kernels._compat.numba_events import watched_compiling
 from kernels.sessions import bytes_asked
 from workbench import data, formats, models, optimizers, settings
-from workbench.measure import blas, child, machine, memory
+from workbench.measure import child, loads, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
 from workbench.measure.meters import Meters
-from workbench.measure.rounds import NUMBER
-from workbench.measure.sentinel import Sentinel
+from workbench.measure.rounds import NUMBER, Sentinel
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import check_step
-from workbench.sweeps.code_sources import kernels_of
-from workbench.sweeps.grid import predicted_bytes, setup_of, threads_of
-from workbench.sweeps.predicted import seconds_of, unfit
+from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads_of, unfit
 from workbench.sweeps.problem import Problem, columns_of_data, make_problem, synthetic_parameters_for, targets
-from workbench.sweeps.spec import Cell, Measure
+from workbench.sweeps.spec import Cell, Measure, kernels_of
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.data_storage import NARROW
 
@@ -396,7 +393,7 @@ class _Trial:
     def conclude(self) -> None:
         """Fill the columns of a trial that has all that it needs."""
         versions = machine.versions() | self.row.get("versions", {})
-        self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.fix_environment() or None}
+        self.row |= {"versions": versions, "blas": loads.name(), "mended": loads.fix_environment() or None}
         self.row["seconds_compiled"], self.seconds_compiled = self.seconds_compiled, 0.0
         self.row |= {"status": "ok", "reason": ""}
 

@@ -22,7 +22,7 @@ from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
 from workbench.measure.stack import describe_stack
-from workbench.sweeps import code_sources
+from workbench.sweeps import spec
 from workbench.sweeps.spec import Cell
 
 WORK = "workbench.bench.fair.child:answers"
@@ -150,5 +150,5 @@ def source_hash() -> str:
             {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
         ]
         for settings in cells:
-            roots |= code_sources.roots_of(Cell(dataset="uniform", model=model, **settings))
+            roots |= spec.roots_of(Cell(dataset="uniform", model=model, **settings))
     return closure.installed_code().digest(roots)

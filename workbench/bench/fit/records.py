@@ -24,7 +24,7 @@ from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine
 from workbench.measure.rounds import INTERIM_ANALYSES
 from workbench.measure.stack import describe_stack
-from workbench.sweeps import code_sources
+from workbench.sweeps import spec
 from workbench.sweeps.spec import Cell
 
 # Time for settings: all are tried for a short time, those that may still matter for longer, by one rule for all.
@@ -245,7 +245,7 @@ def _source(contender: str, dataset: str, model: str) -> str:
     roots = {"workbench.bench.fit.child", "workbench.measure.child", origin(get(contender))}
     roots |= closure.registering_modules("data set", [dataset]) | closure.registering_modules("model", [model])
     if get(contender).side == "ours":
-        roots |= code_sources.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
+        roots |= spec.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
     return closure.installed_code().digest(roots)
 
 

@@ -1,10 +1,9 @@
 """Matrix products: `dot`, and `sampled_dot` at the positions of a pattern, with their table in `methods.py`.
 
-`calls.py` has the implementations, `blocks.py` their parts.
+`methods.py` has the implementations, `blocks.py` their parts.
 """
 
-from workbench.ops.products.calls import make_plan, plan_for, plan_of
-from workbench.ops.products.methods import ENGINES, METHODS, Method
+from workbench.ops.products.methods import ENGINES, METHODS, Method, make_plan, plan_for, plan_of
 from workbench.ops.products.product import NoRuleError, Unsummed, by_format, default_engine, dot, multiply, rule
 from workbench.ops.products.sampled import sampled_dot
 
