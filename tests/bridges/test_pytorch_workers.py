@@ -26,7 +26,7 @@ from workbench.bridges.pytorch import (  # noqa: E402
     require_row_sparse,
     rows_of,
 )
-from workbench.bridges.pytorch.workers import _of_threads, _Seen, _Watched  # noqa: E402
+from workbench.bridges.pytorch.rows import _of_threads, _Seen, _Watched  # noqa: E402
 
 X = drawn(rows=41)
 

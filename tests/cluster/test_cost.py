@@ -8,7 +8,7 @@ import pytest
 from tests.support import shards as support
 from tests.support import shared_training as of_training
 from workbench.cluster import ShardedStore, bench
-from workbench.cluster.cost import Cores, Line, Network, Speeds, Work, pays_from, predict, touched_rows
+from workbench.cluster.bench import Cores, Line, Network, Speeds, Work, pays_from, predict, touched_rows
 from workbench.cluster.trainer import Job
 from workbench.formats import RowSparse
 from workbench.optimizers import Updater

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support import shared_training as support
 from workbench import data, formats
-from workbench.cluster import fitting, trainer, training
+from workbench.cluster import trainer, training
 from workbench.kvstore import StoreError
 from workbench.sweeps import grid, spec
 from workbench.sweeps.grid import setup_of
@@ -52,7 +52,7 @@ def test_trainers_of_stored_rows_read_their_own_shards_alone(tmp_path, monkeypat
     kind = type(problem.x)
     kept = kind.read_runs
     monkeypatch.setattr(kind, "read_runs", lambda self, runs: read.append((self, list(runs))) or kept(self, runs))
-    feeds = [fitting.shared(problem, setup_of(of), number, 2) for number in range(2)]
+    feeds = [trainer.shared(problem, setup_of(of), number, 2) for number in range(2)]
     seen = [np.concatenate([batch.x.toarray() for batch in feed.epoch(0)]) for feed in feeds]
     assert [len(rows) for rows in seen] == [36, 36]
     whole = problem.x.read(0, 72).toarray()
@@ -95,7 +95,7 @@ def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainer
     of = support.cell(**changes)
     assert told in multiple_trainers_reason(setup_of(of), trainers)
     with pytest.raises(SpecError, match=told):
-        fitting.check(of, trainers)
+        trainer.check(of, trainers)
 
 
 def test_a_trainer_with_other_code_refuses():

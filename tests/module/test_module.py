@@ -9,7 +9,7 @@ from sklearn.datasets import dump_svmlight_file
 from kernels import sorting
 from tests.support import small_modules as small
 from workbench import data, formats, graph, metrics, ops
-from workbench.data.batches import chunks
+from workbench.data.batches import in_memory
 from workbench.graph import GraphError
 from workbench.module import Module
 
@@ -56,7 +56,7 @@ def test_a_gradient_without_a_plan_is_that_with_one_and_ahead_changes_no_bit(mon
         return module.weights()
 
     planned = fitted(ahead=False)
-    monkeypatch.setattr(chunks, "NUMBERS", 0)
+    monkeypatch.setattr(in_memory, "NUMBERS", 0)
     monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: width == 2)
     without = fitted(ahead=False)
     assert small.same(without, fitted(ahead=True))
@@ -203,7 +203,7 @@ def test_data_keeps_its_format_or_is_converted_to_what_is_declared(convert, ahea
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_declared_types_are_converted_to(ahead, monkeypatch):
-    monkeypatch.setattr(chunks, "NUMBERS", 0)
+    monkeypatch.setattr(in_memory, "NUMBERS", 0)
     monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: False)
     monkeypatch.setattr(sorting, "ENTRIES", -1)  # else no plan is made with values, which a conversion replaces
     x, label = graph.variable("data", format="csr", dtype="float64"), graph.variable("label", dtype="float64")

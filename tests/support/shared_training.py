@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support import shards as support
-from workbench.cluster import ShardedStore, Transport, fitting
+from workbench.cluster import ShardedStore, Transport
 from workbench.cluster import trainer as trainers_room
 from workbench.cluster.trainer import Job, Tell
 from workbench.module import Module
@@ -36,8 +36,8 @@ def cell(**changes) -> Cell:
 def alone(of: Cell, trainers: int) -> Module:
     """The module of one process with a worker for each trainer, trained."""
     setup, problem = setup_of(of), make_problem(of)
-    feed = fitting.joined(problem, setup, trainers)
-    module = fitting.module_of(setup, problem, None, feed, workers=trainers)
+    feed = trainers_room.joined(problem, setup, trainers)
+    module = trainers_room.module_of(setup, problem, None, feed, workers=trainers)
     module.fit(feed, epochs=of.epochs)
     return module
 

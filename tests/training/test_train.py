@@ -6,7 +6,7 @@ import scipy.sparse
 
 from kernels import sorting
 from workbench import data, models, optimizers, training
-from workbench.data.batches import chunks
+from workbench.data.batches import in_memory
 from workbench.ops.products import NoRuleError
 from workbench.sweeps import problem
 
@@ -129,7 +129,7 @@ def test_batches_that_come_once_train_without_a_plan_as_with_one(made, gradient,
     settings = {"model": "logistic", "optimizer": "adagrad", "gradient": gradient, "update": "lazy", "shuffle": True}
     planned, run = losses(made, **settings)
     assert run.prepare(next(run.feed.epoch(0))).plan is not None
-    monkeypatch.setattr(chunks, "NUMBERS", 0)  # else they bring plans that were made together
+    monkeypatch.setattr(in_memory, "NUMBERS", 0)  # else they bring plans that were made together
     monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: width == 1)
     without, run = losses(made, **settings)
     assert run.prepare(next(run.feed.epoch(0))).plan is None
@@ -142,7 +142,7 @@ def test_batches_that_come_once_train_without_a_plan_as_with_one(made, gradient,
 def test_batches_that_are_sorted_with_their_values_train_to_the_same_bits(made, gradient, monkeypatch):
     settings = {"optimizer": "adagrad", "gradient": gradient, "update": "lazy", "shuffle": True, "dtype": "float32"}
     apart, _ = losses(made, **settings)
-    monkeypatch.setattr(chunks, "NUMBERS", 0)
+    monkeypatch.setattr(in_memory, "NUMBERS", 0)
     monkeypatch.setattr(sorting, "ENTRIES", -1)
     monkeypatch.setattr(sorting, "suits", lambda entries, columns, width: False)
     together, run = losses(made, **settings)

@@ -10,12 +10,12 @@ from workbench.bridges.contracts import (
     ContractError,
     Violation,
     check,
+    check_codes,
     check_saved,
     densify,
     densify_with_warning,
     require,
 )
-from workbench.bridges.dictionary_codes import check_codes
 from workbench.bridges.validation_rules import FRAMEWORKS
 from workbench.formats.parts import Parts, parts_of
 

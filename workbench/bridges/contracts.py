@@ -26,18 +26,29 @@ workbench.ops.fallback.DensifyError: densify, to print it: making (3, 2) of csr 
 48 bytes, and budget_bytes is 40. Give it more, or take fewer rows.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench import formats
-from workbench.bridges import validation_checks
-from workbench.bridges.validation_checks import Requirements
-from workbench.bridges.validation_rules import CONTRACTS, ERROR, FRAMEWORKS, PLACED, STRUCTURE, ValidationRule
+from workbench.bridges import validation_rules
+from workbench.bridges.validation_rules import (
+    CONTRACTS,
+    ERROR,
+    FRAMEWORKS,
+    PLACED,
+    STRUCTURE,
+    WARNING,
+    Requirements,
+    ValidationRule,
+)
+from workbench.data import DataError
+from workbench.data.tables.arrow import arrow
 from workbench.formats.contract import FormatError, refuse
 from workbench.formats.parts import Parts, parts_of
 from workbench.ops import fallback
@@ -117,7 +128,7 @@ def check(
     framework = _known(for_, FRAMEWORKS, "framework")
     labels = labels or framework.labels
     if labels is not None:
-        _known(labels, validation_checks.KINDS_OF_LABELS, "kind of labels")
+        _known(labels, validation_rules.KINDS_OF_LABELS, "kind of labels")
     y = y if y is None or scipy.sparse.issparse(y) else np.asarray(y)
     asked = Requirements(for_, framework.formats, width, dtype, index_dtype, sparse, y, labels, classes)
     try:
@@ -226,3 +237,149 @@ def _known(name: str, table: Mapping[str, Any], kind: str) -> Any:
     if name not in table:
         raise ValueError(f"There is no {kind} {name!r}; there is: {', '.join(table)}.")
     return table[name]
+
+
+# Codes of categories: numbers that mean values only together with their dictionary, which tables have block by
+# block.
+#
+# pyarrow and pandas store a column of categories as codes and a dictionary. Codes that are fed as columns, or as
+# rows of an embedding, mean what the dictionary of that block or file says: another file numbers its values anew.
+
+BOUNDARY = "table -> codes"
+EFFECT = "a model looks up the weights of other values, without a word"
+UNIFY = "Feed values, not codes; or table.unify_dictionaries(), and the dictionary of the training data for later ones"
+
+
+def check_codes(table: Any, like: Any = None, *, severity: str = ERROR) -> list[Violation]:
+    """Return whether codes mean the same in all blocks of a table, and as in the table `like` that a model was trained
+    on.
+
+    A table is a pyarrow Table or RecordBatch, a pandas DataFrame, or the path of a Parquet file, of which only columns
+    of codes are read. A violation, of that `severity`, for each column whose codes mean other values, or that has none
+    in the later table; a warning for values that `like` does not have. O(values) for each block. `DataError` for no
+    table.
+
+    >>> import pyarrow
+    >>> sites = [pyarrow.table({"site": pyarrow.array(names).dictionary_encode()}) for names in (["a", "b"], ["b"])]
+    >>> print(check_codes(sites[1], like=sites[0])[0].came)
+    Code 0 of column site means 'b', and 'a' in the data it is like
+    """
+    columns = _columns(table)
+    found = [breach for name, blocks in columns.items() for breach in _within(name, blocks, severity)]
+    for name, blocks in _columns(like).items() if like is not None else ():
+        found += _between(name, columns.get(name), blocks[0], severity)
+    return found
+
+
+def _columns(table: Any) -> dict[str, list[Any]]:
+    """Return the dictionaries of each column of codes, one a block, as pyarrow arrays."""
+    table, dictionary = _of_arrow(table), arrow().types.is_dictionary
+    names = [field.name for field in table.schema if dictionary(field.type)]
+    columns = {name: table.column(name) for name in names}
+    return {name: _distinct([block.dictionary for block in _blocks(column)]) for name, column in columns.items()}
+
+
+def _of_arrow(table: Any) -> Any:
+    """Return a pyarrow table, read from a Parquet file if a path is given, with its dictionary columns."""
+    pa = arrow()
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return table
+    if isinstance(table, str | os.PathLike):
+        file = pa.parquet.ParquetFile(table)
+        names = [field.name for field in file.schema_arrow if pa.types.is_dictionary(field.type)]
+        return file.read(columns=names)
+    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "select_dtypes"):
+        return pa.Table.from_pandas(table.select_dtypes("category"), preserve_index=False)
+    what = "a pyarrow Table or RecordBatch, a pandas DataFrame, or the path of a Parquet file"
+    raise DataError(f"A {type(table).__name__} came; check_codes takes {what}.")
+
+
+def _blocks(column: Any) -> list[Any]:
+    """Return the chunks of a column as a list of dictionary arrays."""
+    return column.chunks if isinstance(column, arrow().ChunkedArray) else [column]
+
+
+def _distinct(dictionaries: list[Any]) -> list[Any]:
+    """Return the distinct dictionaries of a column's blocks, the first one included; [] without blocks."""
+    first = dictionaries[:1] or [arrow().array([])]
+    return first + [other for other in dictionaries[1:] if not other.equals(first[0])]
+
+
+def _within(name: str, blocks: list[Any], severity: str) -> Iterator[Violation]:
+    """Yield a violation if blocks of one column have different dictionaries."""
+    for block in blocks[1:]:
+        if (place := _apart(block, blocks[0])) is not None:
+            values = f"{block[place].as_py()!r} in a later block, and {blocks[0][place].as_py()!r} in the first"
+            came = f"Code {place} of column {name} means {values}"
+            yield Violation("codes", BOUNDARY, severity, came, "one dictionary for all blocks", UNIFY, EFFECT)
+            return
+
+
+def _between(name: str, blocks: list[Any] | None, trained: Any, severity: str) -> Iterator[Violation]:
+    """Yield a violation if a column's dictionary differs from that of the training data."""
+    expected = "the dictionary of the data it is like"
+    if blocks is None:
+        came = f"Column {name} has codes in the data it is like, and none here"
+        yield Violation("codes", BOUNDARY, severity, came, expected, UNIFY, EFFECT)
+        return
+    own = max(blocks, key=len)
+    if (place := _apart(own, trained)) is not None:
+        was = trained[place].as_py()
+        came = f"Code {place} of column {name} means {own[place].as_py()!r}, and {was!r} in the data it is like"
+        yield Violation("codes", BOUNDARY, severity, came, expected, UNIFY, EFFECT)
+    elif len(own) > len(trained):
+        came = f"Column {name} has {len(own) - len(trained):,} values that the data it is like does not have"
+        yield Violation("codes", BOUNDARY, WARNING, came, expected, "Map them to a code for unknown values", EFFECT)
+
+
+def _apart(one: Any, other: Any) -> int | None:
+    """Return the first code that means something else in the two dictionaries; None if none does."""
+    count = min(len(one), len(other))
+    if one.type == other.type and one[:count].equals(other[:count]):
+        return None
+    pairs = zip(one[:count].to_pylist(), other[:count].to_pylist(), strict=True)
+    return next((place for place, (left, right) in enumerate(pairs) if left != right), None)
+
+
+# Contract of a row-sparse gradient on its way to an optimizer, whatever framework made it.
+
+GRADIENT_BOUNDARY = "gradient -> optimizer"
+
+
+class Framework(NamedTuple):
+    """Words of a framework: the name of a row-sparse gradient, what sums repeated rows, what it makes of wrong ones."""
+
+    kind: str
+    sums: str
+    repeated: str
+    outside: str
+
+
+def dense_gradient_violation(name: str, framework: Framework) -> Violation:
+    """Return the violation of a gradient that holds every row."""
+    came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
+    effect = "every row is stepped, or the optimizer is not lazy, without a word"
+    return Violation("sparse", GRADIENT_BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
+
+
+def find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:
+    """Violations of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count.
+
+    O(U log U).
+    """
+    found = []
+    repeated = rows.size - np.unique(rows).size
+    if repeated:
+        came = f"The gradient of {name} repeats {repeated} rows"
+        found.append(
+            Violation("duplicates", GRADIENT_BOUNDARY, ERROR, came, "each row once", framework.sums, framework.repeated)
+        )
+    if count is None:
+        came = f"The gradient of {name} does not say how many rows there are"
+        found.append(
+            Violation("shape", GRADIENT_BOUNDARY, ERROR, came, "a dense_shape", "Give IndexedSlices one; Adam needs it")
+        )
+    elif rows.size and not 0 <= rows.min() <= rows.max() < count:
+        came, advice = f"The gradient of {name} names rows outside of the weight", "Check the columns of the batch"
+        found.append(Violation("range", GRADIENT_BOUNDARY, ERROR, came, f"0 to {count - 1}", advice, framework.outside))
+    return found

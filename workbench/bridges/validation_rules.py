@@ -7,10 +7,250 @@ was broken.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from workbench.bridges import validation_checks
-from workbench.bridges.validation_checks import Requirements
+import numpy as np
+import scipy.sparse
+
+from kernels import structure
+from workbench.formats import contract
+from workbench.formats.contract import refuse
 from workbench.formats.parts import COMPRESSED, Parts
+
+# Faults of a matrix or its labels where one library hands it to another: a function for each contract.
+#
+# Each takes `Parts` and `Requirements`, and raises `FormatError` with what came, what is allowed and what to do.
+# None follows an index outside of its array; which must hold before which is said by the table in `contracts`.
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Requirements of the side that takes: None if it does not matter.
+
+    `formats` that the framework takes, `width` of the model, `dtype` of values, `index_dtype`, whether the matrix must
+    be `sparse`, and of labels `y` their kind (classes, signs, numbers) and how many classes there are.
+    """
+
+    framework: str
+    formats: tuple[str, ...]
+    width: int | None = None
+    dtype: Any = None
+    index_dtype: Any = None
+    sparse: bool = False
+    y: Any = None
+    labels: str | None = None
+    classes: int | None = None
+
+
+def sparse(parts: Parts, asked: Requirements) -> None:
+    """Refuse a dense array where a sparse one is asked for."""
+    if asked.sparse and parts.format == "dense":
+        came = f"A dense array {parts.shape} of {parts.values.nbytes:,} bytes came"
+        raise refuse(came, "a sparse array", "Find what made it dense, or call densify with a budget where it is meant")
+
+
+def held(parts: Parts, asked: Requirements) -> None:
+    """Refuse formats that the framework does not take."""
+    if parts.format not in asked.formats:
+        advice = "Call x.tocsr()" if parts.format != "row_sparse" else 'Call formats.to_format(x, "csr")'
+        raise refuse(f"A {parts.format} matrix came", ", ".join(asked.formats), advice)
+
+
+def shape(parts: Parts, asked: Requirements) -> None:
+    """Refuse other than [rows, columns]; a row_sparse gradient may have one dimension or more."""
+    if parts.format != "row_sparse":
+        contract.check_two_dimensions(parts.shape, parts.format)
+
+
+def rows(parts: Parts, asked: Requirements) -> None:
+    """Refuse a matrix without rows."""
+    if parts.shape[0] == 0:
+        raise refuse(f"The matrix has shape {parts.shape}", "one row or more", "Leave empty batches out")
+
+
+def width(parts: Parts, asked: Requirements) -> None:
+    """Refuse another number of columns than the model has."""
+    columns = parts.shape[-1] if parts.format != "row_sparse" else parts.shape[0]
+    if asked.width is not None and columns != asked.width:
+        what = "columns" if parts.format != "row_sparse" else "rows in all"
+        advice = "Read it like the training data: data.load(..., like=train)"
+        raise refuse(f"It has {columns} {what}", f"{asked.width}, as the model has", advice)
+
+
+def index_types(parts: Parts, asked: Requirements) -> None:
+    """Refuse indices that are not vectors of int32 or int64."""
+    for name, array in parts.indices.items():
+        contract.check_index_types(**{name: array})
+
+
+def index_widths(parts: Parts, asked: Requirements) -> None:
+    """Refuse int32 beside int64."""
+    contract.check_index_types(**parts.indices)
+
+
+def index_dtype(parts: Parts, asked: Requirements) -> None:
+    """Refuse indices of another type than is asked for."""
+    for name, array in parts.indices.items():
+        if asked.index_dtype is not None and array.dtype != asked.index_dtype:
+            wanted = np.dtype(asked.index_dtype)
+            raise refuse(f"{name} has dtype {array.dtype}", str(wanted), f"Call {name}.astype(np.{wanted})")
+
+
+def narrow_indices(parts: Parts, asked: Requirements) -> None:
+    """Refuse 64-bit indices."""
+    for name, array in parts.indices.items():
+        if array.dtype == np.int64:
+            fits = max((*parts.shape, len(parts.values))) <= np.iinfo(np.int32).max
+            advice = f"Call x.{name}.astype(np.int32)" if fits else "It needs 64 bits; use an estimator that takes them"
+            raise refuse(f"{name} has dtype int64", "int32", advice)
+
+
+def lengths(parts: Parts, asked: Requirements) -> None:
+    """Refuse values and indices of different number, and values that are not one after the other."""
+    names = tuple(name for name in parts.indices if name != "indptr")
+    if parts.format == "row_sparse" and parts.values.shape[1:] != parts.shape[1:]:
+        fault = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
+        raise refuse(fault, f"rows of {parts.shape[1:]}", "Build the gradient again from its parts")
+    if parts.format not in ("bsr", "row_sparse"):
+        contract.check_one_dimension(parts.values, "data")
+    for name in names:
+        contract.check_same_length(parts.values, parts.indices[name], ("data", name))
+
+
+def pointers(parts: Parts, asked: Requirements) -> None:
+    """Refuse starts of rows that do not rise from 0 to the number of entries."""
+    entries, count = len(parts.values), parts.lengths[0]
+    if len(parts.starts) == count + 1 and structure.rises(parts.starts, entries):
+        return
+    contract.check_pointers(parts.starts, count, entries, "columns" if parts.format == "csc" else "rows")
+
+
+def ranges(parts: Parts, asked: Requirements) -> None:
+    """Refuse indices outside of the shape."""
+    if parts.format in COMPRESSED:
+        limits = {"indices": (parts.lengths[1], "rows" if parts.format == "csc" else "columns")}
+    else:
+        columns = parts.shape[-1], "columns"
+        limits = {name: columns if name == "col" else (parts.shape[0], "rows") for name in parts.indices}
+    for name, (limit, axis) in limits.items():
+        contract.check_range(parts.indices[name], limit, name, axis)
+
+
+def numbers(parts: Parts, asked: Requirements) -> None:
+    """Refuse values that are no real numbers, and those in the byte order of other machines."""
+    kind = parts.values.dtype
+    if kind.kind not in "biuf" or not kind.isnative:
+        raise refuse(f"The values are {kind}", "real numbers, best float32", "Call x.astype(np.float32)")
+
+
+def floats(parts: Parts, asked: Requirements) -> None:
+    """Refuse whole numbers and truth values."""
+    kind = parts.values.dtype
+    if kind.kind in "biu":
+        raise refuse(f"The values are {kind}", "float32", "Call x.astype(np.float32)")
+
+
+def single(parts: Parts, asked: Requirements) -> None:
+    """Refuse float64, unless it is what is asked for."""
+    if parts.values.dtype == np.float64 and asked.dtype is None:
+        raise refuse("The values are float64", "float32, of half the bytes", "Call x.astype(np.float32)")
+
+
+def dtype(parts: Parts, asked: Requirements) -> None:
+    """Refuse values of another type than is asked for."""
+    if asked.dtype is not None and parts.values.dtype != asked.dtype:
+        wanted = np.dtype(asked.dtype)
+        raise refuse(f"The values are {parts.values.dtype}", str(wanted), f"Call x.astype(np.{wanted})")
+
+
+def finite(parts: Parts, asked: Requirements) -> None:
+    """Refuse NaN and infinite values; says how many."""
+    if parts.values.dtype.kind != "f":
+        return
+    wrong = parts.values.size - int(np.count_nonzero(np.isfinite(parts.values)))
+    if wrong:
+        at = np.unravel_index(int(np.argmin(np.isfinite(parts.values))), parts.values.shape)
+        first = f"the first is {parts.values[at]} at {', '.join(map(str, at))}"
+        fault = f"{wrong:,} of {parts.values.size:,} stored values are not finite, {first}"
+        raise refuse(fault, "finite values", "Find where they come from; np.nan_to_num(x.data) replaces them")
+
+
+def row_order(parts: Parts, asked: Requirements) -> None:
+    """Refuse coordinates whose rows do not come in order."""
+    row = parts.arrays["row"]
+    falls = row[1:] < row[:-1]
+    if falls.any():
+        at = int(np.argmax(falls)) + 1
+        fault = f"The rows are unsorted: row[{at}] is {row[at]}, after {row[at - 1]}"
+        raise refuse(fault, "rows in ascending order", "Call x.tocsr().tocoo()")
+
+
+def column_order(parts: Parts, asked: Requirements) -> None:
+    """Refuse rows whose columns do not come in order."""
+    if parts.order.falls:
+        fault = f"{parts.order.falls:,} entries stand after a larger index of their {_line(parts)}"
+        raise refuse(fault, "ascending order", "Call x.sort_indices(); a coo matrix x.tocsr() first")
+
+
+def duplicates(parts: Parts, asked: Requirements) -> None:
+    """Refuse entries whose place is taken."""
+    if parts.order.first is not None:
+        one, more = ("block", "blocks") if parts.format == "bsr" else ("entry", "entries")
+        row, column = parts.order.first
+        count = f"1 {one} stands" if parts.order.repeats == 1 else f"{parts.order.repeats:,} {more} stand"
+        fault = f"{count} where another does, first at row {row}, column {column}"
+        raise refuse(fault, "each place once", "Call x.sum_duplicates(); a coo matrix x.tocsr() first")
+
+
+def unique_rows(parts: Parts, asked: Requirements) -> None:
+    """Refuse a gradient that names a row twice."""
+    indices = parts.arrays["indices"]
+    if structure.is_rising(indices, parts.shape[0]):
+        return
+    unique, counts = np.unique(indices, return_counts=True)
+    if len(unique) < len(indices):
+        fault = f"Row {unique[np.argmax(counts > 1)]} is there {counts.max()} times"
+        raise refuse(fault, "each row once", "Sum what belongs together: RowSparse.from_rows(indices, values, shape)")
+
+
+def label_count(parts: Parts, asked: Requirements) -> None:
+    """Refuse another number of labels than of rows."""
+    count = asked.y.shape[0] if asked.y.ndim else 0
+    if count != parts.shape[0]:
+        raise refuse(f"There are {count} labels for {parts.shape[0]} rows", "one for each row", "Cut both alike")
+
+
+def label_values(parts: Parts, asked: Requirements) -> None:
+    """Refuse labels that are not finite, or not of the kind asked for."""
+    y = asked.y.data if scipy.sparse.issparse(asked.y) else asked.y
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise refuse(f"A label is {y[~np.isfinite(y)].flat[0]}", "finite numbers", "Leave these rows out")
+    if asked.labels is None:
+        return
+    allowed, is_right, advice = KINDS_OF_LABELS[asked.labels]
+    right = is_right(y, asked.classes) if y.dtype.kind in "biuf" else np.zeros(y.shape, bool)
+    if not right.all():
+        allowed = allowed if asked.classes is None else f"{allowed} below {asked.classes}"
+        raise refuse(f"A label is {y[~right].flat[0]!s}", allowed, advice)
+
+
+def _line(parts: Parts) -> str:
+    """Return "row" or "column", whichever the compressed format is stored by."""
+    return "column" if parts.format == "csc" else "row"
+
+
+def _is_class(y: np.ndarray, classes: int | None) -> np.ndarray:
+    """Return which labels are class indices: whole, from 0, and below `classes`; bool [rows]."""
+    return (y >= 0) & (y == np.floor(y)) & (y < (np.inf if classes is None else classes))
+
+
+KINDS_OF_LABELS: dict[str, tuple[str, Callable[[np.ndarray, int | None], np.ndarray], str]] = {
+    "classes": ("whole numbers from 0 on", _is_class, "Number them: np.unique(y, return_inverse=True)[1]"),
+    "signs": ("-1 and 1", lambda y, classes: np.abs(y) == 1, "Write np.where(y == positive, 1, -1)"),
+    "numbers": ("numbers", lambda y, classes: np.ones(y.shape, bool), "Turn them into numbers"),
+}
+"""Kinds of labels: (what is allowed, which labels are, what to do)."""
+
 
 ERROR, WARNING = "error", "warning"
 
@@ -65,29 +305,27 @@ OUTSIDE = "PyTorch multiplies what stands outside of the array, without a word"
 NO_ERROR = "no error comes, and the result is wrong"
 
 CONTRACTS = (
-    ValidationRule(
-        "sparse", validation_checks.sparse, EVERY, effects={"keras": "the layer computes densely, without a word"}
-    ),
+    ValidationRule("sparse", sparse, EVERY, effects={"keras": "the layer computes densely, without a word"}),
     ValidationRule(
         "format",
-        validation_checks.held,
+        held,
         EVERY,
         effects=dict.fromkeys(("tensorflow", "keras"), "fit says: do not form a valid RowPartition"),
     ),
-    ValidationRule("shape", validation_checks.shape, EVERY),
+    ValidationRule("shape", shape, EVERY),
     ValidationRule(
         "width",
-        validation_checks.width,
+        width,
         EVERY,
         after=("shape",),
         effects={"keras": "Keras, once traced, runs on it without a word", "pytorch": OUTSIDE},
     ),
-    ValidationRule("index type", validation_checks.index_types, EVERY, formats=INDEXED),
-    ValidationRule("index widths", validation_checks.index_widths, EVERY, formats=PLACED, after=("index type",)),
-    ValidationRule("index dtype", validation_checks.index_dtype, EVERY, formats=INDEXED, after=("index type",)),
+    ValidationRule("index type", index_types, EVERY, formats=INDEXED),
+    ValidationRule("index widths", index_widths, EVERY, formats=PLACED, after=("index type",)),
+    ValidationRule("index dtype", index_dtype, EVERY, formats=INDEXED, after=("index type",)),
     ValidationRule(
         "narrow indices",
-        validation_checks.narrow_indices,
+        narrow_indices,
         warnings=("sklearn",),
         formats=PLACED,
         after=("index type",),
@@ -95,7 +333,7 @@ CONTRACTS = (
     ),
     ValidationRule(
         "lengths",
-        validation_checks.lengths,
+        lengths,
         EVERY,
         formats=INDEXED,
         after=("index type",),
@@ -103,7 +341,7 @@ CONTRACTS = (
     ),
     ValidationRule(
         "pointers",
-        validation_checks.pointers,
+        pointers,
         EVERY,
         formats=COMPRESSED,
         after=("shape", "index type", "lengths"),
@@ -111,31 +349,31 @@ CONTRACTS = (
     ),
     ValidationRule(
         "range",
-        validation_checks.ranges,
+        ranges,
         EVERY,
         formats=INDEXED,
         after=("shape", "index type"),
         effects={"pytorch": OUTSIDE},
     ),
-    ValidationRule("numbers", validation_checks.numbers, EVERY),
+    ValidationRule("numbers", numbers, EVERY),
     ValidationRule(
         "floats",
-        validation_checks.floats,
+        floats,
         ("tensorflow", "pytorch", "implicit"),
         ("keras", "sklearn"),
         after=("numbers",),
     ),
-    ValidationRule("float32", validation_checks.single, warnings=EVERY),
-    ValidationRule("dtype", validation_checks.dtype, EVERY),
+    ValidationRule("float32", single, warnings=EVERY),
+    ValidationRule("dtype", dtype, EVERY),
     ValidationRule(
         "finite",
-        validation_checks.finite,
+        finite,
         EVERY,
         effects=dict.fromkeys(("tensorflow", "keras", "pytorch", "vw"), "the loss becomes NaN without a word"),
     ),
     ValidationRule(
         "row order",
-        validation_checks.row_order,
+        row_order,
         ("tensorflow", "keras"),
         formats=("coo",),
         after=("shape", "index type", "lengths"),
@@ -146,7 +384,7 @@ CONTRACTS = (
     ),
     ValidationRule(
         "column order",
-        validation_checks.column_order,
+        column_order,
         warnings=("tensorflow", "pytorch"),
         formats=PLACED,
         after=STRUCTURE,
@@ -157,7 +395,7 @@ CONTRACTS = (
     ),
     ValidationRule(
         "duplicates",
-        validation_checks.duplicates,
+        duplicates,
         ("sklearn", "implicit"),
         ("tensorflow", "keras", "pytorch", "vw"),
         formats=PLACED,
@@ -172,19 +410,17 @@ CONTRACTS = (
     ),
     ValidationRule(
         "unique rows",
-        validation_checks.unique_rows,
+        unique_rows,
         EVERY,
         formats=("row_sparse",),
         after=("index type", "range"),
         effects={"keras": "Adagrad, Adam, Ftrl and RMSprop step wrongly, without a word"},
     ),
-    ValidationRule(
-        "rows", validation_checks.rows, warnings=EVERY, effects={"keras": "fit and predict fail with KeyError"}
-    ),
-    ValidationRule("label count", validation_checks.label_count, EVERY, of_labels=True),
+    ValidationRule("rows", rows, warnings=EVERY, effects={"keras": "fit and predict fail with KeyError"}),
+    ValidationRule("label count", label_count, EVERY, of_labels=True),
     ValidationRule(
         "label values",
-        validation_checks.label_values,
+        label_values,
         EVERY,
         of_labels=True,
         effects={"vw": "it takes labels such as 0, 7 and abc without a word"},

@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench import data, models
-from workbench.cluster import fitting, remote, trainer
+from workbench.cluster import remote, trainer
 from workbench.cluster.security import OpenClusterError
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job, on_threads
@@ -70,7 +70,7 @@ def train(
         raise SpecError(str(error)) from None
     files = {name: str(Path(settings[name]).resolve()) for name in FILES if settings.get(name)}
     cell = Cell(**{**settings, **files})  # other machines have other working directories
-    fitting.check(cell, trainers)
+    trainer.check(cell, trainers)
     folder = Path(folder).resolve()
     kept = str(folder) if options.get("steps_saved", 1) else ""
     job = Job(cell.model_dump(mode="json"), trainers, kept, code=trainer.describe_code(), **options)
@@ -270,8 +270,8 @@ def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, Any]:
     """Return the first losses against those of one process with as many workers."""
     setup, problem, known = setup_of(cell), make_problem(cell), list[float]()
-    feed = fitting.joined(problem, setup, trainers)
-    module = fitting.module_of(setup, problem, None, feed, workers=trainers)
+    feed = trainer.joined(problem, setup, trainers)
+    module = trainer.module_of(setup, problem, None, feed, workers=trainers)
 
     def keep(event: BatchEnd) -> None:
         known.append(float(module.outputs[0]))

@@ -15,8 +15,7 @@ from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
-from workbench.data.labels.meaning import NONE, Wanted
-from workbench.data.labels.reading import read_labels
+from workbench.data.labels.meaning import NONE, Wanted, read_labels
 from workbench.formats.parts import Parts
 
 MEANT = {

@@ -1,5 +1,8 @@
 """The error of this package, in a file of its own, as all others raise it."""
 
+import importlib
+from typing import Any
+
 
 class DataError(ValueError):
     """A data set cannot be had as asked; the message says what came, what is allowed and what to do."""
@@ -15,3 +18,15 @@ ADVICE_LABELS_FILE = f"Type {_OF_FILE} (in Python {_IN_PYTHON})."
 """What to type when a reader without named columns found no labels: the last line of the message."""
 ADVICE_LABELS = f'Type --label NAME for a column of it, {_OF_FILE} (in Python label="NAME", {_IN_PYTHON}).'
 """What to type when a reader of named columns found no labels."""
+
+
+# Packages that only some readers and writers need.
+
+
+def import_optional(package: str, extra: str, what: str) -> Any:
+    """Return the package; `DataError` with the line that installs it where it is not there. `what` is what needs it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        install = f"pip install 'sparse-workbench[{extra}]'"
+        raise DataError(f"{what} needs {package}, which is not installed: {install}.") from error

@@ -8,13 +8,8 @@ tool. What is named here without a table is of trials: `store.append(path, row)`
 
 from workbench import aliases
 from workbench.store import external
-from workbench.store.bench import BENCH
-from workbench.store.cluster import CLUSTER
-from workbench.store.fair import FAIR
-from workbench.store.fit import FIT
-from workbench.store.self_trial import ADVICE, SELF
 from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
-from workbench.store.trials import TRIALS
+from workbench.store.tables import ADVICE, BENCH, CLUSTER, FAIR, FIT, SELF, TRIALS
 
 __all__ = [
     "ADVICE",

@@ -6,13 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.store.bench import BENCH
-from workbench.store.cluster import CLUSTER
-from workbench.store.fair import FAIR
-from workbench.store.fit import FIT
-from workbench.store.self_trial import ADVICE, SELF
 from workbench.store.table import Table, object_of
-from workbench.store.trials import TRIALS
+from workbench.store.tables import ADVICE, BENCH, CLUSTER, FAIR, FIT, SELF, TRIALS
 
 _BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, FAIR, FIT, SELF)} | {"self-demo.jsonl": SELF}
 _REPEATED = ("round", "tried")

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from kernels import plan
 from workbench import formats
 from workbench.data import Batches, DataError
-from workbench.data.batches import chunks
+from workbench.data.batches import in_memory
 from workbench.data.batches.feed import LAST
 
 RNG = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_batches_that_are_cut_together_are_those_cut_alone_and_bring_their_plans
     x = matrix(50)
     batches = Batches(x, np.arange(50), rows=4, shuffle=True, last=last)
     together = [batch for number in range(3) for batch in batches.epoch(number, first=number)]
-    monkeypatch.setattr(chunks, "NUMBERS", 0)
+    monkeypatch.setattr(in_memory, "NUMBERS", 0)
     alone = [batch for number in range(3) for batch in batches.epoch(number, first=number)]
     assert len(together) == len(alone)
     assert sum(batch.planned is not None for batch in together) > 30

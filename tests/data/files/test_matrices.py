@@ -14,8 +14,8 @@ from workbench import data, formats
 from workbench.data import DataError
 from workbench.data.files import line_blocks
 from workbench.data.files.labels import read_label_file
-from workbench.data.files.matrices import read_matrix
 from workbench.data.files.matrix_market import read_market
+from workbench.data.files.reading import read_matrix
 
 COORDINATE = "%%MatrixMarket matrix coordinate real general\n"
 

@@ -111,7 +111,7 @@ def test_several_labels_a_row_are_read_whole(tmp_path):
     ],
 )
 def test_labels_that_come_in_blocks_mean_what_they_do_together(parts, wanted):
-    from workbench.data.labels.reading import read_labels
+    from workbench.data.labels.meaning import read_labels
 
     collector = LabelCollector(Wanted(**wanted), "blocks")
     kept = [collector.add(part) for part in parts]

@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from workbench import data
 from workbench.data import DataError
 from workbench.data.files import line_blocks
-from workbench.data.text.svmlight_rows import InvalidLineError, joined, read_rows
+from workbench.data.text.svmlight import InvalidLineError, joined, read_rows
 
 ODD = {
     "numbers": b"1 0:1e-320 1:4.9e-324 2:0.12345678901234567 3:+1.5 4:-0 5:1.7976931348623157e308 6:.5 7:5. 8:1E-7\n",
@@ -124,8 +124,8 @@ def test_bytes_that_are_no_text_are_told_behind_any_block(tmp_path, monkeypatch)
 
 def test_reading_compiles_once():
     read_rows(b"1 0:1\n")
-    from workbench.data.text import svmlight_rows
+    from workbench.data.text import svmlight
 
-    before = len(svmlight_rows._read_rows.signatures)
+    before = len(svmlight._read_rows.signatures)
     read_rows(b"1 0:1\n0 2:3\n")
-    assert len(svmlight_rows._read_rows.signatures) == before == 1
+    assert len(svmlight._read_rows.signatures) == before == 1

@@ -10,8 +10,7 @@ import pytest
 from tests.data.text import test_svmlight_batches as plain
 from tests.data.text.test_svmlight_batches import DENSE, LABELS, stream
 from workbench.data import DataError
-from workbench.data.batches.block_order import BLOCKS, BlockOrder
-from workbench.data.batches.feed import LAST
+from workbench.data.batches.feed import BLOCKS, LAST, BlockOrder
 
 path = plain.path
 BUFFERS = (1, 2, 5, 23, 1000)

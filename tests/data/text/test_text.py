@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from workbench import data
 from workbench.data import DataError, cache
-from workbench.data.text import documents
+from workbench.data.sources import text
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import Cell
 
@@ -103,9 +103,9 @@ def test_labels_may_stand_in_a_file_of_their_own(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    for number, (label, text) in enumerate(zip(LABELS, DOCUMENTS, strict=True)):
+    for number, (label, document) in enumerate(zip(LABELS, DOCUMENTS, strict=True)):
         (tmp_path / "classes" / label).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "classes" / label / f"{number}.txt").write_text(text)
+        (tmp_path / "classes" / label / f"{number}.txt").write_text(document)
     return tmp_path / "classes"
 
 
@@ -131,7 +131,7 @@ def test_a_changed_file_of_a_folder_is_read_anew(folder, tmp_path):
 
 
 def test_a_document_has_an_end(folder, monkeypatch):
-    monkeypatch.setattr(documents, "LONGEST_LINE", 100)
+    monkeypatch.setattr(text, "LONGEST_LINE", 100)
     (folder / "cat" / "0.txt").write_text("word\n" * 50)
     with pytest.raises(DataError, match=r"0.txt has more than 100 bytes; a document has fewer: part it"):
         read(folder, label="none")

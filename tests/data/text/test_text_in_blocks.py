@@ -10,9 +10,10 @@ import pytest
 from tests.support.small_sets import same
 from workbench import data
 from workbench.data import DataError, contract
+from workbench.data.sources import text
 from workbench.data.tables import assembly
 from workbench.data.tables.assembly import Counted, Quantiles, Spread
-from workbench.data.text import documents, vowpal_wabbit
+from workbench.data.text import vowpal_wabbit
 
 pa = pytest.importorskip("pyarrow")
 
@@ -42,7 +43,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 512)
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES_COLUMN", 0)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 256)
-    monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr(text, "DOCUMENTS_AT_ONCE", 7)
 
 
 def convert_and_compare(folder, name, **parameters):
@@ -201,7 +202,7 @@ def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "EXACT", 64)
     monkeypatch.setattr(assembly, "KEPT", 64)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 1 << 12)
-    monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(text, "DOCUMENTS_AT_ONCE", 100)
     peaks = []
     for number, rows in enumerate((1000, 1000, 4000)):  # the first to load the code
         parameters = WRITERS[name](tmp_path, rows)

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from workbench.data.text import vowpal_wabbit, vowpal_wabbit_rows
-from workbench.data.text.vowpal_wabbit_rows import read_rows
+from workbench.data.text import vowpal_wabbit
+from workbench.data.text.vowpal_wabbit import read_rows
 
 NAMES = [
     "red",
@@ -98,6 +98,6 @@ def test_numbers_that_compiled_code_leaves_are_read(tmp_path):
 
 def test_reading_compiles_once():
     read_rows(b"1 | x\n", False)
-    before = len(vowpal_wabbit_rows._read_rows.signatures)
+    before = len(vowpal_wabbit._read_rows.signatures)
     read_rows(b"1 |a x:2\n", True)
-    assert len(vowpal_wabbit_rows._read_rows.signatures) == before == 1
+    assert len(vowpal_wabbit._read_rows.signatures) == before == 1

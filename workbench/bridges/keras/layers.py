@@ -6,8 +6,7 @@ from typing import Any
 from workbench.bridges.contracts import Violation
 from workbench.bridges.keras.library import PACKAGE, keras
 from workbench.bridges.tensorflow.library import tf
-from workbench.bridges.tensorflow.products import sparse_product
-from workbench.bridges.tensorflow.tensors import hashed
+from workbench.bridges.tensorflow.tensors import hashed, sparse_product
 from workbench.bridges.validation_rules import ERROR, WARNING
 
 # Check of a model before it is trained: what makes its sparse rows dense on their way.

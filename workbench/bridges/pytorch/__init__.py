@@ -41,12 +41,22 @@ from typing import Any
 
 from workbench.bridges.lazy_rules import class_names
 from workbench.bridges.pytorch import optimizers
-from workbench.bridges.pytorch.feeds import FeedDataset, RowDataset, collate
 from workbench.bridges.pytorch.functions import sparse_product
 from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, to_bags
 from workbench.bridges.pytorch.optimizers import LazyOptimizer
-from workbench.bridges.pytorch.rows import SparseRows, check_saved, from_tensor, require_row_sparse, rows_of, to_tensor
-from workbench.bridges.pytorch.workers import check_loader, init_worker
+from workbench.bridges.pytorch.rows import (
+    FeedDataset,
+    RowDataset,
+    SparseRows,
+    check_loader,
+    check_saved,
+    collate,
+    from_tensor,
+    init_worker,
+    require_row_sparse,
+    rows_of,
+    to_tensor,
+)
 
 __all__ = [
     "FeedDataset",

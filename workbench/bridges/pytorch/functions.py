@@ -8,9 +8,8 @@ for each entry.
 from typing import Any
 
 from workbench.bridges.pytorch import compiled
-from workbench.bridges.pytorch.follow import follow
-from workbench.bridges.pytorch.library import torch
-from workbench.bridges.pytorch.products import TWICE, Arrays, factors_of, gradient_of_data, multiply, summed
+from workbench.bridges.pytorch.compiled import TWICE, Arrays, factors_of, gradient_of_data, multiply, summed
+from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.pytorch.rows import SparseRows, arrays_of, require_sound
 from workbench.bridges.pytorch.steps import Steps, steps_of, tensor_of
 

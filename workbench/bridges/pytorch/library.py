@@ -1,5 +1,11 @@
 """PyTorch, imported in this one place: the extra `peers` has it, `import workbench` does without."""
 
+import os
+
+import numba
+
+from kernels import threads
+
 try:
     import torch
     from torch.utils.weak import WeakTensorKeyDictionary
@@ -10,3 +16,27 @@ except ImportError as error:
     ) from error
 
 __all__ = ["WeakTensorKeyDictionary", "torch"]
+
+
+# Threads: kernels called from PyTorch run on as many as PyTorch has.
+#
+# PyTorch and Numba each bring an OpenMP of their own, so `torch.set_num_threads` alone leaves kernels on all cores,
+# and a DataLoader's workers, which PyTorch keeps on one thread each, would crowd them.
+
+_most = int(vars(numba.config)["NUMBA_NUM_THREADS"])
+
+
+def _after_fork() -> None:
+    """GNU's OpenMP does not survive a fork; `kernels.threads` keeps a forked process on one thread."""
+    global _most
+    _most = 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def follow() -> None:
+    """Let the next kernels of this thread run on `torch.get_num_threads()` threads, on as many as there are at most."""
+    count = min(torch.get_num_threads(), _most)
+    if threads.get_threads() != count:
+        threads.set_threads(count)

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from workbench import optimizers
 from workbench.bridges.lazy_rules import class_name, class_names, described, rule_of
-from workbench.bridges.pytorch.follow import follow
-from workbench.bridges.pytorch.library import torch
+from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.pytorch.steps import NAME, Steps, array_of, gradient_of, tensor_of
 from workbench.optimizers import OptimizerError, Updater
 

@@ -1,20 +1,33 @@
 """Sparse rows as plain tensors, which workers pass on and `torch.compile` traces; sparse tensors, and back."""
 
+import copy
 import io
+import itertools
+import os
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from kernels import structure
+from kernels import structure, threads
 from kernels.structure import plain
-from workbench import formats
-from workbench.bridges.contracts import ContractError, Violation, require
-from workbench.bridges.gradients import Framework, dense_gradient_violation, find_row_violations
-from workbench.bridges.pytorch.library import torch
-from workbench.bridges.validation_rules import ERROR
+from workbench import data, formats
+from workbench.bridges.contracts import (
+    ContractError,
+    Framework,
+    Violation,
+    dense_gradient_violation,
+    find_row_violations,
+    require,
+)
+from workbench.bridges.feeds import Source, feed_of
+from workbench.bridges.pytorch.library import follow, torch
+from workbench.bridges.validation_rules import ERROR, WARNING
+from workbench.data.batches import slicing
+from workbench.data.profiles.row_hashes import row_hashes
 from workbench.formats.compressed import assemble
 from workbench.formats.parts import Parts
 
@@ -280,3 +293,245 @@ def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.device.type != "cpu":
         raise TypeError(f"The tensor is on {tensor.device}; arrays are on the cpu. Call tensor.cpu().")
     return tensor.detach()
+
+
+# Data for `torch.utils.data.DataLoader`: batches of a feed, shared out among workers, and rows that it picks.
+
+Item = tuple[SparseRows, torch.Tensor | None]
+
+
+class FeedDataset(torch.utils.data.IterableDataset):
+    """The batches of a `data.Feed` as `(SparseRows, labels)`: for `DataLoader(..., batch_size=None)`.
+
+    Of a `data.Dataset`, and of a path, batches are cut here: `rows` in each, and `shuffle`, `seed` and `last` as in
+    `data.Batches`. A path names a file of data or a folder `X.sparse`, which is read as it is trained on and may be
+    larger than memory. Labels are a tensor, `SparseRows` where they are csr, None if there are none.
+
+    Workers share an epoch out: each has consecutive batches of it, so that none comes twice and none reads what others
+    do. What comes, and in which order, follows from the feed, the epoch and the number of workers alone. Say which
+    epoch it is by `set_epoch` before each one, also with persistent workers; a shuffled feed has another order in each.
+    Kernels that a worker calls stay on its one thread. Workers that are spawned get a copy of what the feed holds, and
+    open a folder anew.
+
+    >>> import scipy.sparse
+    >>> x = scipy.sparse.eye_array(3, dtype=np.float32, format="csr")
+    >>> feed = data.Batches(x, np.arange(3), rows=2)
+    >>> [y.tolist() for _, y in torch.utils.data.DataLoader(FeedDataset(feed), batch_size=None)]
+    [[0, 1], [2]]
+    """
+
+    def __init__(
+        self, source: Source, *, rows: int = 256, shuffle: bool = False, seed: int = 0, last: str = "keep"
+    ) -> None:
+        self.feed = feed_of(source, "FeedDataset", rows=rows, shuffle=shuffle, seed=seed, last=last)
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that live on see it change
+
+    def set_epoch(self, number: int) -> None:
+        """Let the next pass be epoch `number`, counted from 0."""
+        self._epoch.fill_(number)
+
+    def __len__(self) -> int:
+        return self.feed.count(int(self._epoch))
+
+    def __iter__(self) -> Iterator[Item]:
+        epoch = int(self._epoch)
+        count, worker = self.feed.count(epoch), torch.utils.data.get_worker_info()
+        if worker is None:
+            yield from map(_item, self.feed.epoch(epoch))
+            return
+        first, end = (count * place // worker.num_workers for place in (worker.id, worker.id + 1))
+        follow()
+        yield from map(_item, itertools.islice(self.feed.epoch(epoch, first), end - first))
+
+
+def _item(batch: data.Batch) -> Item:
+    """Return (sparse rows, labels or None) of a batch, as tensors."""
+    return rows_of(batch.x), _labels(batch.y) if batch.labels else None
+
+
+class RowDataset(torch.utils.data.Dataset):
+    """Rows of a matrix x [R, D] in any format with labels y [R] or [R, N]: for a DataLoader that picks and shuffles.
+
+    It has a whole batch at once from the rows that a sampler picked: pass `collate_fn=collate`.
+
+    >>> import scipy.sparse
+    >>> x = scipy.sparse.eye_array(4, dtype=np.float32, format="csr")
+    >>> loader = torch.utils.data.DataLoader(RowDataset(x, np.arange(4)), batch_size=2, collate_fn=collate)
+    >>> [(rows.indices.tolist(), y.tolist()) for rows, y in loader]
+    [([0, 1], [0, 1]), ([2, 3], [2, 3])]
+    """
+
+    def __init__(self, x: Any, y: Any = None) -> None:
+        self.x = checked(x, "matrix -> DataLoader")
+        self.y = None if y is None else np.asarray(y)
+        if self.y is not None and len(self.y) != self.x.shape[0]:
+            raise data.DataError(f"y has {len(self.y)} entries for {self.x.shape[0]} rows of x; it needs one for each.")
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def __getitem__(self, row: int) -> Item:
+        return self.__getitems__([row])
+
+    def __getitems__(self, rows: Sequence[int]) -> Item:
+        """Return the rows of these indices, in this order; raises IndexError for an index out of range."""
+        numbers = np.asarray(rows, np.int64)
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
+            raise IndexError(f"Rows {numbers.min()} to {numbers.max()} were asked for; there are 0 to {len(self) - 1}.")
+        follow()
+        x = slicing.gather_rows("csr", self.x, numbers)
+        indptr, indices, values = map(torch.from_numpy, (x.indptr, x.indices, x.data))
+        labels = None if self.y is None else torch.from_numpy(self.y[numbers])
+        return SparseRows(indptr, indices, values, x.shape[1]), labels
+
+
+def collate(items: Any) -> Item:
+    """Return the batch of a DataLoader over rows: what `RowDataset` gives; of a list of `(row, label)` one under
+    another.
+
+    A row is anything that `rows_of` takes, of one row or more; labels are joined as PyTorch does. All rows need the
+    same number of columns (`ValueError`).
+    """
+    if isinstance(items, tuple) and isinstance(items[0], SparseRows):
+        return items
+    rows, labels = zip(*items, strict=True)
+    return joined([rows_of(row) for row in rows]), torch.utils.data.default_collate(list(labels))
+
+
+def joined(parts: Sequence[SparseRows]) -> SparseRows:
+    """Sparse rows one under another."""
+    if len(widths := {part.features for part in parts}) > 1:
+        raise ValueError(f"Rows of {sorted(widths)} columns came for one batch; all have the same number of features.")
+    starts, before = [parts[0].indptr], int(parts[0].indptr[-1])
+    for part in parts[1:]:
+        starts.append(part.indptr[1:] + before)
+        before += int(part.indptr[-1])
+    values = None
+    if any(part.data is not None for part in parts):
+        given = next(part.data for part in parts if part.data is not None)
+        values = torch.cat([_values(part, given.dtype) for part in parts])
+    indices = torch.cat([part.indices for part in parts])
+    return SparseRows(torch.cat(starts).to(indices.dtype), indices, values, parts[0].features)
+
+
+def _values(rows: SparseRows, dtype: torch.dtype) -> torch.Tensor:
+    """Return the values of sparse rows, ones if they are implied."""
+    return torch.ones(rows.indices.shape, dtype=dtype) if rows.data is None else rows.data
+
+
+def _labels(y: Any) -> Any:
+    """Return labels as a tensor, or as sparse rows if they are sparse."""
+    if isinstance(y, np.ndarray):
+        return torch.from_numpy(y if y.flags.carray else np.array(y, order="C"))
+    return rows_of(y)
+
+
+# Check of a DataLoader's workers for silent faults: rows that come twice, too many threads, unsafe starts.
+
+WORKERS_BOUNDARY = "DataLoader -> training"
+UNSAFE = ("tensorflow", "jax")
+"""Libraries whose threads stay behind in a fork, so that a worker that calls them waits for ever."""
+
+
+def init_worker(worker: int) -> None:
+    """Prepare a worker, as `DataLoader(..., worker_init_fn=init_worker)`: its kernels run on its one thread."""
+    follow()
+
+
+def check_loader(loader: torch.utils.data.DataLoader) -> list[Violation]:
+    """Check the workers of a DataLoader, a violation for each fault. It takes two epochs of the data.
+
+    One is that of the workers, the other the same without any: rows that come more often than there, or never, are an
+    error. Warnings are workers whose kernels run on so many threads that all together have more than the machine, and
+    workers forked from a process with threads that do not survive it. Numba's do: `kernels` sees to that.
+
+    A batch is rows, or a tuple that begins with them: `SparseRows`, sparse or dense tensors, SciPy matrices
+    (`ContractError` for another). The data must be the same each time. 8 bytes of memory a row.
+    """
+    if not loader.num_workers:
+        return []
+    given = list(_epoch(loader, loader.num_workers))
+    alone = list(_epoch(loader, 0))
+    found = [*_of_rows(given, alone, loader.num_workers), *_of_threads(given, loader.num_workers)]
+    return [*found, *_of_start(_start_method(loader))]
+
+
+class _Seen(NamedTuple):
+    """A batch: hashes of its rows, uint64 [R], and the threads that kernels have where it was made."""
+
+    hashes: np.ndarray
+    threads: int
+
+
+class _Watched:
+    """The collate function of a loader, which also tells of where it ran."""
+
+    def __init__(self, collate: Callable[[Any], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, items: Any) -> _Seen:
+        batch = self.collate(items)
+        count = threads.get_threads()
+        x = batch[0] if isinstance(batch, tuple | list) and not isinstance(batch, SparseRows) else batch
+        return _Seen(row_hashes(_matrix(x)), count)
+
+
+def _matrix(x: Any) -> Any:
+    """Return the rows of a batch as a csr array without duplicates."""
+    if isinstance(x, torch.Tensor) and x.layout is torch.strided and x.ndim == 2:
+        return scipy.sparse.csr_array(x.detach().numpy())
+    indptr, indices, values = arrays_of(rows := rows_of(x))
+    values = np.ones(indices.size, np.float32) if values is None else values
+    x = assemble("csr", indptr.copy(), indices.copy(), values.copy(), (indptr.size - 1, rows.features))
+    formats.validate(x)
+    x.sum_duplicates()
+    return x
+
+
+def _epoch(loader: torch.utils.data.DataLoader, workers: int) -> Iterator[_Seen]:
+    """Yield an epoch of the loader with so many workers; the loader itself stays as it is."""
+    like = copy.copy(loader)
+    changed = {"num_workers": workers, "collate_fn": _Watched(loader.collate_fn), "_iterator": None}
+    changed |= {"persistent_workers": False} | ({} if workers else {"timeout": 0})
+    vars(like).update(changed)  # most of which a loader refuses to have set
+    yield from like
+
+
+def _of_rows(given: list[_Seen], alone: list[_Seen], workers: int) -> Iterator[Violation]:
+    """Yield a violation if rows came twice or never from several workers, by their hashes."""
+    came, there = (np.concatenate([np.empty(0, np.uint64), *(seen.hashes for seen in side)]) for side in (given, alone))
+    _, number = np.unique(np.concatenate([came, there]), return_inverse=True)
+    count = int(number.max(initial=-1)) + 1
+    surplus = np.bincount(number[: came.size], minlength=count) - np.bincount(number[came.size :], minlength=count)
+    twice, never = int(surplus[surplus > 0].sum()), -int(surplus[surplus < 0].sum())
+    if twice or never:
+        what = f"{workers} workers give {came.size:,} rows of {there.size:,}: {twice:,} too often, {never:,} never"
+        advice = "Share rows out by torch.utils.data.get_worker_info() in __iter__, or take FeedDataset"
+        effect = "an epoch has other rows than the data, and no error comes"
+        yield Violation("workers", WORKERS_BOUNDARY, ERROR, what, "each row once", advice, effect)
+
+
+def _of_threads(given: list[_Seen], workers: int) -> Iterator[Violation]:
+    """Yield a warning if workers together run more kernel threads than there are cores."""
+    most, cores = max((seen.threads for seen in given), default=1), os.cpu_count() or 1
+    if most > 1 and most * workers > cores:
+        came = f"Kernels run on {most} threads in each of {workers} workers, on {cores} cores"
+        advice = "Pass worker_init_fn=init_worker, which leaves them one each, or take FeedDataset"
+        effect = "they take turns, and the training waits for them"
+        yield Violation("threads", WORKERS_BOUNDARY, WARNING, came, "one thread a worker", advice, effect)
+
+
+def _start_method(loader: torch.utils.data.DataLoader) -> str:
+    """Return how the workers of a loader are started: "fork", "forkserver" or "spawn"."""
+    context = loader.multiprocessing_context
+    return context.get_start_method() if context is not None else torch.multiprocessing.get_start_method()
+
+
+def _of_start(method: str) -> Iterator[Violation]:
+    """Yield a warning if workers are forked from a process with libraries that do not survive it."""
+    loaded = [name for name in UNSAFE if name in sys.modules]
+    if method == "fork" and loaded:
+        came = f"Workers are forked from a process that has loaded {' and '.join(loaded)}"
+        advice = 'Pass multiprocessing_context="forkserver" or "spawn"'
+        effect = "a worker that calls it waits for ever"
+        yield Violation("start method", WORKERS_BOUNDARY, WARNING, came, "processes that start anew", advice, effect)

@@ -24,12 +24,13 @@ A loop of logistic regression on sparse rows; `workbench.bridges.keras` has the 
 `require_row_sparse` refuses gradients that became dense on their way to the optimizer. `hashed` folds columns.
 """
 
-from workbench.bridges.tensorflow.feeds import batches, examples
-from workbench.bridges.tensorflow.products import sparse_product
 from workbench.bridges.tensorflow.tensors import (
+    batches,
+    examples,
     from_sparse_tensor,
     hashed,
     require_row_sparse,
+    sparse_product,
     summed,
     to_sparse_tensor,
 )

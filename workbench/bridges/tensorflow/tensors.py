@@ -1,14 +1,22 @@
 """Sparse matrices as SparseTensor and back, in the order and the types that all of TensorFlow takes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from workbench import formats
-from workbench.bridges.contracts import ContractError, Violation, require, require_sound
-from workbench.bridges.gradients import Framework, dense_gradient_violation, find_row_violations
+from workbench import data, formats
+from workbench.bridges.contracts import (
+    ContractError,
+    Framework,
+    Violation,
+    dense_gradient_violation,
+    find_row_violations,
+    require,
+    require_sound,
+)
+from workbench.bridges.feeds import Source, feed_of
 from workbench.bridges.tensorflow.library import tf
 from workbench.formats.parts import Parts
 
@@ -106,3 +114,99 @@ def hashed(x: tf.SparseTensor, buckets: int) -> tf.SparseTensor:
     folded = tf.SparseTensor(tf.stack([x.indices[:, 0], columns], axis=1), x.values, shape)
     folded._dense_shape_default = tf.TensorShape([x.shape[0], buckets])
     return folded
+
+
+# X @ W of a SparseTensor, which reads the active rows of W alone, and whose gradient holds no others.
+
+
+def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> tf.Tensor:
+    """X @ W [R, N] of x [R, D] and w [D, N]; the gradient of w is IndexedSlices with each active column of x once.
+
+    `tf.sparse.sparse_dense_matmul` reads all of w and has a dense gradient of it, Keras' Dense has a row-sparse
+    gradient, but its forward pass gathers entries times N numbers. Here the U active rows are gathered, and multiplied
+    by the batch with its columns numbered anew: all of a variable would be copied, once an optimizer has written
+    single rows of it. With `values_too` there is a gradient towards the values of x as well, which takes z N numbers
+    of memory; else none. Columns may come in any order, and twice. Works in `tf.function`. O(z N), whatever D is.
+    """
+    if not isinstance(x, tf.SparseTensor):
+        raise TypeError(
+            f"A {type(x).__name__} came; sparse_product takes a SparseTensor: to_sparse_tensor(x), and a model's "
+            "Input(sparse=True)."
+        )
+    rows, number = tf.unique(x.indices[:, 1], out_idx=tf.int64)
+    places = tf.stack([x.indices[:, 0], number], axis=1)
+    shape = tf.stack([x.dense_shape[0], tf.size(rows, out_type=tf.int64)])
+
+    @tf.custom_gradient
+    def product(values: tf.Tensor, table: tf.Tensor) -> Any:
+        held = tf.SparseTensor(places, values, shape)
+
+        def slopes(slope: tf.Tensor) -> Any:
+            of_table = tf.sparse.sparse_dense_matmul(held, slope, adjoint_a=True)
+            return _of_values(places, slope, table) if values_too else None, of_table
+
+        return tf.sparse.sparse_dense_matmul(held, table), slopes
+
+    return product(x.values, tf.gather(w, rows))
+
+
+def _of_values(places: tf.Tensor, slope: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
+    """Return product, for each entry, of its row of the slope and its row of the table."""
+    return tf.reduce_sum(tf.gather(slope, places[:, 0]) * tf.gather(table, places[:, 1]), axis=1)
+
+
+# Data for `tf.data`: the batches of a feed, converted once a batch, and single rows.
+
+
+def batches(
+    source: Source,
+    *,
+    rows: int = 256,
+    shuffle: bool = False,
+    seed: int = 0,
+    last: str = "keep",
+    first_epoch: int = 0,
+) -> tf.data.Dataset:
+    """Return the batches of a `data.Feed` as (SparseTensor [R, D], labels); of a `data.Dataset` they are cut here.
+
+    So they are of a path: that of a file, read as `data.guess` says, or of a folder `X.sparse`, which is read as it is
+    trained on and may be larger than memory. Each pass over the result is the next epoch, from `first_epoch` on; what
+    comes follows from the feed and the number of the epoch alone. Width and types are known to the graph, so that Keras
+    builds on them; the number of batches is known where all epochs have as many. Labels are as in the feed, absent
+    where it has none.
+    """
+    feed = feed_of(source, "batches", rows=rows, shuffle=shuffle, seed=seed, last=last)
+    begun = iter(range(first_epoch, 2**62))
+    first = next(feed.epoch(first_epoch))
+    width, is_labelled = first.x.shape[1], bool(first.labels)
+
+    def generate() -> Iterator[Any]:
+        for batch in feed.epoch(next(begun)):
+            x = to_sparse_tensor(batch.x, width=width)
+            yield (x, batch.y) if is_labelled else x
+
+    found = tf.data.Dataset.from_generator(generate, output_signature=_signature(first, width))
+    is_even = feed.count(first_epoch) == feed.count(first_epoch + 1)
+    return found.apply(tf.data.experimental.assert_cardinality(feed.count(first_epoch))) if is_even else found
+
+
+def _signature(batch: data.Batch, width: int) -> Any:
+    """Return the types and shapes of a batch, of any number of rows."""
+    rows = tf.SparseTensorSpec((None, width), batch.x.dtype)
+    if not batch.labels:
+        return rows
+    if not isinstance(batch.y, np.ndarray):
+        raise data.DataError("The labels of this feed are sparse; give dense ones: y.toarray().")
+    return rows, tf.TensorSpec((None, *batch.y.shape[1:]), batch.y.dtype)
+
+
+def examples(x: Any, y: Any = None) -> tf.data.Dataset:
+    """Single rows of a matrix as SparseTensors [D], with their labels: what `shuffle` and `batch` of `tf.data` take.
+
+    Batched they are SparseTensors [R, D]; nothing is made dense. All of x is converted at once: for data that is large
+    use `batches`, which is faster too.
+    """
+    rows = to_sparse_tensor(x)
+    if y is not None and len(y) != rows.shape[0]:
+        raise data.DataError(f"y has {len(y)} entries for {rows.shape[0]} rows of x; it needs one for each.")
+    return tf.data.Dataset.from_tensor_slices(rows if y is None else (rows, y))

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from workbench.data.batches.block_order import BlockOrder
-from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position
 from workbench.data.batches.slicing import Buffers, gather_rows
 from workbench.data.dataset.record import StoredRows
 from workbench.data.errors import DataError

@@ -19,12 +19,10 @@ from workbench.data.dataset.record import Dataset, StoredRows
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.reading import fingerprint
-from workbench.data.labels.meaning import Labels, Wanted
-from workbench.data.labels.reading import MOST_CLASSES, read_labels
+from workbench.data.labels.meaning import MOST_CLASSES, Labels, Wanted, read_labels
 from workbench.data.shards import manifest as manifests
 from workbench.data.shards.manifest import Manifest
-from workbench.data.shards.shuffling import Shuffle, hash_rows
-from workbench.data.shards.writing import Rows, ShardWriter
+from workbench.data.shards.shuffling import Rows, ShardWriter, Shuffle, hash_rows
 
 # Folders that are whole or not there: written beside their place, under a lock, and moved there at the end.
 

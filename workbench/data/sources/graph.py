@@ -20,12 +20,10 @@ from workbench.data.dataset.edges import graph_of
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.files.labels import is_whole, of_text, places_of, read_label_file
-from workbench.data.files.matrices import ZIP, read_matrix, read_npz_arrays
 from workbench.data.files.matrix_market import is_market
-from workbench.data.files.reading import dataset_of, reading
+from workbench.data.files.reading import ZIP, dataset_of, read_matrix, read_npz_arrays, reading
 from workbench.data.files.types import refuse_binary, starts_with
-from workbench.data.labels.meaning import Wanted, format_names
-from workbench.data.labels.reading import Place
+from workbench.data.labels.meaning import Place, Wanted, format_names
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
 

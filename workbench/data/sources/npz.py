@@ -11,11 +11,9 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import read_label_array, read_label_file
-from workbench.data.files.matrices import SAVED, ZIP, read_saved, read_scipy_archive
-from workbench.data.files.reading import dataset_of, reading
+from workbench.data.files.reading import SAVED, ZIP, dataset_of, read_saved, read_scipy_archive, reading
 from workbench.data.files.types import looks_like, starts_with
-from workbench.data.labels.meaning import NONE, Wanted
-from workbench.data.labels.reading import Place
+from workbench.data.labels.meaning import NONE, Place, Wanted
 from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"

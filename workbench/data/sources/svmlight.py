@@ -20,14 +20,18 @@ from workbench.data.files.types import file_type_hint, refuse_binary
 from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
+    NO_QUERY,
+    InvalidLineError,
+    TextRows,
     csr_of,
     first_fault,
     has_several_labels,
     holds_row,
+    joined,
     narrowed,
     query_numbers,
+    read_rows,
 )
-from workbench.data.text.svmlight_rows import NO_QUERY, InvalidLineError, TextRows, joined, read_rows
 from workbench.data.text.unlabelled import lacks_svmlight_label, read_unlabelled, require_labels
 
 LICENCE = "that of the file"

@@ -1,21 +1,374 @@
 """Documents: a text file with one a line, or a folder with a folder of files for each class; words become columns."""
 
+import collections
 import dataclasses
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
+import scipy.sparse
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, canonical
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.errors import DataError
+from workbench.data.dataset.selection import with_entries
+from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
+from workbench.data.files.labels import label_of, of_text, read_label_file
+from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels.meaning import NONE, Wanted
-from workbench.data.text.documents import Documents, files_read
-from workbench.data.text.words import Words
+from workbench.data.shards.shuffling import stack_csr
+
+# Documents into columns of words, by scikit-learn: counted, with a vocabulary, or hashed to a fixed number.
+
+WEIGHTINGS = ("count", "binary", "tfidf")
+MOST_WORDS_TOGETHER = 3
+MOST_COLUMNS = 2**31 - 1
+
+
+@final
+@dataclass(frozen=True)
+class Words:
+    """Rules by which words become columns.
+
+    Words are two letters, digits or underscores or more, in lower case if `lower`; runs of up to `ngrams` of them count
+    too. `hashed` is the number of columns they are hashed to (MurmurHash3, those that meet are summed), None for a
+    column a word, in the order of the alphabet: of those in `least_documents` at least, the `most_features` that occur
+    most. `weighting` is `count`, `binary` (1 where it occurs), or `tfidf`: count * idf, rows scaled to 2-norm 1, with
+    idf = log((1 + documents) / (1 + documents with the word)) + 1. `vocabulary` and `idf` are those of a first file.
+    """
+
+    hashed: int | None = None
+    weighting: str = "count"
+    ngrams: int = 1
+    least_documents: int = 1
+    most_features: int | None = None
+    lower: bool = True
+    vocabulary: Sequence[str] | None = None
+    idf: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        _check_whole("hashed", self.hashed, MOST_COLUMNS)
+        _check_whole("ngrams", self.ngrams, MOST_WORDS_TOGETHER)
+        _check_whole("least_documents", self.least_documents, MOST_COLUMNS)
+        _check_whole("most_features", self.most_features, MOST_COLUMNS)
+        if self.weighting not in WEIGHTINGS:
+            raise DataError(f"weighting is {self.weighting!r}; it is one of {', '.join(WEIGHTINGS)}.")
+        if not isinstance(self.lower, bool):
+            raise DataError(f"lower is {self.lower!r}; it is True or False.")
+        if isinstance(self.vocabulary, str):
+            raise DataError("vocabulary is a text; it is a list of words, one for each column.")
+        chosen = self.least_documents > 1 or self.most_features is not None or self.vocabulary is not None
+        if self.hashed is not None and chosen:
+            raise DataError(
+                "hashed is given; least_documents, most_features and vocabulary choose words that are counted."
+            )
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether a document's row depends on no other one: the words, and their idf, are given or not needed."""
+        has_words = self.hashed is not None or self.vocabulary is not None
+        return has_words and (self.weighting != "tfidf" or self.idf is not None)
+
+    def columns(self, parts: Iterable[list[str]], path: str | os.PathLike) -> tuple[Any, "Words"]:
+        """Return the matrix [documents, words] of documents that come in parts, and `self` with the words and idf
+        found."""
+        if self.is_learned:
+            return stack_csr([_no_rows(), *map(self.rows, parts)]), self
+        counting = _Counting(self)
+        x = stack_csr([_no_rows(), *map(counting.add, parts)])
+        words = counting.learned(path)
+        if counting.are_met:
+            x = counting.chosen_of(x)
+        return words._weighted(x), words
+
+    def learn(self, parts: Iterable[list[str]], path: str | os.PathLike) -> "Words":
+        """Return the same with the words and idf of all documents, which go past.
+
+        Held are words, and two numbers for each.
+        """
+        if self.is_learned:
+            collections.deque(parts, maxlen=0)
+            return self
+        counting = _Counting(self)
+        for part in parts:
+            counting.add(part)
+        return counting.learned(path)
+
+    def rows(self, documents: list[str]) -> Any:
+        """Return the csr array [documents, words] of some documents, where all `is_learned`."""
+        return self._weighted(_counted(self, documents))
+
+    def alike(self) -> dict[str, Any]:
+        """Return the parameters that give another file the same columns (JSON values)."""
+        names = ("hashed", "weighting", "ngrams", "lower", "vocabulary", "idf")
+        given = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in given.items() if value is not None or name == "hashed"}
+
+    def vectorizer(self) -> Any:
+        """Vectorizer of scikit-learn that counts words, by their numbers or by hashes."""
+        from sklearn.feature_extraction import text  # a second to import, and only this reader needs it
+
+        shared = {"lowercase": self.lower, "ngram_range": (1, self.ngrams), "binary": self.weighting == "binary"}
+        if self.hashed is not None:
+            return text.HashingVectorizer(n_features=self.hashed, norm=None, alternate_sign=False, **shared)
+        return text.CountVectorizer(vocabulary=None if self.vocabulary is None else list(self.vocabulary), **shared)
+
+    def _weighted(self, x: Any) -> Any:
+        """Return x, scaled in place by idf and to unit rows with tf-idf weighting; DataError if idf has another
+        length.
+        """
+        if self.weighting != "tfidf":
+            return x
+        from sklearn.preprocessing import normalize
+
+        idf = np.array(self.idf, np.float64)
+        if idf.shape != (x.shape[1],):
+            raise DataError(f"idf has {idf.size} numbers for {x.shape[1]} columns; it has one for each.")
+        x.data *= idf[x.indices]
+        return normalize(x)
+
+
+@final
+class _Counting:
+    """Words of documents that come in parts: how many documents have each, and how often it occurs in all."""
+
+    def __init__(self, words: Words) -> None:
+        self.words, self.documents = words, 0
+        self.are_met = words.hashed is None and words.vocabulary is None
+        self.number_of: dict[str, int] = {}
+        self._having = self._times = self.chosen = np.zeros(0, np.int64)
+
+    def add(self, documents: list[str]) -> Any:
+        """Take in some documents; gives their csr array, columns in the order in which words were met, unsorted."""
+        self.documents += len(documents)
+        x = self._met(documents) if self.are_met else _counted(self.words, documents)
+        more = np.zeros(x.shape[1] - len(self._having), np.int64)
+        self._having = np.append(self._having, more) + np.bincount(x.indices, minlength=x.shape[1])
+        times = np.bincount(x.indices, x.data, minlength=x.shape[1]).astype(np.int64)
+        self._times = np.append(self._times, more) + times
+        return x
+
+    def _met(self, documents: list[str]) -> Any:
+        """Return the word counts of documents, CSR; new words are numbered and kept."""
+        counter = self.words.vectorizer()
+        try:
+            x = counter.fit_transform(documents)
+        except ValueError:  # no words
+            return scipy.sparse.csr_array((len(documents), len(self.number_of)))
+        numbers = [self.number_of.setdefault(word, len(self.number_of)) for word in counter.get_feature_names_out()]
+        columns = np.array(numbers)[x.indices]
+        return scipy.sparse.csr_array(
+            (x.data.astype(np.float64), columns, x.indptr), (len(documents), len(self.number_of))
+        )
+
+    def learned(self, path: str | os.PathLike) -> Words:
+        """Return the words that are chosen, and their idf where that is wanted and not given."""
+        words, having = self.words, self._having
+        if self.are_met:
+            self._choose(path)
+            names, having = list(self.number_of), having[self.chosen]
+            vocabulary = [names[number] for number in self.chosen]
+            words = replace(words, vocabulary=vocabulary, least_documents=1, most_features=None)
+        if words.weighting == "tfidf" and words.idf is None:
+            words = replace(words, idf=(np.log((1 + self.documents) / (1 + having)) + 1).tolist())
+        return words
+
+    def _choose(self, path: str | os.PathLike) -> None:
+        """Choose words by frequency, ties in alphabetical order."""
+        names, least, most = list(self.number_of), self.words.least_documents, self.words.most_features
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+        order = order[self._having[order] >= least]
+        if not len(order):
+            raise DataError(f"{path} holds no words of two letters or more that occur in {least} documents or more.")
+        if most is not None and most < len(order):
+            order = order[np.sort(np.argsort(-self._times[order], kind="stable")[:most])]
+        self.chosen = order
+
+    def chosen_of(self, x: Any) -> Any:
+        """Return the columns of the chosen words, in alphabetical order, of a matrix that `add` gave."""
+        place = np.full(x.shape[1], -1, np.int64)
+        place[self.chosen] = np.arange(len(self.chosen))
+        columns = place[x.indices]
+        x = with_entries(x, columns >= 0, columns, (x.shape[0], len(self.chosen)))
+        x.sort_indices()
+        return x
+
+
+def _no_rows() -> Any:
+    """Return a CSR array of no rows and no columns."""
+    return scipy.sparse.csr_array((0, 0))
+
+
+def _counted(words: Words, documents: list[str]) -> Any:
+    """Return the counts of words that are given or hashed, csr float64 [documents, words]."""
+    try:
+        x = words.vectorizer().transform(documents)
+    except ValueError as error:  # a vocabulary that is none
+        raise DataError(f"vocabulary cannot be used: {error}.") from None
+    return scipy.sparse.csr_array(x, dtype=np.float64)
+
+
+def _check_whole(name: str, value: int | None, most: int) -> None:
+    """Raise DataError unless `value` is None or a whole number from 1 to `most`."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
+        raise DataError(f"{name} is {value!r}; it is a whole number from 1 to {most}.")
+
+
+# Documents one by one, with their labels: lines of a text file, or files of a folder with a folder for each class.
+
+LABELS = ("none", "first")
+DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE = 1 << 13, 1 << 23
+"""Documents that are held at once, and characters of them, at most one document more."""
+SAVE = "save it as UTF-8, or give its encoding, such as encoding='latin-1'"
+
+
+@final
+class Documents:
+    """The documents at `path` with their labels; memory holds some of them, and those of a file of labels.
+
+    `label` says for a file whether each line begins with one, with a `separator` behind it: "first" or "none". A file
+    without has them in the file `labels`. Of a folder each sub-folder is a class.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        label: str,
+        separator: str,
+        labels: str | os.PathLike | None,
+        encoding: str,
+        is_labelled: bool = True,
+    ) -> None:
+        self.is_labelled = is_labelled
+        self.path, self.label, self.separator, self.encoding = Path(path), label, separator, encoding
+        self.is_folder = self.path.is_dir()
+        self._check(labels)
+        self._given = None if labels is None else read_label_file(labels)
+        self.count = 0
+        self._files: list[Path] = []
+
+    def _check(self, labels: str | os.PathLike | None) -> None:
+        """Raise DataError if label, separator or encoding is invalid."""
+        if self.label not in LABELS:
+            raise DataError(f"label is {self.label!r}; it is one of {', '.join(LABELS)}.")
+        if not (isinstance(self.separator, str) and self.separator):
+            raise DataError(
+                f"separator is {self.separator!r}; it is text between a label and its document, such as a tab."
+            )
+        try:
+            "a".encode(self.encoding)
+        except (LookupError, ValueError, TypeError):
+            raise DataError(f"encoding is {self.encoding!r}; it is one that Python knows, such as utf-8.") from None
+        several = [name for name, given in (("label='first'", self.label == "first"), ("labels", labels)) if given]
+        if self.is_folder and several and self.is_labelled:
+            raise DataError(f"{self.path} is a folder, of which each sub-folder is a class; leave {several[0]} out.")
+        if len(several) > 1:
+            raise DataError("label='first' and labels are given; the labels stand in one of the two places.")
+        if self.is_labelled and not self.is_folder and not several and self.path.exists():
+            ways = "label='first' where each line is a label, a tab (or separator=) and the text, or labels= a file"
+            raise MissingLabelsError(
+                f"{self.path} is read without labels, which training needs: give {ways} of them, one a line.\n"
+                f"{ADVICE_LABELS_FILE}"
+            )
+
+    def parts(self) -> Iterator[tuple[list[str], list[str]]]:
+        """Yield the documents, some at a time, and a label of each as it stands; none of what has a file of labels."""
+        self._files.clear()
+        self.count = 0
+        both = self._of_folder() if self.is_folder else self._of_lines()
+        while some := list(_within(both, DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE)):
+            self.count += len(some)
+            yield [document for document, _ in some], [] if self._given else [label for _, label in some]
+
+    @property
+    def given(self) -> np.ndarray | None:
+        """Labels [documents] of a file of their own."""
+        return None if self._given is None else self._given[0]
+
+    def labels(self, came: list[str]) -> np.ndarray:
+        """Return labels as they stand that `parts` gave, as numbers where all are, or those of the file of labels."""
+        if self.given is not None:
+            return self.given
+        if not self.is_labelled:
+            return np.zeros(self.count)
+        return np.array(came, np.str_) if self.is_folder else of_text(came)
+
+    def place(self, row: int) -> str:
+        """Place of the label of a document, once all documents were read."""
+        if self._given is not None:
+            return self._given[1](row)
+        return str(self._files[row]) if self.is_folder else place_in(self.path, encoding=self.encoding)(row)
+
+    def alike(self) -> dict[str, str]:
+        """Return the parameters by which another file is parted into documents as this one is."""
+        return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
+
+    def _of_lines(self) -> Iterator[tuple[str, str]]:
+        """Yield (document, label) of each line of the file."""
+        separator = self.separator.encode()
+        with open_text(self.path, self.encoding, advice=SAVE) as file:
+            for line, text in enumerate(file, 1):
+                if self.label == "none":
+                    yield text.decode(), ""
+                elif text.strip():
+                    label, found, document = text.partition(separator)
+                    if not found:
+                        advice = "label='first' wants 'label, separator, text' on each line; separator= says another"
+                        raise DataError(f"{self.path}:{line}: there is no {self.separator!r} behind a label; {advice}.")
+                    yield document.decode(), label_of(label, self.path, line)
+
+    def _of_folder(self) -> Iterator[tuple[str, str]]:
+        """Yield (document, label) of each file, the label being its folder; DataError if one is too long."""
+        for file in files_of(self.path):
+            content = bytearray()
+            with reading(file, "a text file"), open_text(file, self.encoding, advice=SAVE) as stream:
+                while block := stream.read(BLOCK):
+                    content += block
+                    if len(content) > LONGEST_LINE:
+                        raise DataError(f"{file} has more than {LONGEST_LINE:,} bytes; a document has fewer: part it.")
+            self._files.append(file)
+            yield content.decode(), file.parent.name
+
+
+def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iterator[tuple[str, str]]:
+    """Yield the next ones, until there are `most` of them or so many `characters`."""
+    for document, label in itertools.islice(both, most):
+        yield document, label
+        characters -= len(document)
+        if characters <= 0:
+            return
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files in the sub-folders, sorted, without hidden ones.
+
+    `DataError` for none, and for folders among them.
+    """
+    entries = [entry for entry in sorted(folder.glob("*/*")) if not _is_hidden(entry, folder)]
+    if inner := next((entry for entry in entries if entry.is_dir()), None):
+        raise DataError(
+            f"{inner} is a folder in the folder of a class; give the folder whose sub-folders are the classes."
+        )
+    if not entries:
+        advice = "put the documents of each class into a folder of its name, or give a file of a document a line"
+        raise DataError(f"{folder} holds no folder with files; {advice}.")
+    return entries
+
+
+def files_read(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> list[str | os.PathLike | None]:
+    """List the file or the folder with the files below it, and the file of labels."""
+    return [path, labels, *(sorted(Path(path).glob("*/*")) if Path(path).is_dir() else ())]
+
+
+def _is_hidden(entry: Path, folder: Path) -> bool:
+    """Return whether a path below `folder` has a part that begins with a dot."""
+    return any(part.startswith(".") for part in entry.relative_to(folder).parts)
+
 
 LICENCE = "that of the files"
 

@@ -11,8 +11,7 @@ from typing import BinaryIO, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.batches.block_order import BlockOrder
-from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position
 from workbench.data.errors import DataError
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import fingerprint, reading
