@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.contract import KernelError
-from kernels.registry import names
+from kernels.registry import names, unknown_name
 from kernels.threads import BLOCK
 
 
@@ -58,7 +58,7 @@ def losses() -> list[str]:
 def _get(name: str) -> _Loss:
     """Return the record of a loss. Raises KernelError that lists the known ones."""
     if name not in _blocks and name not in losses():
-        raise KernelError(f"There is no loss {name!r} of some rows; there is: {', '.join(losses())}.")
+        raise KernelError(unknown_name("loss of some rows", name, losses()))
     return _blocks[name]
 
 

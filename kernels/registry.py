@@ -5,13 +5,14 @@ locks execute each file once, and an interrupted scan is repeated by the next ca
 out and listed by `unavailable`.
 """
 
+import difflib
 import importlib
 import pkgutil
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
 from types import FrameType
@@ -29,6 +30,17 @@ class Named(Protocol):
 
 
 Entry = TypeVar("Entry", bound=Named)
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
+    """Return the message for an unknown name, with the nearest known one and all known ones.
+
+    >>> unknown_name("format", "csx", ["dense", "csr"])
+    "Unknown format 'csx'. Did you mean 'csr'? Expected one of: dense, csr."
+    """
+    names = [str(each) for each in known]
+    near = "".join(f" Did you mean {found!r}?" for found in difflib.get_close_matches(str(name), names, 1))
+    return f"Unknown {kind} {name!r:.80}.{near} Expected one of: {', '.join(names) or 'none'}."
 
 
 registries: list["Registry"] = []
@@ -96,7 +108,7 @@ class Registry(Generic[Entry]):
         missing = self.unavailable()
         if name in missing:
             return f"The {self.kind} {name!r} is unavailable: {missing[name]}"
-        text = f"There is no {self.kind} {name!r}; there is: {', '.join(self.names())}."
+        text = unknown_name(self.kind, name, self.names())
         reasons = " ".join(f"{file}: {reason}" for file, reason in missing.items())
         return text + (f" Unavailable is what these files have: {reasons}" if reasons else "")
 

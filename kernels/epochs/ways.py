@@ -17,6 +17,7 @@ from kernels.code_cache import inlined
 from kernels.contract import KernelError
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import owner_of
+from kernels.registry import unknown_name
 from kernels.rules.missed import number_between, pair_between
 from kernels.rules.rule import Rule
 from kernels.vector.lanes import emit_row
@@ -46,7 +47,7 @@ def ways_of(rule: Rule) -> list[str]:
 def check_way(rule: Rule, way: str) -> None:
     """Raise KernelError if an update rule does not support the strategy `way`."""
     if way not in (known := ways_of(rule)):
-        raise KernelError(f"There is no epoch of {rule.name} in the way {way!r}; there is: {', '.join(known)}.")
+        raise KernelError(unknown_name(f"strategy of an epoch of {rule.name}", way, known))
 
 
 def catches_up(way: str) -> bool:

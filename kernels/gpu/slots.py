@@ -26,6 +26,7 @@ from kernels.loss_blocks import wrong_label
 from kernels.losses import logistic, softmax, squared
 from kernels.plan import BatchPlan, index_type
 from kernels.products import csr_dense
+from kernels.registry import unknown_name
 from kernels.rules.rule import get_rule
 from kernels.sessions import Beside, Mark, Session
 
@@ -261,7 +262,7 @@ class InSlots(ABC, Generic[S]):
         self, session: Session, rule: str, arrays: Sequence[Any], loss: str, rows: int, dtype: np.dtype
     ) -> None:
         if loss not in LOSSES:
-            raise KernelError(f"There is no loss {loss!r}; there is {', '.join(LOSSES)}.")
+            raise KernelError(unknown_name("loss", loss, LOSSES))
         self.session, self.device, self.arrays = session, session.device, tuple(arrays)
         self.rule, self.loss_name, self.count = get_rule(rule), loss, 0
         empty, width = self.device.empty, arrays[0].shape[1]

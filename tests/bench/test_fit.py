@@ -202,7 +202,7 @@ def test_names_that_are_not_known_are_told_the_known():
         contract.list_candidates("logistic", ("nobody",))
     with pytest.raises(BenchError, match=r"the model x here; models are: .*softmax"):
         contract.list_candidates("x")
-    with pytest.raises(BenchError, match=r"no case 'x'; there is: standard library, logistic"):
+    with pytest.raises(BenchError, match=r"Unknown case 'x'.*Expected one of: standard library, logistic"):
         cases.choose_cases(("x",))
 
 

@@ -24,7 +24,7 @@ def store(trainers: int = 1, **options) -> ShardedStore:
         (lambda s: s.init("wide", np.zeros(2)), "The key 'wide' is set already"),
         (lambda s: s.init(3, np.zeros(2)), "The key 3 came and 'wide' is set"),
         (lambda s: s.init("none", np.zeros((0, 2))), r"'none' has the shape \(0, 2\); shards share 1 row or more"),
-        (lambda s: s.push("v", np.zeros(2)), r"no key 'v'; there is: 'wide'.*Call init\('v', value\) first"),
+        (lambda s: s.push("v", np.zeros(2)), r"Unknown key 'v'.*Expected one of: wide.*Call init\('v', value\) first"),
         (lambda s: s.push("small", []), "Nothing was pushed to 'small'"),
         (lambda s: s.push("small", np.zeros(3)), r"float64 \(3,\) was pushed to 'small', which is float64 \(2,\)"),
         (lambda s: s.pull_into({}, {"v": None}), "no key 'v'"),
@@ -104,14 +104,14 @@ ASKED = {"generation": 0, "trainer": 0, "number": 1, "step": 0, "names": [], "cu
 @pytest.mark.parametrize(
     ("kind", "about", "arrays", "told"),
     [
-        ("melt", {}, [], "There is no message 'melt'; there is: hello, load, init"),
+        ("melt", {}, [], "Unknown message 'melt'.*Expected one of: hello, load, init"),
         ("pull", {"trainer": 1}, [], "trainer is 1; it is a whole number from 0 to 0"),
         ("pull", {"step": -1}, [], "step is -1; it is a whole number from 0"),
         ("pull", {"names": 7}, [], "The message 'pull' is malformed"),
         ("pull", {"names": [["w", "rows"]]}, [], "argument 2 is shorter"),
         ("pull", {"names": [["w", "rows"]]}, [np.array([9], np.uint32)], "row_sparse_pull of 'w'"),
         ("init", {"names": [["v", "row_sparse"]], "shapes": [[2]]}, [np.zeros(1)], "which is too few"),
-        ("optimizer", {"settings": {"name": "melt"}}, [], "There is no optimizer 'melt'"),
+        ("optimizer", {"settings": {"name": "melt"}}, [], "Unknown optimizer 'melt'"),
         ("push", {"step": 1, "names": [["w", "dense"]]}, [np.zeros((3, 3))], "was pushed to 'w', which is"),
     ],
 )

@@ -191,13 +191,16 @@ def test_training_fills_in_what_suits_the_format(format):
     [
         (["report", "nowhere"], "There are no results at nowhere. Give a .jsonl file"),
         (["sweep", "none.toml"], "There is no spec none.toml; give the path of a TOML file"),
-        (["train", "--format", "cssr"], "workbench: --format 'cssr': 'cssr' is not known; there is: dense, csr"),
+        (
+            ["train", "--format", "cssr"],
+            "workbench: --format 'cssr': Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr",
+        ),
         (["train", "--learning-rate", "0"], "workbench: --learning-rate 0.0: Input should be greater than 0"),
         (["train", "--dataset", "svmlight"], "needs the option --path"),
         (["train", "--dataset", "npz", "--path", "x.npz"], "needs the option --labels"),
         (["train", "--path", "x.txt"], "There is no file x.txt; give the path of a file or folder of data"),
         (["train", "--dataset", "stdlib", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
-        (["advise", "stdlib", "--model", "x"], "--model 'x': 'x' is not known; there is: bpr"),
+        (["advise", "stdlib", "--model", "x"], "--model 'x': Unknown value 'x'. Expected one of: bpr"),
         (["train", "--dataset", "uniform", "--rows", "99999999999999", "--features", "9"], "nable to allocate"),
         (["bench", "kernels", "--threads", "9999"], "threads is 9999; this process can use 1 to"),
         (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),

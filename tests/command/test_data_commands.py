@@ -123,7 +123,10 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
     ("arguments", "text"),
     [
         (["nowhere.txt"], f"There is no file and no data set 'nowhere.txt'. Data sets: {', '.join(data.names())}"),
-        (["news.txt", "--dataset", "svmlite"], f"There is no data set 'svmlite'; there is: {', '.join(data.names())}"),
+        (
+            ["news.txt", "--dataset", "svmlite"],
+            f"Unknown data set 'svmlite'. Did you mean 'svmlight'? Expected one of: {', '.join(data.names())}",
+        ),
         (["news.txt", "--reading", "widht=3"], "svmlight has no parameter 'widht'; its parameters are path"),
         (["news.txt", "--labels", "y.npy"], "y.npy has 6 labels for 30 rows; there must be one for each row"),
         (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
@@ -172,7 +175,7 @@ def test_a_wrong_command_of_a_group_lists_the_known_ones(group):
     came = CliRunner().invoke(cli.app, [group, "profil"])
     assert came.exit_code == exit_codes.WRONG_INPUT
     said = " ".join(re.sub("[│╭╮╰╯─]", " ", came.output).split())
-    assert f"There is no command 'profil'; there is: {', '.join(known)}." in said
+    assert f"Unknown command 'profil'. Did you mean 'profile'? Expected one of: {', '.join(known)}." in said
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def error_of(text: str | bytes, *options: str) -> Exception:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (HEAD + 'format = "cssr"', "'cssr' is not known; there is: dense, csr"),
+        (HEAD + 'format = "cssr"', "Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr"),
         (HEAD + 'dataset = "svmlight"', "No cell is left of the spec 'x'. 1 left out: The data set svmlight needs"),
         (HEAD + 'dataset = "svmlight"\npath = "none.txt"', "There is no file"),
         (HEAD + 'dataset = "svmlight"\npath = "x.toml"', "svmlight with the softmax model"),

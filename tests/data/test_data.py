@@ -39,7 +39,9 @@ def test_every_entry_states_origin_licence_and_parameters():
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(DataError, match=r"no data set 'mnist'; there is: .*npz, .*power_law, .*svmlight, .*uniform"):
+    with pytest.raises(
+        DataError, match=r"Unknown data set 'mnist'.*Expected one of: .*npz, .*power_law, .*svmlight, .*uniform"
+    ):
         data.load("mnist")
     with pytest.raises(DataError, match="stdlib has no parameter 'line'; its parameters are lines, tests, counts"):
         data.load("stdlib", line=3)

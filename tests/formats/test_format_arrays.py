@@ -74,7 +74,7 @@ def test_zeros_of_the_impossible():
     for wrong, message in [
         (((2, -3),), r"shape is \(2, -3\). Allowed: lengths of which none is negative"),
         ((5,), r"shape is 5. Allowed: a tuple of whole numbers"),
-        (((2, 3), "csx"), r"There is no format 'csx'"),
+        (((2, 3), "csx"), r"Unknown format 'csx'"),
         (
             ((2, 3), "csr", np.int8),
             r"A csr array of int8 was asked for. Allowed: float32, float64, int32, int64, uint8",

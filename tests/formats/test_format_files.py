@@ -168,7 +168,7 @@ MALFORMED = {
     "two dimensions": (npz(**table(shape=[12])), "two dimensions"),
     "fractions": (npz(**table(shape=[3, 4.5])), "a tuple of whole numbers"),
     "negative": (npz(**table(shape=[3, -4])), "none is negative"),
-    "unknown format": (npz(**table(format="csx")), "There is no format 'csx'"),
+    "unknown format": (npz(**table(format="csx")), "Unknown format 'csx'"),
     "objects": (npz(**{**table(), "data": np.ones(3, complex)}), "data has dtype complex128"),
     "later version": (npz(**other_table(version=2)), "it has version 2; this program reads version 1"),
 }

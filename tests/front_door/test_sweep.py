@@ -147,7 +147,7 @@ def test_without_waiting_a_result_comes_at_once_and_can_be_stopped(data, tmp_pat
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"densty": 0.1}, "unknown setting 'densty'. Did you mean 'density'"),
+        ({"densty": 0.1}, "Unknown setting 'densty'. Did you mean 'density'"),
         ({"density": 2}, "density"),
         ({"density": "much"}, "'much' is not a number"),
         ({"format": "dense"}, 'always measured.\nType format=\\["csr", "dense"\\]'),

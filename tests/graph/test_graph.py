@@ -62,7 +62,7 @@ def test_two_variables_of_one_name_are_refused_when_used_together(w):
         ({"name": 3}, TypeError, "A name is a string; 3 came"),
         ({"name": None}, GraphError, "needs a name"),
         ({"name": ""}, GraphError, "empty"),
-        ({"format": "bsr"}, formats.FormatError, "There is no format 'bsr'"),
+        ({"format": "bsr"}, formats.FormatError, "Unknown format 'bsr'"),
         ({"shape": (2, -1)}, GraphError, r"The shape of v is \(2, -1\)"),
         ({"shape": (2.0,)}, GraphError, "whole numbers"),
         ({"shape": (True,)}, GraphError, "whole numbers"),

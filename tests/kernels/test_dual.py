@@ -100,7 +100,9 @@ def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
 
 
 def test_what_is_not_known_is_told_with_what_is_and_the_cost_is_that_of_rows() -> None:
-    with pytest.raises(KernelError, match="no loss 'hinge' of some rows; there is: logistic, softmax, squared"):
+    with pytest.raises(
+        KernelError, match=r"Unknown loss of some rows 'hinge'.*Expected one of: logistic, softmax, squared"
+    ):
         dual.get("hinge")
     assert [curvature_of(name) for name in ("logistic", "softmax", "squared")] == [0.25, 0.5, 1.0]
     cost = dual.get("squared").cost(Sizes(R=50, z=700, D=90, N=6, U=80))

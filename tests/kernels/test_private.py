@@ -36,7 +36,7 @@ except kernels.KernelError as error: print(error)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     name, refusal = done.stdout.splitlines()
     assert name == "coo_dense"
-    assert "There is no kernel 'scipy.coo_dense'" in refusal
+    assert "Unknown kernel 'scipy.coo_dense'" in refusal
     assert re.search(r"scipy_sparse: .* has no scipy\.sparse\._sparsetools\.coo_matvec", refusal)
 
 

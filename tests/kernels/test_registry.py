@@ -52,7 +52,7 @@ def test_unknown_name_lists_what_there_is() -> None:
     for name in "ba":
         things.register(SimpleNamespace(name=name))
     assert things.names() == ["a", "b"]
-    with pytest.raises(KeyError, match="There is no thing 'c'; there is: a, b"):
+    with pytest.raises(KeyError, match=r"Unknown thing 'c'.*Expected one of: a, b"):
         things.get("c")
 
 
@@ -143,7 +143,7 @@ def test_file_that_cannot_be_imported_is_unavailable_and_the_others_are_there(tm
     reason = "things.broken could not be imported: OSError: libbroken.so: no such file (broken.py, line 4)."
     assert f"The thing 'broken' is unavailable: {reason}" in named
     for message in others:
-        assert "there is: a, z. Unavailable is what these files have: broken: " in message
+        assert "Expected one of: a, z. Unavailable is what these files have: broken: " in message
         assert reason in message
         assert "No module named 'nowhere_at_all'" in message
 

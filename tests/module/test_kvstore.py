@@ -203,7 +203,7 @@ def numbered() -> LocalStore:
             lambda s: s.init("c", sp.csr_array((2, 2), dtype=np.float32)),
             "'c' was given a csr array; a store holds dense",
         ),
-        (lambda s: s.push("v", np.zeros(2)), r"no key 'v'; there is: 'w'. Call init\('v', value\) first"),
+        (lambda s: s.push("v", np.zeros(2)), r"Unknown key 'v'.*Expected one of: w. Call init\('v', value\) first"),
         (lambda s: s.pull("v"), "no key 'v'"),
         (lambda s: s.row_sparse_pull("v", [0]), "no key 'v'"),
         (lambda s: LocalStore().pull("v"), "there is: none yet"),

@@ -48,7 +48,7 @@ def test_settings_that_are_not_known_are_refused(settings, words):
 def test_multipliers_without_a_parameter_are_found():
     updater = Updater("sgd", multipliers={"weight": Multiplier()})
     updater.check_names(["weight", "bias"])
-    with pytest.raises(OptimizerError, match=r"no parameter \['weight'\]; there is: bias"):
+    with pytest.raises(OptimizerError, match=r"Unknown parameter of a multiplier 'weight'.*Expected one of: bias"):
         updater.check_names(["bias"])
 
 

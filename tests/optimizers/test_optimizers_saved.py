@@ -167,8 +167,11 @@ def test_every_kind_of_schedule_is_tested():
 @pytest.mark.parametrize(
     ("saved", "words"),
     [
-        ({"kind": "linear"}, "no schedule 'linear'; there is: constant, step_decay, polynomial, cosine, warm_up"),
-        ({"kind": "cosine", "step": 3}, r"cosine has no field \['step'\]; there is: final, steps"),
+        (
+            {"kind": "linear"},
+            "Unknown schedule 'linear'.*Expected one of: constant, step_decay, polynomial, cosine, warm_up",
+        ),
+        ({"kind": "cosine", "step": 3}, r"Unknown field of cosine 'step'.*Expected one of: final, steps"),
         ({"kind": "cosine"}, "cosine lacks steps"),
         ({"kind": "step_decay", "every": 0}, "StepDecay: every is 0; it is 1 or more"),
         ({"kind": "warm_up", "steps": 0}, "WarmUp: steps is 0; it is 1 or more"),

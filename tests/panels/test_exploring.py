@@ -45,7 +45,7 @@ def test_a_filter_leaves_its_rows_and_the_dense_baseline(state):
 
 
 def test_unknown_filters_and_options_list_those_there_are(state):
-    with pytest.raises(ChoiceError, match=r"no filter 'colour'; there is: density"):
+    with pytest.raises(ChoiceError, match=r"Unknown filter 'colour'.*Expected one of: density"):
         state.choose("colour", "red")
     with pytest.raises(ChoiceError, match="'width 5' is none of width 16, width 64"):
         state.choose("width", "width 5")

@@ -104,8 +104,8 @@ def test_numbers_are_read_as_people_write_them(here):
         ({"widths": "1.5"}, "Widths: '1.5' is not a whole number"),
         ({"rounds": "1, 2"}, "Rounds: '1, 2' is not one number"),
         ({"formats": []}, "Sparse formats: none is chosen; choose one or more of csr,"),
-        ({"formats": "cscr"}, "unknown formats 'cscr'. Did you mean 'csr'? Known: csr,"),
-        ({"dataset": "stdlb"}, "unknown dataset 'stdlb'. Did you mean 'stdlib'? Known: "),
+        ({"formats": "cscr"}, "Unknown formats 'cscr'. Did you mean 'csr'? Expected one of: csr,"),
+        ({"dataset": "stdlb"}, "Unknown dataset 'stdlb'. Did you mean 'stdlib'? Expected one of: "),
         ({"model": "logistic", "widths": 16}, "do not go together: The logistic model has width 1."),
         (
             {"model": "logistic", "widths": [1, 16], "threads": 2},
@@ -147,7 +147,7 @@ def test_several_slips_are_told_at_once(here):
 
 
 def test_unknown_choices_are_refused(here):
-    with pytest.raises(lab.ChoiceError, match=r"unknown choice 'densties'. Did you mean 'densities'"):
+    with pytest.raises(lab.ChoiceError, match=r"Unknown choice 'densties'. Did you mean 'densities'"):
         lab.study(densties=[0.1])
 
 

@@ -177,7 +177,7 @@ def test_results_are_static_and_say_so_when_there_are_none(here):
 
 def test_names_that_papermill_set_and_nobody_knows_are_refused():
     namespace = {"densities": [0.1], "In": ["", "densities = [0.2]", "# Parameters\ndensties = [0.1]\n"]}
-    with pytest.raises(lab.ChoiceError, match=r"unknown parameter 'densties'. Did you mean 'densities'"):
+    with pytest.raises(lab.ChoiceError, match=r"Unknown parameter 'densties'. Did you mean 'densities'"):
         lab.parameters(namespace)
     namespace["In"][-1] = "# Parameters\ndensities = [0.1]\nshow_widgets = False\n"
     assert lab.parameters(namespace) == {"densities": [0.1]}
@@ -200,5 +200,5 @@ def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkey
     [(came, folder)] = started
     assert came.axes["reading"] == ("hashed=10", "hashed=20")
     assert folder == here / "somewhere"
-    with pytest.raises(SpecError, match="unknown axis 'hashed'"):
+    with pytest.raises(SpecError, match="Unknown axis 'hashed'"):
         lab.study_of({"name": "sizes", "axes": {"hashed": 10}})

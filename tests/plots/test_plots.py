@@ -65,7 +65,7 @@ def test_an_unknown_control_or_choice_lists_what_is_known(name):
 
 
 def test_an_unknown_chart_lists_the_known():
-    with pytest.raises(ValueError, match=r"no chart 'pie'; there is: .*time_density"):
+    with pytest.raises(ValueError, match=r"Unknown chart 'pie'.*Expected one of: .*time_density"):
         plots.get("pie")
 
 

@@ -56,7 +56,7 @@ def test_a_former_key_of_a_stored_spec_is_read_silently_and_written_anew():
 
 def test_a_spec_with_both_names_is_refused():
     both = {"name": "x", "contenders": [], "candidates": []}
-    with pytest.raises(spec.SpecError, match="unknown key 'contenders'"):
+    with pytest.raises(spec.SpecError, match="Unknown key 'contenders'"):
         spec.validate_spec(both)
 
 

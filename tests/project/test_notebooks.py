@@ -200,5 +200,5 @@ def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here):
     """The others are refused by the same call: see `test_panel_choices.py`."""
     with pytest.raises(PapermillExecutionError) as error:
         run("out.ipynb", densties=[0.1])
-    assert "unknown parameter 'densties'. Did you mean 'densities'?" in str(error.value)
+    assert "Unknown parameter 'densties'. Did you mean 'densities'?" in str(error.value)
     assert not (here / "runs").exists()

@@ -15,16 +15,18 @@ def error_of(**changes) -> str:
 
 
 def test_unknown_keys_list_the_known_and_the_nearest():
-    assert "unknown key 'axis'. Did you mean 'axes'? Known: name, description, axes" in error_of(axis={})
-    assert "unknown axis 'densty'. Did you mean 'density'? Known: dataset, path" in error_of(axes={"densty": 1})
-    assert "unknown key 'round'. Did you mean 'rounds'?" in error_of(measure={"round": 2})
-    assert "unknown axis 'gradent'. Did you mean 'gradient'" in error_of(candidates=[{"gradent": "dense"}])
+    assert "Unknown key 'axis'. Did you mean 'axes'? Expected one of: name, description, axes" in error_of(axis={})
+    assert "Unknown axis 'densty'. Did you mean 'density'? Expected one of: dataset, path" in error_of(
+        axes={"densty": 1}
+    )
+    assert "Unknown key 'round'. Did you mean 'rounds'?" in error_of(measure={"round": 2})
+    assert "Unknown axis 'gradent'. Did you mean 'gradient'" in error_of(candidates=[{"gradent": "dense"}])
 
 
 @pytest.mark.parametrize(
     ("axes", "text"),
     [
-        ({"format": "cssr"}, "'cssr' is not known; there is: dense, csr"),
+        ({"format": "cssr"}, "Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr"),
         ({"density": [0.1, 1.5]}, "axis density = 1.5: Input should be less than or equal to 1"),
         ({"width": 0}, "axis width = 0"),
         ({"engine": "theirs"}, "axis engine = 'theirs'"),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kernels.registry import unknown_name
 from workbench.analysis import configurations, formatting
 from workbench.analysis.breakeven_text import breakeven_sentence
 from workbench.analysis.by_bytes import ByBytes, breakeven_by_bytes, breakeven_by_bytes_clause
@@ -84,7 +85,7 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
     """
     if not measure.startswith(("seconds_", "bytes_")) or measure not in frame.columns:
         known_names = [name for name in frame.columns if name.startswith(("seconds_", "bytes_"))]
-        raise ValueError(f"There is no measure {measure!r}; there is: {', '.join(known_names)}.")
+        raise ValueError(unknown_name("measure", measure, known_names))
     return [even for group in configurations.groups(frame) for even in breakevens_of_group(group, measure)]
 
 

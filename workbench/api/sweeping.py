@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernels.registry import unknown_name
 from workbench.advising.source import suggest_model
 from workbench.api import progress, stored
 from workbench.api.inputs import in_python
@@ -16,7 +17,7 @@ from workbench.study.suited import spec_of
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps import spec as specs
 from workbench.sweeps.schedule import Schedule
-from workbench.sweeps.spec import FILES, Spec, SpecError, unknown_name_message
+from workbench.sweeps.spec import FILES, Spec, SpecError
 
 OTHER_NAMES = {"trial_seconds": "seconds", "rounds": "rounds"}
 """Keyword arguments that say how to measure, and the choices they make."""
@@ -108,7 +109,7 @@ def refuse_unknown(settings: Mapping[str, Any]) -> None:
     known = [*BY_SETTING, *OTHER_NAMES, "label", "budget", "run", "wait"]
     for name in settings:
         if name not in known:
-            raise SpecError(f"{unknown_name_message('setting', name, known)}.")
+            raise SpecError(unknown_name("setting", name, known))
 
 
 def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:

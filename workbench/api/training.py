@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import unknown_name
 from workbench import models
 from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import suggest_model
@@ -18,7 +19,7 @@ from workbench.data import Dataset, Labels, StoredRows
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import name_of
 from workbench.sweeps.problem import parameters_of_file
-from workbench.sweeps.spec import FILES, Cell, SpecError, unknown_name_message, validate_spec
+from workbench.sweeps.spec import FILES, Cell, SpecError, validate_spec
 from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
@@ -96,7 +97,7 @@ def frames_or_arrays(x: Any) -> bool:
 def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
     """Return an unfitted estimator for the labels; its updates train the model that dense ones do, if not said."""
     if model is not None and model not in models.names():
-        raise DataError(f"{unknown_name_message('model', model, list(models.names()))}.")
+        raise DataError(unknown_name("model", model, models.names()))
     target = models.get(model or suggest_model(loaded.dataset)).target
     if target not in ESTIMATORS:
         able = [name for name in models.names() if models.get(name).target in ESTIMATORS]

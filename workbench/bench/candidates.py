@@ -17,6 +17,7 @@ import scipy.sparse
 
 import kernels
 from kernels import Cost, Kernel, Sizes, plan
+from kernels.registry import unknown_name
 from workbench.bench.shapes import Batch, BenchError, Shape
 from workbench.measure import bandwidth
 from workbench.measure.roofs import table_bytes, touched_bytes
@@ -320,7 +321,7 @@ class Candidate:
 def list_candidates(task: str, shape: Shape) -> list[Candidate]:
     """Return all that compute `task` on a shape, the first of ours first; `BenchError` lists the known tasks."""
     if task not in (known := list_tasks()):
-        raise BenchError(f"There is no task {task!r}; there is: {', '.join(known)}.")
+        raise BenchError(unknown_name("task", task, known))
     if task == "plan":
         return [Candidate("plan.build", "ours", _plan), Candidate("numpy.argsort", "rival", _argsort)]
     ours = [of_kernel(kernels.get(task))]

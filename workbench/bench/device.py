@@ -14,6 +14,7 @@ from kernels import Kernel, devices
 from kernels.competitors import cusparse
 from kernels.devices import Device
 from kernels.gpu import plan as plan_on_device
+from kernels.registry import unknown_name
 from workbench.bench import candidates as of_kernels
 from workbench.bench import variants
 from workbench.bench.candidates import (
@@ -181,7 +182,7 @@ def list_device_candidates(task: str, shape: Shape, on: Device | None) -> list[C
     `BenchError` lists the known tasks.
     """
     if task not in (known := list_device_tasks()):
-        raise BenchError(f"There is no task {task!r} on cuda; there is: {', '.join(known)}.")
+        raise BenchError(unknown_name("task on cuda", task, known))
     if task == "plan":
         return [Candidate("plan.build", "ours", functools.partial(_plan, on))]
     entries = [_of_kernel(kernels.get(task), on)]

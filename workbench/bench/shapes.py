@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernels import aligned
+from kernels.registry import unknown_name
 from workbench.data.synthetic import Popularity, distinct_columns, row_lengths
 
 
@@ -117,5 +118,5 @@ SHAPES: dict[str, Shape] = {
 def shape_of(name: str, rows: int | None = None) -> Shape:
     """Return the shape of that name, with other rows where given; `BenchError` lists the known."""
     if name not in SHAPES:
-        raise BenchError(f"There is no shape {name!r}; there is: {', '.join(SHAPES)}.")
+        raise BenchError(unknown_name("shape", name, SHAPES))
     return replace(SHAPES[name], rows=rows or SHAPES[name].rows)

@@ -16,6 +16,7 @@ import scipy.sparse
 
 import kernels
 from kernels import Cost, Sizes, aligned, plan
+from kernels.registry import unknown_name
 from workbench.bench.candidates import Ready
 from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
 
@@ -78,7 +79,7 @@ denormal, which takes a hundred times as long and which no training has."""
 def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: str = "squared") -> Problem:
     """Return the problem of a case; `BenchError` for an optimizer that is not known."""
     if optimizer not in OPTIONS:
-        raise BenchError(f"There is no optimizer {optimizer!r} in this suite; there is: {', '.join(OPTIONS)}.")
+        raise BenchError(unknown_name("optimizer in this suite", optimizer, OPTIONS))
     batches = tuple(draw_batch(shape, seed + number, N=width) for number in range(TURN))
     touched = np.unique(np.concatenate([batch.indices for batch in batches]))
     targets = tuple(batch.dense(batch.R, width, salt=7) for batch in batches)

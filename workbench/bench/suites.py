@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import kernels
+from kernels.registry import unknown_name
 from workbench.bench import device as of_device
 from workbench.bench.candidates import list_tasks
 from workbench.bench.configurations import Cell
@@ -144,14 +145,13 @@ def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", d
     `BenchError` lists the known.
     """
     if suite not in SUITES:
-        raise BenchError(f"There is no suite {suite!r}; there is: {', '.join(SUITES)}.")
+        raise BenchError(unknown_name("suite", suite, SUITES))
     if device not in SUITES[suite]:
-        raise BenchError(f"The suite {suite} runs on no device {device!r}; there is: {', '.join(SUITES[suite])}.")
+        raise BenchError(unknown_name(f"device of the suite {suite}", device, SUITES[suite]))
     cells = list(SUITES[suite][device](quick))
     for what, name in (("task", only), ("shape", shape)):
         names = [cell.task if what == "task" else cell.shape.name for cell in cells]
         if name and name not in names:
-            known = ", ".join(dict.fromkeys(names))
-            raise BenchError(f"There is no {what} {name!r} in this selection of the suite; there is: {known}.")
+            raise BenchError(unknown_name(f"{what} in this selection of the suite", name, dict.fromkeys(names)))
         cells = [cell for cell, each in zip(cells, names, strict=True) if not name or each == name]
     return cells

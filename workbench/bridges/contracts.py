@@ -35,6 +35,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
+from kernels.registry import unknown_name
 from workbench import formats
 from workbench.bridges import validation_rules
 from workbench.bridges.validation_rules import (
@@ -235,7 +236,7 @@ def _violation_of(error: FormatError) -> tuple[str, str, str]:
 def _known(name: str, table: Mapping[str, Any], kind: str) -> Any:
     """Return table[name]; raise ValueError, with the known names, for an unknown one."""
     if name not in table:
-        raise ValueError(f"There is no {kind} {name!r}; there is: {', '.join(table)}.")
+        raise ValueError(unknown_name(kind, name, table))
     return table[name]
 
 

@@ -3,6 +3,7 @@
 import inspect
 from importlib import import_module
 
+from kernels.registry import unknown_name
 from workbench import optimizers
 
 SPELLED = {"sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop", "centered_rmsprop": "CenteredRMSprop"}
@@ -27,7 +28,7 @@ def rule_of(name: str) -> str:
     """Return the rule of a class; `AttributeError` lists the classes that there are."""
     rules = {class_name(rule): rule for rule in optimizers.names()}
     if name not in rules:
-        raise AttributeError(f"There is no {name!r}; there is: {', '.join(rules)}.")
+        raise AttributeError(unknown_name("name", name, rules))
     return rules[name]
 
 

@@ -15,6 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
+from kernels.registry import unknown_name
 from workbench import formats
 from workbench.cluster import checkpoints, partition
 from workbench.cluster.messages import Message, pack_values, unpack_values
@@ -92,8 +93,7 @@ class Shard:
             return self._once(once[message.kind], about, arrays)
         others = {"push": self._push, "squares": self._squares, "pull": self._pull, "state": self._state}
         if message.kind not in others:
-            kinds = ", ".join(["hello", "load", *once, *others])
-            raise StoreError(f"There is no message {message.kind!r:.40}; there is: {kinds}.")
+            raise StoreError(unknown_name("message", message.kind, ["hello", "load", *once, *others]))
         return others[message.kind](about, arrays)
 
     def _check_generation(self, generation: int, kind: str) -> None:

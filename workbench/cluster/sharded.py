@@ -20,6 +20,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernels.registry import unknown_name
 from workbench import formats
 from workbench.cluster import checkpoints, partition, saving
 from workbench.cluster.channel import Channel, Content
@@ -210,8 +211,7 @@ class ShardedStore(Store):
     def _of(self, key: Key) -> Held:
         """Return what is known of a key; StoreError for an unknown one."""
         if key not in self.held:
-            known = ", ".join(map(repr, self.held)) or "none yet"
-            raise StoreError(f"There is no key {key!r}; there is: {known}. Call init({key!r}, value) first.")
+            raise StoreError(f"{unknown_name('key', key, self.held)} Call init({key!r}, value) first.")
         return self.held[key]
 
     def _do_once(self, kind: str, contents: list[Content] | None = None, **about: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from kernels.registry import unknown_name
 from workbench import data
 from workbench.analysis import formatting
 from workbench.bridges import FRAMEWORKS, Violation, check, check_codes
@@ -63,7 +64,7 @@ def check_source(source: str, framework: str, width: int = 0, like: str = "", **
     for a framework that is not among `NAMES`.
     """
     if framework not in NAMES:
-        raise data.DataError(f"There is no framework {framework!r}; there is: {', '.join(NAMES)}.")
+        raise data.DataError(unknown_name("framework", framework, NAMES))
     trained = _read(*data_source.named_source(like, **{**options, "labels": ""})) if like else None
     held = _read(*data_source.named_source(source, **options), like=trained)
     asked: dict[str, Any] = {"for_": framework, "boundary": f"data -> {framework}"}

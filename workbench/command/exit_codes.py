@@ -30,7 +30,9 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one is an error that lists the known ones."""
         if args and args[0] not in self.commands:
-            ctx.fail(f"There is no command {args[0]!r}; there is: {', '.join(self.commands)}.")
+            from kernels.registry import unknown_name
+
+            ctx.fail(unknown_name("command", args[0], self.commands))
         return super().resolve_command(ctx, args)
 
 

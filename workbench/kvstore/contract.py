@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernels.registry import unknown_name
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
@@ -401,8 +402,7 @@ class LocalStore(Store):
     def _stored(self, key: Key) -> Any:
         """Return the stored array of a key, not copied. Raises StoreError for an unknown key."""
         if key not in self.values:
-            known = ", ".join(map(repr, self.values)) or "none yet"
-            raise StoreError(f"There is no key {key!r}; there is: {known}. Call init({key!r}, value) first.")
+            raise StoreError(f"{unknown_name('key', key, self.values)} Call init({key!r}, value) first.")
         return self.values[key]
 
     def _sum(self, key: Key, pushed: Any) -> Any:

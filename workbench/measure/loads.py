@@ -21,6 +21,7 @@ import numpy as np
 import threadpoolctl
 
 from kernels import threads
+from kernels.registry import unknown_name
 
 # The BLAS that dense baselines run on: which one is loaded, and the environment in which it makes its own choices.
 #
@@ -149,7 +150,7 @@ def run_load(name: str) -> Iterator[int]:
         yield 0
         return
     if name not in LOADS:
-        raise LoadError(f"There is no load {name!r}; there is: {', '.join((QUIET, *LOADS))}.")
+        raise LoadError(unknown_name("load", name, (QUIET, *LOADS)))
     command = [sys.executable, "-m", "workbench.measure.loads", name, str(os.getpid())]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=measuring_environment(), text=True

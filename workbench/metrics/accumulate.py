@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from kernels.registry import unknown_name
 from workbench.metrics import measures, ranking
 
 AVERAGES = ("samples", "batches")
@@ -110,7 +111,7 @@ class Metric(Accumulator):
 
     def __init__(self, name: str, average: str = "samples", **options: float) -> None:
         if name not in KINDS:
-            raise measures.MetricError(f"There is no metric {name!r}; there are {', '.join(KINDS)}.")
+            raise measures.MetricError(unknown_name("metric", name, KINDS))
         if average not in AVERAGES:
             raise measures.MetricError(f"average is {average!r}; it is one of {', '.join(AVERAGES)}.")
         self.kind, self.name, self.average, self.options = KINDS[name], name, average, options

@@ -12,7 +12,7 @@ import numpy as np
 import kernels
 from kernels import aligned
 from kernels.plan import BatchPlan
-from kernels.registry import Registry
+from kernels.registry import Registry, unknown_name
 from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
 
@@ -219,6 +219,6 @@ def number(value: Any) -> float:
 
 
 def known(what: str, asked: Sequence[str], names: Sequence[str]) -> None:
-    """Raise OptimizerError if a name in `asked` is not in `names`; `what` begins the message."""
+    """Raise OptimizerError if a name in `asked` is not in `names`; `what` is the kind of name."""
     if unknown := sorted(set(asked) - set(names)):
-        raise OptimizerError(f"{what} {unknown}; there is: {', '.join(sorted(names)) or 'none'}.")
+        raise OptimizerError(unknown_name(what, unknown[0], sorted(names)))

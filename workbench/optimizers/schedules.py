@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
+from kernels.registry import unknown_name
 from workbench.optimizers.contract import OptimizerError, known, number
 
 
@@ -250,9 +251,9 @@ def from_json(saved: Any) -> Schedule:
     values = dict(saved) if isinstance(saved, Mapping) else {}
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise OptimizerError(f"There is no schedule {kind!r}; there is: {', '.join(KINDS)}.")
+        raise OptimizerError(unknown_name("schedule", kind, KINDS))
     fields = _fields(KINDS[kind])
-    known(f"{kind} has no field", list(values), [field.name for field in fields])
+    known(f"field of {kind}", list(values), [field.name for field in fields])
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in values]
     if missing:
         raise OptimizerError(f"{kind} lacks {', '.join(missing)}.")

@@ -278,7 +278,7 @@ class Updater:
         self.obey()
         for name, gradient in gradients.items():
             if name not in weights:
-                known("There are no weights named", list(gradients), list(weights))
+                known("weights", list(gradients), list(weights))
             self._check_weights(name, weights[name])
             check_gradient(name, weights[name], gradient)
         rescale = self.options["rescale"]
@@ -333,7 +333,7 @@ class Updater:
         >>> w.tolist()
         [[0.5], [0.5]]
         """
-        known("There are no weights named", list(rows or ()), list(weights))
+        known("weights", list(rows or ()), list(weights))
         if self.lazy != "exact":
             return
         for name in weights if rows is None else rows:
@@ -436,7 +436,7 @@ class Updater:
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raise OptimizerError if a multiplier is for a parameter that is not among `names`."""
-        known("There are multipliers for no parameter", list(self.multipliers), list(names))
+        known("parameter of a multiplier", list(self.multipliers), list(names))
 
     # Saving
 
@@ -516,7 +516,7 @@ class Updater:
 
     def check_fit(self, parameters: Mapping[str, Parameter], weights: Mapping[str, np.ndarray | RowSparse]) -> None:
         """Raise OptimizerError if a state read by `read_state` does not belong to these weights."""
-        known("The state has steps of no weights", list(parameters), list(weights))
+        known("weights of the state's steps", list(parameters), list(weights))
         for name, parameter in parameters.items():
             check_held(name, parameter, weights[name])
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import traitlets
 
+from kernels.registry import unknown_name
 from workbench import settings, store
 from workbench.analysis import configurations, formatting
 from workbench.panels.state import file_stamp
@@ -106,7 +107,7 @@ class Exploration(traitlets.HasTraits):
         """Leave those rows only of which the filter's value is called so, or all (`ChoiceError`)."""
         known = {filter.name: filter for filter in self.filters}
         if name not in known:
-            raise ChoiceError(f"There is no filter {name!r}; there is: {', '.join(known) or 'none'}.")
+            raise ChoiceError(unknown_name("filter", name, known))
         if option not in (ALL, *known[name].options):
             raise ChoiceError(f"{known[name].label}: {option!r} is none of {', '.join(known[name].options)}.")
         self.chosen = {key: value for key, value in {**self.chosen, name: option}.items() if value != ALL}

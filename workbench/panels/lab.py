@@ -14,6 +14,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kernels.registry import unknown_name
 from workbench.panels import tabs
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
@@ -22,7 +23,7 @@ from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import unknown_name_message, validate_spec
+from workbench.sweeps.spec import validate_spec
 
 # Runner of a notebook: a person at a front end, or papermill; and which parameters it was given.
 
@@ -83,7 +84,7 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     names = (*BY_NAME, "smoke", "run_dir")
     for name in injected(sources(namespace)):
         if name not in (*names, "show_widgets"):
-            raise ChoiceError(unknown_name_message("parameter", name, [*names, "show_widgets"]))
+            raise ChoiceError(unknown_name("parameter", name, [*names, "show_widgets"]))
     values = {name: namespace[name] for name in names if name in namespace}
     return {name: value for name, value in values.items() if value is not None or name not in suited.OF_FILES}
 
@@ -175,7 +176,7 @@ def _asked(given: Mapping[str, Any]) -> tabs.RequestState:
     known = tabs.RequestState.class_own_traits()
     for name in given:
         if name not in known:
-            raise ChoiceError(unknown_name_message("part of a question", name, list(known)))
+            raise ChoiceError(unknown_name("part of a question", name, list(known)))
     return tabs.RequestState(**given)
 
 

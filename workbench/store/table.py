@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kernels.registry import unknown_name
 from workbench.json_text import parsed
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Table:
     def done_keys(self, path: str | os.PathLike, again: Iterable[str] = ("stopped",)) -> set[str]:
         """Return the keys that need no new measurement: those of a record whose status is not in `again`."""
         if unknown := (again := set(again)) - set(STATUSES):
-            raise ValueError(f"There is no status {', '.join(sorted(unknown))}; there is: {', '.join(STATUSES)}.")
+            raise ValueError(unknown_name("status", min(unknown), STATUSES))
         rows = self.read(path) if self._file(path).exists() else []
         return {row["key"] for row in rows if row["status"] not in again}
 

@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from kernels.registry import unknown_name
 from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import MEASURE, SETTINGS, Control, Setting
@@ -26,7 +27,6 @@ from workbench.sweeps.spec import (
     Spec,
     SpecError,
     allowed_values,
-    unknown_name_message,
     validate_spec,
 )
 
@@ -180,7 +180,7 @@ def complete_choices(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a value for every choice, normalized; raises ChoiceError for unknown names."""
     for name in given:
         if name not in BY_NAME:
-            raise ChoiceError(unknown_name_message("choice", name, list(BY_NAME)))
+            raise ChoiceError(unknown_name("choice", name, list(BY_NAME)))
     return {choice.name: normalize_value(choice, given.get(choice.name, choice.default)) for choice in CHOICES}
 
 
@@ -288,7 +288,7 @@ def _parse_values(choice: Choice, value: Any) -> list:
 def _list_known(choice: Choice, value: str) -> str:
     """Return the value; ChoiceError, with the nearest option, if it is none of the options."""
     if value not in choice.options():
-        raise ChoiceError(f"{choice.label}: {unknown_name_message(choice.name, value, list(choice.options()))}.")
+        raise ChoiceError(f"{choice.label}: {unknown_name(choice.name, value, choice.options())}")
     return value
 
 

@@ -12,7 +12,6 @@
 """
 
 import collections
-import difflib
 import functools
 import math
 import re
@@ -25,6 +24,7 @@ import numpy as np
 import pydantic
 
 import kernels
+from kernels.registry import unknown_name
 from workbench import aliases, data, formats, models, ops, optimizers, settings
 from workbench.json_text import parsed
 from workbench.measure import closure
@@ -60,9 +60,7 @@ def _one_of(known) -> Any:
 
     def check(value: str) -> str:
         if value not in known():
-            raise ValueError(
-                f"{value!r} is not known; there is: {', '.join(known())}.{_nearest_name_question(value, known())}"
-            )
+            raise ValueError(unknown_name("value", value, known()))
         return value
 
     return Annotated[str, pydantic.AfterValidator(check)]
@@ -245,17 +243,7 @@ def _require_known(axes: dict) -> None:
     """Raise ValueError, with the nearest known name, for an unknown axis."""
     for name in axes:
         if name not in settings.BY_NAME:
-            raise ValueError(unknown_name_message("axis", name, list(settings.BY_NAME)))
-
-
-def unknown_name_message(what: str, came: str, known: list[str]) -> str:
-    """Return the message for an unknown name: the value, the nearest known name, and all known names."""
-    return f"unknown {what} {came!r}.{_nearest_name_question(came, known)} Known: {', '.join(known)}"
-
-
-def _nearest_name_question(misspelt: str, known: Iterable[str]) -> str:
-    """Question whether a near name was meant by a misspelt one; nothing if no name is near."""
-    return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(misspelt, list(known), 1))
+            raise ValueError(unknown_name("axis", name, list(settings.BY_NAME)))
 
 
 def _check_values(axis: str, values: Any) -> tuple:
@@ -287,7 +275,7 @@ def _message(error: pydantic.ValidationError) -> str:
         if entry["type"] == "extra_forbidden":
             models_by_table = {"measure": Measure, "limits": Limits}
             table = models_by_table.get(str(entry["loc"][0]), Spec) if len(entry["loc"]) > 1 else Spec
-            text = unknown_name_message("key", str(entry["loc"][-1]), list(table.model_fields))
+            text = unknown_name("key", str(entry["loc"][-1]), list(table.model_fields))
         lines.append(f"{place}: {text}" if place else text)
     return "\n".join(lines)
 

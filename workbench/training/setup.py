@@ -6,6 +6,7 @@ from typing import Any
 
 from kernels import loss_blocks
 from kernels.gpu.losses import LOSSES
+from kernels.registry import unknown_name
 from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products
@@ -91,7 +92,7 @@ def impossible_reason(setup: Setup) -> str:
     for name in ("device", "launch", "hold"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
         if value not in allowed:
-            return f"There is no {name} {value!r}; there is: {', '.join(allowed)}."
+            return unknown_name(name, value, allowed)
     try:
         _ = setup.forward_rule, setup.gradient_rule
     except products.NoRuleError as error:

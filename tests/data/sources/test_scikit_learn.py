@@ -107,7 +107,9 @@ def test_columns_of_text_are_one_hot(monkeypatch):
 
 
 def test_unknown_names_and_parts_are_refused():
-    with pytest.raises(DataError, match=r"which is 'mnist'; there is iris, digits, .*rcv1, covtype"):
+    with pytest.raises(
+        DataError, match=r"Unknown data set which = 'mnist'. Expected one of: iris, digits, .*rcv1, covtype"
+    ):
         load("mnist")
     with pytest.raises(DataError, match="subset is 'train'; of iris it is left out: the set has no parts"):
         load("iris", subset="train")

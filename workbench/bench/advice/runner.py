@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.registry import unknown_name
 from workbench import formats, store
 from workbench.advising import Answer, advise
 from workbench.advising.advising import SECONDS_LEAST, SECONDS_START, affordable_candidates, wait_silently
@@ -217,7 +218,7 @@ def choose_cases(names: Iterable[str] = (), is_quick: bool = False) -> list[Case
     by_name = {case.name: case for case in CASES}
     wanted = list(names) or (QUICK if is_quick else by_name)
     if unknown := [name for name in wanted if name not in by_name]:
-        raise SpecError(f"There is no case {unknown[0]!r}; there is: {', '.join(by_name)}.")
+        raise SpecError(unknown_name("case", unknown[0], by_name))
     return [by_name[name] for name in wanted]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernels.registry import unknown_name
 from workbench import data, models
 from workbench.bench.fit.contract import Candidate, Rows
 from workbench.bench.fit.selection import Judge, some_users
@@ -139,7 +140,7 @@ def choose_cases(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]
     known = [case.name for case in CASES]
     for name in names:
         if name not in known:
-            raise BenchError(f"There is no case {name!r}; there is: {'; '.join(known)}.")
+            raise BenchError(unknown_name("case", name, known))
     wanted = names or (QUICK if quick else tuple(known))
     return [case for case in CASES if case.name in wanted]
 

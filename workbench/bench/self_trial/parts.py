@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernels.registry import unknown_name
 from workbench.bench.self_trial import (
     busy,
     demo,
@@ -76,7 +77,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """
     for name in names:
         if name not in PARTS:
-            raise trials.SelfTrialError(f"There is no part {name!r} of the self-trial; there is: {', '.join(PARTS)}.")
+            raise trials.SelfTrialError(unknown_name("part of the self-trial", name, PARTS))
     return [name for name in PARTS if name in names or not names]
 
 

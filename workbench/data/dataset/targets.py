@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from kernels.registry import unknown_name
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.labels.meaning import format_names
@@ -26,7 +27,7 @@ def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTyp
     give such a target, labels that are all the same, and a width below the number of classes; `merged` makes fewer.
     """
     if target not in TARGETS:
-        raise DataError(f"There is no target {target!r}; there are {', '.join(TARGETS)}.")
+        raise DataError(unknown_name("target", target, TARGETS))
     if width is not None and width < 1:
         raise DataError(f"width is {width}; it is the number of outputs, 1 or more.")
     if target != "implicit":
@@ -47,7 +48,7 @@ def natural_width(dataset: Dataset, target: str) -> int:
 def with_labels(dataset: Dataset, model: str, width: int | None = None, dtype: DTypeLike = np.float32) -> np.ndarray:
     """Return the targets of a model by its name: `numbers` of linear, `binary` of logistic, `classes` of softmax."""
     if model not in OF_MODEL:
-        raise DataError(f"There is no model {model!r}; there are {', '.join(OF_MODEL)}. Others take data.targets.")
+        raise DataError(f"{unknown_name('model', model, OF_MODEL)} Others take data.targets.")
     return targets(dataset, OF_MODEL[model], width, dtype)
 
 

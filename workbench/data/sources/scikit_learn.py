@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import unknown_name
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
@@ -82,7 +83,7 @@ def make(
     names; what is not there and may not be downloaded, with its size. rcv1 takes 1.5 GB of memory, the others less.
     """
     if which not in ENTRIES:
-        raise DataError(f"which is {which!r}; there is {', '.join(ENTRIES)}.")
+        raise DataError(unknown_name("data set which =", which, ENTRIES))
     entry = ENTRIES[which]
     if subset is not None and (not entry.has_subsets or subset not in SUBSETS):
         allowed = f"one of {', '.join(SUBSETS)}" if entry.has_subsets else "left out: the set has no parts"
