@@ -1,8 +1,5 @@
 """Names of optimizer classes that bridges make, one for each optimizer that is registered: `LazyAdam` and its like."""
 
-import inspect
-from importlib import import_module
-
 from kernels.registry import unknown_name
 from workbench import optimizers
 
@@ -34,4 +31,4 @@ def rule_of(name: str) -> str:
 
 def described(rule: str) -> str:
     """Return the docstring of a class: the rule's formulas, dense and lazy."""
-    return f"{rule}, lazily.\n\n{inspect.getdoc(import_module(f'workbench.optimizers.{rule}')) or ''}"
+    return f"{rule}, lazily.\n\n{optimizers.get(rule).formulas}"

@@ -57,6 +57,8 @@ class Optimizer:
         Options with their defaults, including `rescale` and `clip`.
     rule : kernels.rules.rule.Rule
         The formula of a step.
+    formulas : str
+        The dense and the lazy rule as text, when they are equal, how rows catch up, and the source.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Optimizer:
     name: str
     options: Mapping[str, float]
     rule: Rule
+    formulas: str
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -164,13 +167,15 @@ def with_step(rule: Rule, numbers: list[float], step: int) -> list[float]:
     return [step if name == "step" else value for name, value in zip(rule.numbers, numbers, strict=True)]
 
 
-def by_rule(name: str, **options: float) -> Optimizer:
+def by_rule(name: str, formulas: str, **options: float) -> Optimizer:
     """Create the optimizer of the rule `kernels/updates/<name>.py`.
 
     Parameters
     ----------
     name : str
         Name of the rule.
+    formulas : str
+        Text with the dense and the lazy rule, when they are equal, and how rows catch up.
     **options : float
         Defaults of the rule's options except `rescale` and `clip`.
 
@@ -186,14 +191,14 @@ def by_rule(name: str, **options: float) -> Optimizer:
 
     Examples
     --------
-    >>> by_rule("sgd", learning_rate=0.1, decay=0.0).name
+    >>> by_rule("sgd", "Gradient descent", learning_rate=0.1, decay=0.0).name
     'sgd'
     """
     rule = get_rule(name)
     options = {**options, **COMMON}
     if wrong := set(options) ^ (set(rule.numbers) - {"step"}):
         raise OptimizerError(f"{name}: {sorted(wrong)} should be options of the optimizer and numbers of the rule.")
-    return Optimizer(name, options, rule)
+    return Optimizer(name, options, rule, formulas)
 
 
 def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
