@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from tests.support.torch_rows import drawn, malformed  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
-from workbench.bridges.pytorch import SparseLinear, SparseRows, compiled, rows_of  # noqa: E402
+from workbench.bridges.pytorch import SparseLinear, SparseRows, layers, rows_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
@@ -18,10 +18,10 @@ def test_operators_are_what_pytorch_asks_of_them(values):
     rows = rows_of(drawn())
     data = rows.data.requires_grad_() if values else None
     weight = torch.randn(30, 4, requires_grad=True)
-    torch.library.opcheck(compiled.sparse_product, (rows.indptr, rows.indices, data, weight))
+    torch.library.opcheck(layers.sparse_product_op, (rows.indptr, rows.indices, data, weight))
     slope, given = torch.randn(8, 4), rows.data.detach()
-    torch.library.opcheck(compiled.of_weight, (rows.indptr, rows.indices, given if values else None, slope, 30))
-    torch.library.opcheck(compiled.of_data, (rows.indptr, rows.indices, given, slope, weight.detach()))
+    torch.library.opcheck(layers.of_weight, (rows.indptr, rows.indices, given if values else None, slope, 30))
+    torch.library.opcheck(layers.of_data, (rows.indptr, rows.indices, given, slope, weight.detach()))
 
 
 @pytest.mark.parametrize("of_data", [True, False])
@@ -73,7 +73,7 @@ def test_compiled_code_refuses_malformed_rows():
 def test_a_second_derivative_of_the_operator_is_refused():
     rows, weight = rows_of(drawn()), torch.randn(30, 2, requires_grad=True)
     data = rows.data.requires_grad_()
-    scores = (compiled.sparse_product(rows.indptr, rows.indices, data, weight) ** 2).sum()
+    scores = (layers.sparse_product_op(rows.indptr, rows.indices, data, weight) ** 2).sum()
     (towards,) = torch.autograd.grad(scores, data, create_graph=True)
     with pytest.raises(NotImplementedError, match="create_graph=True"):
         towards.sum().backward()

@@ -3,19 +3,19 @@
 import pytest
 
 from workbench import data
-from workbench.data import reader_options
+from workbench.data import contract
 from workbench.sweeps import grid
 from workbench.sweeps.spec import Cell
 
 
 def test_a_malformed_line_is_refused():
     with pytest.raises(data.DataError, match="reading is 'zero'; it is name=value"):
-        reader_options.of_source(data.get("svmlight"), "zero")
+        contract.of_source(data.get("svmlight"), "zero")
 
 
 def test_an_unknown_option_lists_the_known_ones():
     with pytest.raises(data.DataError, match=r"no parameter 'zero'; its parameters are .*zero_based"):
-        reader_options.of_source(data.get("svmlight"), "zero=true")
+        contract.of_source(data.get("svmlight"), "zero=true")
 
 
 def test_a_cell_reads_its_file_with_the_options(tmp_path):
@@ -33,6 +33,6 @@ def test_a_cell_reads_its_file_with_the_options(tmp_path):
 
 def test_what_is_said_of_a_reader_counts_before_what_is_guessed_of_the_file(tmp_path):
     (tmp_path / "some.txt").write_text("only words and more of them\nother words stand here\n")
-    dataset, options, why = reader_options.guess_reader_options(tmp_path / "some.txt", "lower=false")
+    dataset, options, why = contract.guess_reader_options(tmp_path / "some.txt", "lower=false")
     assert (dataset, options, why) == ("text", "label='none', lower=false", "it looks like other text")
-    assert reader_options.guess_reader_options(tmp_path / "some.txt", "label=first")[1] == "label=first"
+    assert contract.guess_reader_options(tmp_path / "some.txt", "label=first")[1] == "label=first"

@@ -90,8 +90,6 @@ DATA = {
     "dataset": {"labels"},
     "contract": {"labels", "dataset", "content", "files"},
     "cache": {"labels", "dataset", "contract", "content"},
-    "reader_options": {"contract", "files"},
-    "encode_like": {"dataset", "contract"},
     "synthetic": {"labels", "dataset"},
     "profiles": {"dataset"},
     "files": {"labels", "dataset", "content"},

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import data, models, option_text
-from workbench.data import reader_options
+from workbench.data import contract
 from workbench.sweeps.spec import FILES
 
 
@@ -15,7 +15,7 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
         settings: dict[str, Any] = {"dataset": source}
     elif path.exists():
         if not dataset:
-            dataset, reading, why = reader_options.guess_reader_options(path, reading)
+            dataset, reading, why = contract.guess_reader_options(path, reading)
         settings = {"dataset": dataset, "path": str(path)}
     else:
         names = ", ".join(data.names())
@@ -23,7 +23,7 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     settings |= {name: _describe_guess(name, value) for name, value in given.items() if value}
     origin = data.get(settings["dataset"])
     origin.refuse_unknown(settings.keys() - {"dataset"})
-    options = reader_options.of_source(origin, reading)
+    options = contract.of_source(origin, reading)
     return settings | ({"reading": option_text.written(options)} if options else {}), why
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from workbench import data, option_text
-from workbench.data import reader_options
+from workbench.data import contract
 from workbench.data.errors import MissingLabelsError
 from workbench.data.tables import Columns
 
@@ -122,7 +122,7 @@ def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "path" not in settings:
         return dict(settings)
-    dataset, reading, why = reader_options.guess_reader_options(settings["path"], settings.get("reading", ""))
+    dataset, reading, why = contract.guess_reader_options(settings["path"], settings.get("reading", ""))
     print_reader(settings["path"], dataset, why)
     return {**settings, "dataset": dataset} | ({"reading": reading} if reading else {})
 
@@ -135,7 +135,7 @@ def print_reader(source: str, dataset: str, why: str) -> None:
 
 def columns(source: str, columns: str = "", reading: str = "") -> Columns:
     """Return the kinds of the columns of a table (`data.DataError`)."""
-    options = reader_options.of_source(data.get("table"), reading)
+    options = contract.of_source(data.get("table"), reading)
     known = inspect.signature(data.guess_columns).parameters
     if others := [name for name in options if name not in known]:
         raise data.DataError(f"reading names {others[0]!r}, on which columns do not depend; leave it out.")

@@ -30,7 +30,7 @@ from workbench import aliases
 from workbench.data import cache as _cache
 from workbench.data.batches.feed import Batch, Completed, Feed
 from workbench.data.batches.in_memory import Batches
-from workbench.data.contract import Source, get, names, register, unavailable
+from workbench.data.contract import Source, get, merge_classes_like, names, parameters_like, register, unavailable
 from workbench.data.dataset.density import highest_density, with_density
 from workbench.data.dataset.record import Dataset, StoredRows, row_lengths
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
@@ -45,7 +45,6 @@ from workbench.data.dataset.selection import (
     with_positive,
 )
 from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
-from workbench.data.encode_like import merge_classes_like, parameters_like
 from workbench.data.errors import DataError
 from workbench.data.exports.contract import export
 from workbench.data.files.types import guess

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from kernels.registry import Registry
+from workbench import option_text
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
+from workbench.data.files.types import guess
 from workbench.data.labels.meaning import NONE, Wanted, read_labels
 from workbench.formats.parts import Parts
 
@@ -168,3 +170,65 @@ def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], 
 
 _sources: Registry[Source] = Registry("data set", ("workbench.data.sources",), DataError)
 register, names, get, unavailable = _sources.register, _sources.names, _sources.get, _sources.unavailable
+
+
+# Parameters of a reader as one line of text: the setting `reading` of a spec, the panel and the command line.
+
+
+def of_source(source: Source, text: str | None) -> dict[str, Any]:
+    """Return the options for that source.
+
+    Names that it has no parameter of are refused with those it has (`DataError`).
+    """
+    try:
+        options = option_text.parsed(text or "", "reading", "hashed=65536")
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    source.refuse_unknown(options)
+    return options
+
+
+def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
+    """Return (data set that reads the file or folder, its options as text, the reason); raises DataError.
+
+    Options in `text` take precedence over guessed ones.
+    """
+    dataset, options, why = guess(path)
+    return dataset, option_text.written({**options, **of_source(get(dataset), text)}), why
+
+
+# A second file read as the first one was: the same features, kind of labels and classes.
+
+
+def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the source that read a file as `like` was read; those given stay as they are."""
+    known = source.parameters
+    if "classes" not in known or "path" not in known:
+        raise DataError(f"{source.name} is not read from a file; leave like= out.")
+    if "features_kept" in like.facts:
+        kept = f"{like.name} has {like.features} columns that keep_features chose and numbered anew"
+        raise DataError(f"{kept}; read the file like the set as it was before that.")
+    of_like = {"features": like.features, "kind": like.kind, **like.facts.get("reread", {})}
+    if like.kind != "numbers" and given.get("kind", like.kind) == like.kind:
+        of_like |= {"classes": _original_classes(like), "positive": like.labels.positive}
+    parameters = {name: value for name, value in of_like.items() if name in known and value is not None} | given
+    if like.labels.merged and parameters.get("unseen") == like.classes[-1]:
+        parameters["unseen"] = like.labels.merged[0]  # which becomes that class
+    return parameters
+
+
+def _original_classes(like: Dataset) -> tuple[str, ...]:
+    """Return the class names that a file may contain, with merged classes in place of their merger."""
+    return (*like.classes[:-1], *like.labels.merged) if like.labels.merged else like.classes
+
+
+def merge_classes_like(dataset: Dataset, like: Dataset) -> Dataset:
+    """Merge classes as in `like` in what was read with its parameters; another number of features is refused."""
+    if dataset.features != like.features:
+        widths = f"{dataset.source} has {dataset.features} features and {like.source} {like.features}"
+        raise DataError(f"{widths}; a file read like another has as many.")
+    if dataset.kind == "numbers" == like.kind or dataset.classes == like.classes:
+        return dataclasses.replace(dataset, labels=like.labels)
+    if like.labels.merged and dataset.classes == _original_classes(like):
+        return dataclasses.replace(dataset, y=np.minimum(dataset.y, len(like.classes) - 1), labels=like.labels)
+    return dataset  # the caller named other classes

@@ -18,7 +18,7 @@ from typing import Any
 
 from workbench import data, models
 from workbench.analysis import formatting
-from workbench.data import reader_options
+from workbench.data import contract
 from workbench.study.choices import (
     BY_NAME,
     CHOICES,
@@ -232,7 +232,7 @@ def guess_reader(path: str, reading: str = "") -> tuple[dict[str, str], str]:
     What `reading` says counts before what is guessed. `ChoiceError` if there is no such file, or nothing reads it.
     """
     try:
-        dataset, reading, why = reader_options.guess_reader_options(Path(path).expanduser(), reading)
+        dataset, reading, why = contract.guess_reader_options(Path(path).expanduser(), reading)
     except data.DataError as error:
         raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
     return {"dataset": dataset, "reading": reading}, why

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench import data, formats, models, settings
-from workbench.data import cache, reader_options
+from workbench.data import cache, contract
 from workbench.data.dataset.selection import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
@@ -222,7 +222,7 @@ def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
     source = data.get(settings_of_cell["dataset"])
     named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}
-    options = reader_options.of_source(source, settings_of_cell.get("reading"))
+    options = contract.of_source(source, settings_of_cell.get("reading"))
     if twice := sorted(set(named) & set(options)):
         raise data.DataError(f"{twice[0]} is set, and named in reading too; keep one of the two.")
     return named | options

@@ -41,8 +41,7 @@ from typing import Any
 
 from workbench.bridges.lazy_rules import class_names
 from workbench.bridges.pytorch import optimizers
-from workbench.bridges.pytorch.functions import sparse_product
-from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, to_bags
+from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, sparse_product, to_bags
 from workbench.bridges.pytorch.optimizers import LazyOptimizer
 from workbench.bridges.pytorch.rows import (
     FeedDataset,

@@ -1,14 +1,260 @@
 """`SparseLinear` and `SparseEmbeddingBag`: modules over sparse rows whose weight has a row-sparse gradient."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from torch import Tensor  # the annotations of an operator are its schema, and have to be PyTorch's own
 
-from workbench.bridges.pytorch.functions import sparse_product
-from workbench.bridges.pytorch.library import torch
+import kernels
+from kernels import aligned
+from kernels.plan import BatchPlan, build
+from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.pytorch.rows import INDEX_DTYPES, SparseRows, arrays_of, require_sound, rows_of
-from workbench.bridges.pytorch.steps import steps_of
+from workbench.bridges.pytorch.steps import Steps, array_of, steps_of, tensor_of
+from workbench.formats import RowSparse
+from workbench.formats.compressed import assemble
+from workbench.ops.products import Unsummed
+
+# `sparse_product`: X @ W of sparse rows X [R, D] and a weight W [D, N] as a function that autograd knows.
+#
+# The gradient of W holds the rows that X touches and no others: a sparse_coo tensor, its rows sorted, each once, or
+# factors that are left to an optimizer with `fused=True`. That of the values of X, where they ask for one, has a
+# number for each entry.
+
+# The product and its gradients as operators of PyTorch, for `torch.compile`: `workbench::sparse_product` and its
+# like.
+#
+# Compiled code calls them, `fullgraph=True` as well. They do what `products` does, but for what an optimizer of ours
+# and a layer tell each other: a gradient is never left as factors, and rows do not catch up before they are read. In
+# eager code a call of them takes about 100 us longer, forward and backward, so that there they are not used.
+
+# X @ W of sparse rows X [R, D] and a weight W [D, N], and its gradients, by our kernels on arrays.
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+TWICE = (
+    "Gradients through sparse rows cannot be differentiated again (create_graph=True): kernels have no derivative of "
+    "the row-sparse gradient. Use torch.sparse.mm and a dense weight where second derivatives are needed."
+)
+
+
+def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
+    """Return the product, into memory of PyTorch."""
+    indptr, indices, data = arrays
+    out = torch.empty((indptr.size - 1, weight.shape[1]), dtype=weight.dtype)
+    operands = (indptr, indices) if data is None else (indptr, indices, data)
+    _kernel("csr_dense_ones" if data is None else "csr_dense")(*operands, array_of(weight), out.numpy())
+    return out
+
+
+def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
+    """Return the slope's rows by the weight's, at the places of the entries [z], whose range is checked once more."""
+    indptr, indices, _ = arrays
+    out = torch.empty(indices.size, dtype=weight.dtype)
+    _kernel("sddmm", checked=True)(indptr, indices, slope, array_of(weight), out.numpy())
+    return out
+
+
+def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Unsummed:
+    """X.T @ slope [D, N] as its factors, with the batch's plan, O(z): it checks the range of indices once more."""
+    indptr, indices, data = arrays
+    plan = build(indptr, indices, shape[0], data)
+    values = np.ones(indices.size, slope.dtype) if data is None else data
+    if data is None:
+        plan.kept[:] = values, values  # ones are in any order
+    return Unsummed(assemble("csr", indptr, indices, values, plan.shape), slope, plan, shape)
+
+
+def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
+    """Return the rows that the batch touches, [U, N]."""
+    plan: BatchPlan = factors.plan
+    values = aligned.empty((plan.touched, factors.shape[1]), factors.slope.dtype)
+    if are_ones:
+        _kernel("csr_t_dense_ones")(plan.segments, plan.rows, factors.slope, values)
+    else:
+        entries = plan.segments, plan.rows, plan.in_order(factors.x.data)
+        _kernel("csr_t_dense")(*entries, factors.slope, values)
+    return RowSparse.assemble(values, plan.columns, factors.shape)
+
+
+def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
+    """Return the kernel without index checks for checked arrays, else the one with checks."""
+    twin = kernels.get(name).cpu if checked else kernels.get(name).trusted
+    assert twin is not None
+    return twin
+
+
+@torch.library.custom_op("workbench::sparse_product", mutates_args=())
+def sparse_product_op(indptr: Tensor, indices: Tensor, data: Tensor | None, weight: Tensor) -> Tensor:
+    """X @ W [R, N], as `products.sparse_product`."""
+    follow()
+    arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
+    require_sound(arrays, weight.shape[0], "rows -> product")
+    return multiply(arrays, weight)
+
+
+@torch.library.custom_op("workbench::sparse_product_rows", mutates_args=())
+def of_weight(
+    indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int
+) -> tuple[Tensor, Tensor]:
+    """Return the rows that X touches, int64 [U], and their gradient [U, N]."""
+    follow()
+    arrays = arrays_of(SparseRows(indptr, indices, data, features))
+    factors = factors_of(arrays, slope.contiguous().numpy(), (features, slope.shape[1]))
+    rows = summed(factors, data is None)
+    return torch.from_numpy(rows.indices), torch.from_numpy(rows.values)
+
+
+@torch.library.custom_op("workbench::sparse_product_values", mutates_args=())
+def of_data(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
+    """Return the gradient towards the values of X [z]."""
+    follow()
+    arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
+    return gradient_of_data(arrays, slope.contiguous().numpy(), weight)
+
+
+@sparse_product_op.register_fake
+def _(indptr: Tensor, indices: Tensor, data: Tensor | None, weight: Tensor) -> Tensor:
+    """Return an empty tensor of the product's shape [R, N], for `torch.compile`."""
+    return weight.new_empty((indptr.shape[0] - 1, weight.shape[1]))
+
+
+@of_weight.register_fake
+def _(indptr: Tensor, indices: Tensor, data: Tensor | None, slope: Tensor, features: int) -> tuple[Tensor, Tensor]:
+    """Return empty tensors of the weight gradient's rows [U] and values [U, N], for `torch.compile`."""
+    touched = torch.library.get_ctx().new_dynamic_size()
+    return slope.new_empty((touched,), dtype=torch.int64), slope.new_empty((touched, slope.shape[1]))
+
+
+@of_data.register_fake
+def _(indptr: Tensor, indices: Tensor, data: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
+    """Return an empty tensor of the shape of the gradient of `data`, for `torch.compile`."""
+    return torch.empty_like(data)
+
+
+def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    """Save what the backward pass of the product needs in `ctx`."""
+    indptr, indices, data, weight = inputs
+    ctx.save_for_backward(indptr, indices, data, weight if ctx.needs_input_grad[2] else None)
+    ctx.features = weight.shape[0]
+
+
+def _backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of (indptr, indices, data, weight); the last as a sparse tensor, None if not needed."""
+    indptr, indices, data, weight = ctx.saved_tensors
+    towards_data = of_data(indptr, indices, data, slope, weight) if ctx.needs_input_grad[2] else None
+    if not ctx.needs_input_grad[3]:
+        return None, None, towards_data, None
+    rows, values = of_weight(indptr, indices, data, slope, ctx.features)
+    shape = ctx.features, slope.shape[1]
+    gradient = torch.sparse_coo_tensor(rows[None], values, shape, is_coalesced=True, check_invariants=False)
+    return None, None, towards_data, gradient
+
+
+def _refuse(ctx: Any, *slopes: Tensor) -> None:
+    """Raise NotImplementedError: the gradient has no gradient."""
+    raise NotImplementedError(TWICE)
+
+
+sparse_product_op.register_autograd(_backward, setup_context=_keep)
+of_weight.register_autograd(_refuse)
+of_data.register_autograd(_refuse)
+
+
+def sparse_product(rows: SparseRows, weight: torch.Tensor) -> torch.Tensor:
+    """X @ W [R, N], float32 or float64 as W [D, N] is, on the CPU; duplicates are summed, columns may be unsorted.
+
+    Kernels run on `torch.get_num_threads()` threads. Values of another type, other lengths and other widths are
+    refused (TypeError, ValueError); indices out of range, and row starts that fall, too (`ContractError`): nothing is
+    read outside of the weight. 2 z N flops, O(R + z) for the checks.
+    """
+    _check(rows, weight)
+    if torch.compiler.is_compiling():
+        return sparse_product_op(rows.indptr, rows.indices, rows.data, weight)
+    return _Product.apply(rows.indptr, rows.indices, rows.data, weight)
+
+
+def _check(rows: SparseRows, weight: torch.Tensor) -> None:
+    """Raise ValueError or TypeError unless rows and weight fit in shape, dtype and device."""
+    if weight.ndim != 2 or rows.features != weight.shape[0]:
+        raise ValueError(
+            f"Sparse rows of {rows.features} columns meet a weight of shape {list(weight.shape)}; it is [features, N]. "
+            "Read the data like the training data, or make a weight of that size."
+        )
+    if rows.data is not None and rows.data.dtype != weight.dtype:
+        raise TypeError(
+            f"The values of sparse rows are {rows.data.dtype}, the weight is {weight.dtype}; they need the same type. "
+            "Convert one of them with .to(...)."
+        )
+    if not (rows.indptr.is_cpu and rows.indices.is_cpu and weight.is_cpu):
+        raise TypeError(f"The weight is on {weight.device}, the rows on {rows.indices.device}; kernels run on the cpu.")
+
+
+class _Product(torch.autograd.Function):
+    """The product, with its gradients towards values and weight."""
+
+    @staticmethod
+    def forward(ctx: Any, indptr: Any, indices: Any, data: Any, weight: Any) -> torch.Tensor:
+        """X @ W, after the rows that it reads have caught up where they have to."""
+        follow()
+        arrays = arrays_of(SparseRows(indptr, indices, data, weight.shape[0]))
+        require_sound(arrays, weight.shape[0], "rows -> product")
+        steps = steps_of(weight)
+        if steps is not None and steps.is_exact:
+            steps.catch_up(weight, arrays[1])
+        ctx.save_for_backward(indptr, indices, data, weight if ctx.needs_input_grad[2] else None)
+        ctx.steps, ctx.shape, ctx.arrays = steps, tuple(weight.shape), arrays
+        return multiply(arrays, weight)
+
+    @staticmethod
+    def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients."""
+        _, _, data, weight = ctx.saved_tensors  # all of them, so that autograd sees what was written to since
+        arguments = slope, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
+        both = _Gradients.apply(*arguments) if torch.is_grad_enabled() else gradients(*arguments)
+        return None, None, *both
+
+
+class _Gradients(torch.autograd.Function):
+    """The gradients where autograd would differentiate them again, which is refused then and not before."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients."""
+        return gradients(*arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: torch.Tensor) -> None:
+        """Refuse (`NotImplementedError`)."""
+        raise NotImplementedError(TWICE)
+
+
+def gradients(
+    slope: torch.Tensor,
+    arrays: Arrays,
+    data: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    shape: tuple[int, int],
+    steps: Steps | None,
+    of_weight: bool,
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Return (towards data [z], where the weight is given; towards the weight of `shape`) from the slope [R, N]; or
+    None.
+
+    `data` is here for autograd, which is to know that gradients depend on it.
+    """
+    follow()
+    slope_rn = slope.detach().contiguous().numpy()
+    towards_data = None if weight is None else gradient_of_data(arrays, slope_rn, weight)
+    if not of_weight:
+        return towards_data, None
+    factors = factors_of(arrays, slope_rn, shape)
+    if steps is not None and steps.fused:
+        return towards_data, steps.leave(factors)
+    return towards_data, tensor_of(summed(factors, arrays[2] is None))
+
 
 # Input of `torch.nn.EmbeddingBag` from sparse rows: it is a sparse linear layer by another name.
 

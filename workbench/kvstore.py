@@ -1,4 +1,20 @@
-"""Interface of a key-value store: `Store`, and `StoreError` for every refusal."""
+"""Key-value store of weights shared by several workers: gradients are pushed and summed, values or rows are pulled.
+
+`Store` is the interface; `LocalStore` keeps values in this process, and stores over a network implement the same
+interface. Rows of a row_sparse weight are pulled by index, so that cost does not grow with unused rows.
+
+>>> import numpy as np
+>>> from workbench import formats
+>>> from workbench.formats import RowSparse
+>>> store = LocalStore()
+>>> store.init("w", formats.zeros((4, 1), "row_sparse"))
+>>> one, two = RowSparse(np.float32([[1], [2]]), [0, 2], (4, 1)), RowSparse(np.float32([[5]]), [2], (4, 1))
+>>> store.push("w", [one, two])
+>>> store.row_sparse_pull("w", [2, 1, 2])
+RowSparse(shape=(4, 1), stored_rows=2, dtype=float32)
+  row 1: [0.]
+  row 2: [7.]
+"""
 
 import hashlib
 import json
@@ -13,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels.registry import unknown_name
-from workbench import formats
+from workbench import aliases, formats
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
 from workbench.json_text import parsed
@@ -21,6 +37,8 @@ from workbench.ops.products import Unsummed
 from workbench.optimizers import Updater
 from workbench.optimizers.saved import read, written
 from workbench.optimizers.updater import square_norms
+
+# Interface of a key-value store: `Store`, and `StoreError` for every refusal.
 
 Key = int | str
 VALUE, OPTIMIZER = "value:", "optimizer:"
@@ -427,3 +445,28 @@ def key_of(text: str) -> Any:
 def name_of(key: Key) -> str:
     """Return the parameter name that the optimizer uses for the key."""
     return str(key)
+
+
+__all__ = [
+    "OPTIMIZER",
+    "VALUE",
+    "Key",
+    "LazyRandomRows",
+    "LocalStore",
+    "Store",
+    "StoreError",
+    "added",
+    "admitted",
+    "caught_up",
+    "check_new_key",
+    "check_pushed",
+    "computed",
+    "key_of",
+    "name_of",
+    "put_rows",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Return what an old name stands for (`workbench.aliases`)."""
+    return aliases.find(__name__, name)
