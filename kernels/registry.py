@@ -32,7 +32,7 @@ class Named(Protocol):
 Entry = TypeVar("Entry", bound=Named)
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
+def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     """Return the message for an unknown name, with the nearest known one and all known ones.
 
     >>> unknown_name("format", "csx", ["dense", "csr"])

@@ -161,6 +161,7 @@ def in_a_child(code: str, cache: Path, **environment: str) -> str:
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], **known, **environment},
         capture_output=True,
+        check=False,
         text=True,
     )
     assert child.returncode == 0, child.stderr

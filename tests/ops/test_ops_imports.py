@@ -26,7 +26,7 @@ for module in sys.argv[1:]:
 
 def test_a_file_of_operators_that_is_imported_first_finds_all_operators():
     assert set(FIRST) <= set(MODULES)
-    made = subprocess.run([sys.executable, "-c", EACH, *FIRST], capture_output=True, text=True)
+    made = subprocess.run([sys.executable, "-c", EACH, *FIRST], capture_output=True, check=False, text=True)
     assert made.stdout.splitlines() == [f"{module} {len(ops.names())}" for module in FIRST], made.stderr
 
 

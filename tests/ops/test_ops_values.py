@@ -77,7 +77,7 @@ def test_nothing_warns_of_nan_and_infinity():
         (lambda: ops.add_scalar(DENSE), r"add_scalar needs the parameter scalar"),
         (lambda: ops.abs(DENSE, scale=2), r"abs has no parameter \['scale'\]; its parameters are \[\]"),
         (lambda: ops.add(DENSE), r"add takes 2 array\(s\), x, y; 1 came"),
-        (lambda: ops.add_n(), r"add_n takes at least 1 array\(s\), \*arrays; 0 came"),
+        (ops.add_n, r"add_n takes at least 1 array\(s\), \*arrays; 0 came"),
         (lambda: ops.get("cosine"), r"Unknown operator 'cosine'.*Expected one of: abs, add"),
         (lambda: ops.random_normal(shape=(2,), seed=-1), r"seed is -1; a whole number from 0 on or a numpy.random.Gen"),
         (lambda: ops.random_normal(shape=(2,), seed=1, dtype="int64"), r"An array of int64 came"),

@@ -72,7 +72,7 @@ PARTS = {
     "byte-swapped": lambda part: part.astype(part.dtype.newbyteorder()),
     "complex": lambda part: part.astype(complex),
     "a list": lambda part: part.tolist(),
-    "masked": lambda part: np.ma.masked_array(part),
+    "masked": np.ma.masked_array,
 }
 """What any part may be that it should not be."""
 

@@ -161,7 +161,7 @@ print(json.dumps(result | {"loss": event.loss, "steps": event.step}))
 def test_a_set_four_times_the_memory_allowed_is_trained_on(tmp_path):
     rows, each, limit = 124_000, 100, 24 * 2**20
     command = [sys.executable, "-c", LARGER, str(tmp_path / "X.sparse"), *map(str, (rows, each, limit))]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     assert ended.returncode == 0, ended.stderr[-2000:]
     result = json.loads(ended.stdout)
     size = sum(file.stat().st_size for file in (tmp_path / "X.sparse").rglob("*.npy"))

@@ -127,7 +127,7 @@ def test_a_folder_that_is_there_needs_force(saved):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: shutil.rmtree(f), "There is no model in"),
+        (shutil.rmtree, "There is no model in"),
         (lambda f: (f / "model.json").write_bytes(b"{"), "is damaged"),
         (lambda f: (f / "model.json").write_bytes(b"[" * 100_000), "is damaged"),
         (lambda f: (f / "model.json").write_bytes(b"[]"), "does not describe one"),

@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import scipy.optimize
@@ -46,9 +46,6 @@ from workbench.sweeps.spec import Cell, roots_of
 # to which it sends every message of a training, and while the other cores do the same. No process waits for another
 # one, so what trainings of several processes take is in none of them.
 
-
-if TYPE_CHECKING:
-    from workbench.cluster.dask_hosts import Hosts
 
 # Cost model of a second machine: the time of a step on 1 to 256 machines, from what is measured in one process.
 #

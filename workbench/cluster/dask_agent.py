@@ -239,7 +239,7 @@ def find_machines(scheduler: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    from workbench.cluster import dask_agent  # or Dask would send its functions as code, not by their names
+    from workbench.cluster import dask_agent  # noqa: PLW0406 - or Dask would send its functions as code, not by their names
 
     dask_agent.main(*sys.argv[1:])
     sys.stdout.flush()

@@ -160,7 +160,6 @@ class Layout:
 
 
 if TYPE_CHECKING:
-    from workbench.graph import Graph
     from workbench.module.core import Module
 
 KIND = "sparse-workbench module"

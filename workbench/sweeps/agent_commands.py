@@ -132,7 +132,9 @@ def require_allocation(where: str) -> None:
 def _dask_machines(scheduler: str) -> list[str]:
     """Return the addresses of the workers that stand for a machine each, as a process that loads Dask finds them."""
     try:
-        done = subprocess.run([*DASK, scheduler], capture_output=True, text=True, timeout=SECONDS_SCHEDULER)
+        done = subprocess.run(
+            [*DASK, scheduler], capture_output=True, check=False, text=True, timeout=SECONDS_SCHEDULER
+        )
     except subprocess.TimeoutExpired:
         raise SpecError(f"The scheduler {scheduler} has not answered within {SECONDS_SCHEDULER:g} s.") from None
     try:
@@ -234,7 +236,9 @@ def _host_of(name: str) -> str:
 def _read_lines(*command: str) -> list[str]:
     """Return the lines that a program prints; empty if it is missing or fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_ASK, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, check=False, text=True, timeout=SECONDS_ASK, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [] if done.returncode else done.stdout.splitlines()
