@@ -62,5 +62,5 @@ def _option(setting: Setting) -> Any:
     more = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
     more += "; a wrong name lists all" if isinstance(setting.allowed, str) else ""
     least = setting.least if setting.train is None else max(1, setting.least or 0)  # a training has an epoch at least
-    bounds = {"min": least, "max": setting.most} if setting.type in (int, float) else {}
+    bounds: dict[str, Any] = {"min": least, "max": setting.most} if setting.type in (int, float) else {}
     return typer.Option(help=f"{meaning}{more}.", **bounds)

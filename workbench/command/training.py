@@ -116,7 +116,8 @@ def _train(cell: Cell, gpu: devices.Gpu | None) -> tuple[Training, data.Dataset]
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if gpu is not None:
-        console.print(f"on {gpu.name} the arrays hold {run.bytes_device_held / 2**20:,.1f} MiB")
+        on_device: Any = run  # a training on a device, whose module is not imported here
+        console.print(f"on {gpu.name} the arrays hold {on_device.bytes_device_held / 2**20:,.1f} MiB")
     return run, problem.dataset
 
 
@@ -174,7 +175,9 @@ class Epoch:
 
 def show_epochs(run: Training, count: int) -> float:
     """Train, and show a line for each epoch while it goes on; gives the seconds of all."""
-    phases, epochs, shown = Counter(), [], 0.0
+    phases: Counter[str] = Counter()
+    epochs: list[Epoch] = []
+    shown = 0.0
     start = now = time.perf_counter()
     with Live(console=console, refresh_per_second=8) as live:
         for event in run.events(count):

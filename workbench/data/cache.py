@@ -51,6 +51,8 @@ def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | Non
         if content.first_changed_file(states, content.states_of(source.files(**parameters))):
             return dataset
         entry = _entry(source, parameters, content.hash_of(states, where), where)
+    if entry is None:  # it has files whose content was not known
+        return dataset
     try:
         _write(entry, dataset)
     except OSError as error:
@@ -157,10 +159,12 @@ def _read(entry: Path) -> Dataset:
             raise ValueError(f"{name}.npy does not have the sum it was written with")
     shape = tuple(meta.pop("shape"))
     x = assemble("csr", arrays.pop("indptr"), arrays.pop("indices"), arrays.pop("data"), shape)
-    graph = [arrays.pop(f"graph_{name}", None) for name in GRAPH_PARTS]
-    if graph[0] is not None:
-        arrays["graph"] = assemble("csr", *graph, (shape[0], shape[0]))
-    labels = {name: tuple(value) if isinstance(value, list) else value for name, value in meta.pop("labels").items()}
+    indptr, indices, weights = (arrays.pop(f"graph_{name}", None) for name in GRAPH_PARTS)
+    if indptr is not None:
+        arrays["graph"] = assemble("csr", indptr, indices, weights, (shape[0], shape[0]))
+    labels: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in meta.pop("labels").items()
+    }
     return Dataset(x=x, labels=Labels(**labels), **arrays, **meta)
 
 

@@ -34,7 +34,7 @@ class Popularity:
     slope: float
     shift: float
 
-    def integral(self, t: np.ndarray) -> np.ndarray:
+    def integral(self, t: np.ndarray | np.float64) -> np.ndarray:
         """Return the integral of (t + shift)**-slope for each t, up to a constant, float64 in the shape of t."""
         if self.slope == 1:
             return np.log(t + self.shift)

@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO, Any, TypeVar, final
+from typing import IO, Any, TypeVar, cast, final
 
 import psutil
 
@@ -327,7 +327,7 @@ class Child:
 
     def __init__(self, process: BaseProcess, connection: Connection) -> None:
         self.process, self.connection = process, connection
-        self.watch = MemoryWatch(process.pid)
+        self.watch = MemoryWatch(cast("int", process.pid))  # it has been started
         self._part = bytearray()
         self._is_open = True
         os.set_blocking(connection.fileno(), False)
@@ -363,7 +363,7 @@ class Child:
         """Yield each answer; raises Ended if `why_end` gave a reason to end the process, or if it exited early."""
         count, is_over = 0, False
         while not is_over:
-            waited_for = [self.process.sentinel, *([self.connection] if self._is_open else [])]
+            waited_for: list[Any] = [self.process.sentinel, *([self.connection] if self._is_open else [])]
             wait(waited_for, SECONDS_POLL)
             is_over = not self.process.is_alive()  # before reading: what it sent is in the pipe then
             for line in self._lines():
@@ -399,7 +399,7 @@ class Child:
         except ConnectionResetError:  # it ended before it had read its last order
             self._is_open = False
         *lines, self._part = self._part.split(b"\n")
-        return lines
+        return [bytes(line) for line in lines]
 
 
 # Processes that live side by side and compute in turns: all but the one whose turn it is are stopped.

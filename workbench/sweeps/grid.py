@@ -68,7 +68,7 @@ def why_not_together(cell: Cell) -> str:
     """Return the reason why the settings of a training do not go together, whatever its data, or ""."""
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
-        setup = replace(setup, device="cuda")
+        setup = replace(setup, device="cuda")  # type: ignore[call-arg] # its fields are made of the table of settings
     return impossible_reason(setup)
 
 
@@ -137,7 +137,8 @@ def predicted_bytes(
     beside = given.nbytes
     for one in model.inputs(given, batch_rows):
         held = "dense" if cell.format == "dense" else one.format
-        beside += formats.predicted_bytes(held, *one.shape, one.nnz, cell.dtype, "int32")
+        height, length = one.shape
+        beside += formats.predicted_bytes(held, height, length, one.nnz, cell.dtype, "int32")
     return parts | {"graph": beside} if beside else parts
 
 

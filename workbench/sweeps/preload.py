@@ -15,6 +15,6 @@ from workbench import data, models, ops, optimizers
 
 for registry in (kernels, ops, data, models, optimizers):
     registry.names()
-plan.build(np.int32([0, 2]), np.int32([1, 0]), 2)
+plan.build(np.array([0, 2], np.int32), np.array([1, 0], np.int32), 2)
 gc.collect()
 gc.freeze()

@@ -156,8 +156,8 @@ def with_random_labels(dataset: data.Dataset, model: Model, width: int | None, s
     if model.target == "multilabel":
         y = generator.integers(0, 2, (dataset.rows, count)).astype(np.uint8)
         return dataclasses.replace(dataset, y=y, labels=data.Labels("multilabel", names, guess=guess))
-    y = generator.integers(0, count, dataset.rows)
-    return dataclasses.replace(dataset, y=y, labels=data.Labels("classes", names, guess=guess))
+    classes = generator.integers(0, count, dataset.rows)
+    return dataclasses.replace(dataset, y=classes, labels=data.Labels("classes", names, guess=guess))
 
 
 def _without_entries(train: data.Dataset, cell: Cell) -> str:
@@ -284,7 +284,7 @@ def split_held_out(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | 
     return data.rows_between(dataset, 0, trained), data.rows_between(dataset, trained, dataset.rows)
 
 
-def synthetic_label_kind(model: Model, width: int | None) -> dict[str, int | None]:
+def synthetic_label_kind(model: Model, width: int | None) -> dict[str, Any]:
     """Return the labels that a synthetic set is drawn with, for a model at that width."""
     if model.target == "numbers":
         return {"classes": None, "width": model.outputs or width or 1}

@@ -109,15 +109,14 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     if setting.type is not str:
         kind = Annotated[kind, pydantic.BeforeValidator(functools.partial(_typed, setting.type))]
     most = MOST_INTEGER if setting.type is int and setting.most is None else setting.most
-    bounds = {"ge": setting.least, "gt": setting.above, "le": most}
+    bounds: dict[str, Any] = {"ge": setting.least, "gt": setting.above, "le": most}
     if bounds := {bound: limit for bound, limit in bounds.items() if limit is not None}:
         kind = Annotated[kind, pydantic.Field(**bounds)]
     return (kind | None if setting.default is None else kind), setting.default
 
 
-_Cell: Any = pydantic.create_model(
-    "_Cell", __config__=STRICT, **{setting.name: _field(setting) for setting in settings.SETTINGS}
-)
+_FIELDS: dict[str, Any] = {setting.name: _field(setting) for setting in settings.SETTINGS}
+_Cell: Any = pydantic.create_model("_Cell", __config__=STRICT, **_FIELDS)
 
 
 class Cell(_Cell):
@@ -273,7 +272,7 @@ def _message(error: pydantic.ValidationError) -> str:
         place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the axis
         text = entry["msg"].removeprefix("Value error, ")
         if entry["type"] == "extra_forbidden":
-            models_by_table = {"measure": Measure, "limits": Limits}
+            models_by_table: dict[str, type[pydantic.BaseModel]] = {"measure": Measure, "limits": Limits}
             table = models_by_table.get(str(entry["loc"][0]), Spec) if len(entry["loc"]) > 1 else Spec
             text = unknown_name("key", str(entry["loc"][-1]), list(table.model_fields))
         lines.append(f"{place}: {text}" if place else text)

@@ -388,7 +388,8 @@ class _Trial:
         self.row["bytes_peak_resident"] = max(memory.peak_bytes() - self.resident, 0)
         self.row |= {"memory_counted": memory.counted_memory_kind(), "bytes_held": self.run.bytes_held}
         if self.on_device:
-            self.row["bytes_device_held"] = self.run.bytes_device_held
+            on_device: Any = self.run  # a training on a device, whose module is not imported here
+            self.row["bytes_device_held"] = on_device.bytes_device_held
 
     def conclude(self) -> None:
         """Fill the columns of a trial that has all that it needs."""
@@ -421,7 +422,7 @@ class _Trial:
     def predict_bytes(self, problem: Problem) -> None:
         """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
         is_stored = isinstance(problem.x, data.StoredRows)
-        parts = predicted_bytes(
+        parts: dict[str, int] = predicted_bytes(  # type: ignore[assignment] # further parts follow
             self.cell,
             rows=problem.x.shape[0],
             features=problem.x.shape[1],
@@ -457,7 +458,7 @@ class _Trial:
         if checked.reason:
             raise TrialEnded("wrong", checked.reason)
 
-    def watch_device(self, run: Training) -> None:
+    def watch_device(self, run: Any) -> None:
         """The most memory that the steps take on the device, in untimed ones: watching costs time."""
         if self.on_device:
             self.row["bytes_device_peak"] = run.watch()

@@ -220,8 +220,8 @@ def gather_rows(format: str, x: Any, rows: np.ndarray) -> Any:
     if format == "dense":
         return _take_dense_rows(x, rows)
     if format == "csr":
-        parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, rows)
-        return assemble("csr", *parts, (len(rows), x.shape[1]))
+        indptr, indices, values = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, rows)
+        return assemble("csr", indptr, indices, values, (len(rows), x.shape[1]))
     places = np.searchsorted(x.indices, rows)
     stored = np.flatnonzero(np.append(x.indices, -1)[places] == rows)
     return RowSparse.assemble(_take_dense_rows(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
