@@ -102,7 +102,7 @@ def test_a_value_that_is_not_exact_is_named(hold, value, told):
     ("settings", "told"),
     [
         ({"hold": "csr"}, "format csr is held as it is: take hold format, or format dense"),
-        ({"hold": "bits", **DENSE}, "Unknown hold 'bits'.*Expected one of: format, csr, uint8, float16"),
+        ({"hold": "bits", **DENSE}, "Unknown hold 'bits'. Expected one of: format, csr, uint8, float16"),
         ({"hold": "csr", **DENSE, "device": "cuda"}, "Data is held as csr on cpu alone; on cuda take hold format"),
         ({"hold": "csr", **DENSE, "model": "graph_convolution"}, "graph_convolution model completes its batches"),
     ],

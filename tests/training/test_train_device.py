@@ -160,7 +160,7 @@ def test_bytes_on_the_device_are_counted() -> None:
     [
         ({"format": "csc"}, "On cuda no csc trains by engine ours; there is: coo by ours, csr by ours, csr by vendor"),
         ({"update": "exact"}, "An exact update keeps what rows have missed on the host: it runs on cpu"),
-        ({"device": "tpu"}, "Unknown device 'tpu'.*Expected one of: cpu, cuda."),
+        ({"device": "tpu"}, "Unknown device 'tpu'. Did you mean 'cpu'? Expected one of: cpu, cuda."),
     ],
 )
 def test_what_does_not_run_there_is_refused_in_words(settings: dict, told: str) -> None:
