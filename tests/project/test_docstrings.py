@@ -9,6 +9,7 @@ CHECKS = {"GL08", "SS01", "SS03", "SS05", "PR01", "PR02", "PR03", "RT01", "EX01"
 
 NAMES = {
     "workbench.autodiff": "gradients",
+    "workbench.data": "keep_features keep_rows rows_between shuffle_rows split take",
     "workbench.executor": "Executor.backward Executor.explain Executor.forward Executor.release bind",
     "workbench.formats": (
         "Format RowSparse RowSparse.assemble RowSparse.check RowSparse.from_dense RowSparse.from_rows RowSparse.retain "
@@ -20,8 +21,8 @@ NAMES = {
         "from_json scope variable"
     ),
     "workbench.metrics": (
-        "Composite Metric accuracy auc binary_accuracy create cross_entropy f1_macro f1_micro log_loss logit_loss mae "
-        "mse ndcg_at precision_at r2 recall_at rmse"
+        "Composite Metric accuracy auc binary_accuracy constant_quality constant_scores create cross_entropy f1_macro "
+        "f1_micro log_loss logit_loss mae mse ndcg_at precision_at r2 recall_at rmse"
     ),
     "workbench.models": "glorot he usual",
     "workbench.module": (

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.registry import unknown_name
 from workbench import formats
 
 NAN = float("nan")
@@ -491,12 +492,30 @@ RAREST = 1e-12
 
 
 def constant_scores(target: str, y: np.ndarray, width: int) -> np.ndarray:
-    """Return the constant scores [N] with the least mean loss on `y`.
+    """Return the constant scores with the least mean loss on some targets.
 
-    - `classes` (y int [R]): log of the share of each class.
-    - `binary`, `multilabel` (y of 0 and 1, [R, N]): log odds of 1.
-    - `numbers` (y [R, N]): the means.
+    Parameters
+    ----------
+    target : str
+        "classes" (`y` int [R]) gives the log of the share of each class, "binary" and "multilabel" (`y` of 0 and 1,
+        [R, N]) the log odds of 1, "numbers" (`y` [R, N]) the means.
+    y : ndarray
+        Targets of R rows.
+    width : int
+        Count of scores N.
 
+    Returns
+    -------
+    ndarray
+        The scores, float64 [N].
+
+    Raises
+    ------
+    MetricError
+        If `y` has no rows or `target` is unknown.
+
+    Examples
+    --------
     >>> constant_scores("numbers", np.float32([[1], [2], [6]]), 1)
     array([3.])
     """
@@ -509,16 +528,34 @@ def constant_scores(target: str, y: np.ndarray, width: int) -> np.ndarray:
     if target in ("binary", "multilabel"):
         ones = np.clip(y.reshape(len(y), width).mean(axis=0, dtype=np.float64), RAREST, 1 - RAREST)
         return np.log(ones) - np.log1p(-ones)
-    raise MetricError(f"There is no target {target!r}; there are classes, binary, numbers, multilabel.")
+    raise MetricError(unknown_name("target", target, ("classes", "binary", "numbers", "multilabel")))
 
 
 def constant_quality(
     target: str, quality: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, y_held_out: np.ndarray, width: int
 ) -> float:
-    """Return `quality` of always predicting the constant scores of `y`, on the held-out targets `y_held_out`.
+    """Return the quality of predicting the same scores for every row, the best constant ones.
 
-    `target` is as in `constant_scores`, `width` the number of scores N.
+    Parameters
+    ----------
+    target : str
+        "classes", "binary", "multilabel" or "numbers", as in `constant_scores`.
+    quality : callable
+        Measure of scores and targets, such as `accuracy`.
+    y : ndarray
+        Targets that the constant scores are made from.
+    y_held_out : ndarray
+        Targets that they are measured on.
+    width : int
+        Count of scores N.
 
+    Returns
+    -------
+    float
+        The measure on `y_held_out`.
+
+    Examples
+    --------
     >>> from workbench.metrics import accuracy
     >>> constant_quality("classes", accuracy, np.array([0, 1, 1]), np.array([1, 1, 0, 2]), 3)
     0.5

@@ -58,9 +58,26 @@ def _renumber_classes(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray)
 
 
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    """Return the rows of those numbers, int [R], in that order, and the edges among them. O(entries taken).
+    """Return rows by index, and the edges among them. O(entries taken).
 
-    Of stored rows only some that follow each other can be taken; nothing is read.
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set to take from. Of stored rows only consecutive ones can be taken; nothing is read.
+    rows : ndarray
+        Indices of rows, int [R], in the order of the result.
+
+    Returns
+    -------
+    Dataset
+        The rows, with their labels and groups.
+
+    Examples
+    --------
+    >>> from workbench import data
+    >>> dataset = data.load("uniform", rows=10, features=4, density=0.5, seed=0)
+    >>> data.take(dataset, [3, 1]).rows
+    2
     """
     x = dataset.x
     if isinstance(x, StoredRows) and len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
@@ -82,7 +99,27 @@ def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.cs
 
 
 def rows_between(dataset: Dataset, start: int, stop: int) -> Dataset:
-    """Return rows `start` to `stop`; of stored rows nothing is read, and labels share memory."""
+    """Return consecutive rows; of stored rows nothing is read, and labels share memory.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set to take from.
+    start, stop : int
+        First row, and the row after the last one.
+
+    Returns
+    -------
+    Dataset
+        The rows, with their labels and groups.
+
+    Examples
+    --------
+    >>> from workbench import data
+    >>> dataset = data.load("uniform", rows=10, features=4, density=0.5, seed=0)
+    >>> data.rows_between(dataset, 2, 5).rows
+    3
+    """
     if not isinstance(dataset.x, StoredRows):
         return take(dataset, np.arange(start, stop))
     groups = None if dataset.groups is None else dataset.groups[start:stop]
@@ -90,9 +127,33 @@ def rows_between(dataset: Dataset, start: int, stop: int) -> Dataset:
 
 
 def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
-    """`n` rows drawn at random, in the order they had; of stored rows, which are shuffled, the first ones.
+    """Return some rows drawn at random, in the order they had.
 
-    More than there are is refused (`DataError`), and stored rows that were not shuffled.
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set to draw from. Of stored rows, which are shuffled, the first ones are kept.
+    n : int
+        Count of rows.
+    seed : int, default 0
+        Seed of the draw.
+
+    Returns
+    -------
+    Dataset
+        The rows, with their labels and groups.
+
+    Raises
+    ------
+    DataError
+        If the data set has fewer rows, or rows that were stored without being shuffled.
+
+    Examples
+    --------
+    >>> from workbench import data
+    >>> dataset = data.load("uniform", rows=10, features=4, density=0.5, seed=0)
+    >>> data.keep_rows(dataset, 3).rows
+    3
     """
     _check_count("rows", n, dataset.rows)
     if isinstance(dataset.x, StoredRows):
@@ -102,16 +163,59 @@ def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
 
 
 def shuffle_rows(dataset: Dataset, seed: int = 0) -> Dataset:
-    """Return all rows in random order, so that contiguous mini-batches mix classes."""
+    """Return all rows in random order, so that contiguous mini-batches mix classes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set in memory.
+    seed : int, default 0
+        Seed of the order.
+
+    Returns
+    -------
+    Dataset
+        The rows in another order, with their labels and groups.
+
+    Examples
+    --------
+    >>> from workbench import data
+    >>> dataset = data.load("uniform", rows=10, features=4, density=0.5, seed=0)
+    >>> data.shuffle_rows(dataset, seed=1).rows
+    10
+    """
     return take(dataset, np.random.default_rng(seed).permutation(dataset.rows))
 
 
 def keep_features(dataset: Dataset, k: int) -> Dataset:
-    """Return the `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
+    """Return the columns that are stored in the most rows, in the order they had. O(nnz + features).
 
     Rows may become empty, and stay. Do this before `split`, or the parts keep different columns. No second file
-    can be read `like` the result, whose columns have other numbers. More columns than there are is refused
-    (`DataError`). O(nnz + features).
+    can be read `like` the result, whose columns have other indices.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set in memory.
+    k : int
+        Count of columns; ties go to the earlier column.
+
+    Returns
+    -------
+    Dataset
+        All rows with `k` columns; `facts` names the columns kept.
+
+    Raises
+    ------
+    DataError
+        If the data set has fewer columns.
+
+    Examples
+    --------
+    >>> from workbench import data
+    >>> dataset = data.load("uniform", rows=10, features=4, density=0.5, seed=0)
+    >>> data.keep_features(dataset, 2).features
+    2
     """
     _check_count("features", k, dataset.features)
     x = dataset.x
@@ -138,13 +242,37 @@ def with_entries(
 
 
 def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """`(train, test)`, both in random order; `held_out` is the share of rows in the second, to the nearest row.
+    """Split a data set into a part to train on and a part held out, both in random order.
 
     Rows of one group stay together, so that what is held out was not half seen; the share is then met to the nearest
     group. Edges from one part to the other are in neither; `split_rows` gives the rows for a training that sees them.
-    Stored rows were shuffled when they were converted: the last share of them is held out, whatever the seed, and those
-    that were not shuffled are refused, as is a part that would be empty (`DataError`). Where `facts` has
-    `trained_per_class`, so many rows of each class are trained on, whatever the share: as many as nodes have labels.
+    If `facts` has `trained_per_class`, that many rows of each class are trained on, whatever the share.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set to split. Of stored rows, which were shuffled when they were converted, the last share is held out.
+    held_out : float, default 0.2
+        Share of rows held out, above 0 and below 1, met to the nearest row.
+    seed : int, default 0
+        Seed of the order; without effect on stored rows.
+
+    Returns
+    -------
+    tuple of Dataset
+        The rows to train on, and those held out.
+
+    Raises
+    ------
+    DataError
+        If a part would be empty, or rows were stored without being shuffled.
+
+    Examples
+    --------
+    >>> from workbench import data
+    >>> dataset = data.load("uniform", rows=10, features=4, density=0.5, seed=0)
+    >>> [part.rows for part in data.split(dataset, held_out=0.3)]
+    [7, 3]
     """
     train, test = split_rows(dataset, held_out, seed)
     return take(dataset, train), take(dataset, test)
