@@ -25,14 +25,12 @@ import numpy as np
 
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.epochs.dual import OfRows, bind_loss, of_csr
-from kernels.epochs.dual_turns import MOVED, TURNS
+from kernels.epochs.dual import MOVED, TURNS, OfRows, bind_loss, of_csr, reference_square
 from kernels.epochs.loops import ENTRIES_AHEAD, named, take_target
 from kernels.epochs.programs import programs_for
-from kernels.epochs.row_squares import reference_square
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
-from kernels.vector.prefetch import prefetch
+from kernels.vector.lanes import prefetch
 from kernels.vector.tiles import cache_bytes
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from workbench.models import patterns
-from workbench.models.moving import Moves, largest, smallest
+from workbench.models.patterns import Moves, largest, smallest
 
 
 def generator(seed: int = 0) -> np.random.Generator:

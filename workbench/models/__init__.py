@@ -1,7 +1,7 @@
 """Models by name, one file each.
 
 How to add one: copy `logistic.py`, or `factorization_machine.py` for a model that is not only a product X @ W;
-`classes.py` has the shared parts of classifiers.
+`of_classes` makes a classifier.
 
 A file states everything about a model: its options, parameters and their initial values, the graph of its scores, the
 loss, the type of target made from labels, what else it needs of the data, its natural width and its quality metric.
@@ -18,8 +18,9 @@ import numpy as np
 from kernels.registry import Registry
 from workbench import ops
 from workbench.graph import Symbol, variable
-from workbench.models.moving import Moves
+from workbench.metrics import accuracy, f1_macro
 from workbench.models.nodes import ModelError, Option, of_model
+from workbench.models.patterns import Moves
 
 NEEDS = {
     "fields": "columns in two fields, users and items, as ratings have",
@@ -281,3 +282,22 @@ def usual(task: str) -> str:
     if task not in tasks:
         raise ModelError(f"No model is the usual one for {task!r}; there is one for {', '.join(sorted(tasks))}.")
     return tasks[task]
+
+
+# Classifiers: N scores per row, N at least 2, trained by the cross-entropy of their softmax.
+
+
+def of_classes(name: str, predicts: str, **more: Any) -> Model:
+    """Return a classifier; `more` are the fields of `Model` besides loss, target, widths and quality metrics."""
+    return Model(
+        name,
+        loss="softmax",
+        target="classes",
+        quality_name="accuracy",
+        quality=accuracy,
+        measures={"macro-F1": f1_macro},
+        widths="width 2 or more",
+        allows=lambda width: width >= 2,
+        predicts=predicts,
+        **more,
+    )

@@ -21,8 +21,7 @@ import numpy as np
 
 from workbench import ops
 from workbench.graph import Symbol, variable
-from workbench.models import Complete, Given, Input, Option, Parameter, glorot, register
-from workbench.models.classes import of_classes
+from workbench.models import Complete, Given, Input, Option, Parameter, glorot, of_classes, register
 from workbench.models.nodes import Around, nodes_of, reach
 
 

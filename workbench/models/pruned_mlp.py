@@ -12,10 +12,8 @@ import math
 
 from workbench import ops
 from workbench.graph import Symbol, variable
-from workbench.models import Given, Option, Parameter, glorot, he, register
-from workbench.models.classes import of_classes
-from workbench.models.moving import RULES, Moves
-from workbench.models.patterns import counts
+from workbench.models import Given, Option, Parameter, glorot, he, of_classes, register
+from workbench.models.patterns import RULES, Moves, counts
 
 
 def shapes(given: Given) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis import configurations, formatting
 from workbench.analysis.advisor import headline
-from workbench.plots import bars, density, style
+from workbench.plots import density, style
 from workbench.plots.chart import Chart, message, register
 
 MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
@@ -24,7 +24,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     what = "bars" if shown.single else "markers, set side by side"
     note = f"{what}: peak of {of}; {density.intervals(shown)}"
     if shown.single:
-        bars.finish(figure, _bars(figure, shown), title, shown, note)
+        density.finish(figure, _bars(figure, shown), title, shown, note)
     else:
         style.finish(figure, _curves(figure, shown, crossings), title, shown.group, note)
     return sentence
@@ -32,7 +32,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
 
 def _bars(figure: Figure, shown: density.Shown) -> Axes:
     """Draw one bar for each configuration, at a single density; returns the axes."""
-    axes = bars.draw(figure, shown, "memory")
+    axes = density.draw(figure, shown, "memory")
     rows = sorted(style.drawable(shown.rows, MEASURE), key=lambda row: row[MEASURE])
     known = [(row[PREDICTED], place) for place, row in enumerate(rows) if row[PREDICTED]]
     if known:

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis.advisor import headline
-from workbench.plots import bars, density, style
+from workbench.plots import density, style
 from workbench.plots.chart import Chart, message, register
 
 MEASURE = "seconds_step"
@@ -18,7 +18,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
         return message(figure, nothing)
     title, sentence = headline(shown.group, MEASURE, shown.evens)
     if shown.single:
-        bars.finish(figure, bars.draw(figure, shown, "time a step"), title, shown, density.intervals(shown))
+        density.finish(figure, density.draw(figure, shown, "time a step"), title, shown, density.intervals(shown))
     else:
         style.finish(figure, _curves(figure, shown, crossings), title, shown.group, density.intervals(shown))
     return sentence

@@ -10,8 +10,7 @@ import numpy as np
 
 from workbench import autodiff, executor, formats, ops
 from workbench.graph import Graph, Group, Symbol
-from workbench.models.moving import Moves, largest, smallest
-from workbench.models.patterns import absent
+from workbench.models.patterns import Moves, absent, largest, smallest
 
 if TYPE_CHECKING:
     from workbench.training.prepared import Prepared
