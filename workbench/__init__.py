@@ -36,6 +36,7 @@ _PUBLIC = {
     "FactorizationMachineRegressor": "workbench.bridges.sklearn",
     "Result": "workbench.api.results",
     "SparseClassifier": "workbench.bridges.sklearn",
+    "SparseClassifierCV": "workbench.bridges.sklearn",
     "SparseRegressor": "workbench.bridges.sklearn",
 }
 """Public names, and the module that each is imported from when it is first used."""

@@ -48,7 +48,8 @@ def test_weights_are_exact_for_dual_ascent(estimator, kind):
     [
         *(("learning_rate", value) for value in (0, -1.0, np.nan, np.inf, "0.1")),
         *(("alpha", value) for value in (-1.0, np.nan, np.inf)),
-        *(("max_iter", value) for value in (0, 1.5, None)),
+        *(("max_iter", value) for value in (0, 1.5)),
+        *(("search", value) for value in (1, -3, 2.5, "all", None)),
         *(("batch_rows", value) for value in (0, 2.5)),
         *(("tol", value) for value in (np.nan, -1.0)),
         *(("n_iter_no_change", 0), ("fit_intercept", "no"), ("early_stopping", "yes"), ("validation_fraction", 1.0)),

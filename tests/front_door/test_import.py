@@ -19,6 +19,7 @@ LISTED = {
     "train",
     "Dataset",
     "SparseClassifier",
+    "SparseClassifierCV",
 }
 ORDERS = (
     ("training", "sweeps", "advising", "api.training"),

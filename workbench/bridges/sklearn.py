@@ -11,9 +11,13 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | model_options         | None     | options of the model, as a line: "hidden=64"                                |
 | width, factors        | None, 8  | factors or units of a model that has such; None: its natural width          |
 | class_weight          | None     | number by class, or "balanced"; multiplies the weights of samples           |
-| optimizer             | adagrad  | rule that changes the weights                                               |
+| search                | auto     | settings to choose alpha from on held-out rows, by dual ascent; auto: 8 of  |
+|                       |          | linear models on more than 256 rows if nothing below but random_state and   |
+|                       |          | fit_intercept is set; 0: none                                               |
+| optimizer             | None     | rule that changes the weights; None: adagrad if nothing is searched         |
 | learning_rate         | None     | its rate; None: the optimizer's own                                         |
-| alpha                 | 0.0      | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2      |
+| alpha                 | None     | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2;     |
+|                       |          | None: searched, or 0                                                        |
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: those that a batch touches; off: all; exact: as  |
 |                       |          | off, rows catching up when they are next touched                            |
@@ -21,13 +25,17 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where that is fewer; of up |
 |                       |          | to 256 rows each step has all, and an epoch has 8                           |
-| max_iter              | 20       | passes over the data (epochs)                                               |
+| max_iter              | None     | passes over the data (epochs); None: 20, in a search as many as it needs    |
 | shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
 |                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
 | random_state          | None     | draws order, held-out rows and starting values                              |
 | fit_intercept         | True     | whether a number for each output is added to the scores                     |
 | early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
+
+With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
+tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). `search_` says what
+it was chosen from, `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
 
 The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
 row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With
@@ -65,14 +73,17 @@ class _Regressor(RegressorMixin, Estimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
         """Train anew on X [rows, D] and numbers y [rows] or [rows, N]; `sample_weight` [rows] multiplies the loss."""
-        return self._fit(X, y, sample_weight, first=True, epochs=self._setting("max_iter"))
+        return self._fit(X, y, sample_weight, first=True, epochs=None)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
         """Train one epoch more, on these rows."""
         return self._fit(X, y, sample_weight, first=not hasattr(self, "_learner"), epochs=1)
 
-    def _fit(self, x: Any, y: Any, sample_weight: Any, first: bool, epochs: int) -> Self:
-        """Train for `epochs` on x, y; `first` starts anew. Returns self; ValueError if y changed its form."""
+    def _fit(self, x: Any, y: Any, sample_weight: Any, first: bool, epochs: int | None) -> Self:
+        """Train for `epochs` on x, y, None for those of `fit`; `first` starts anew.
+
+        Returns self; ValueError if y changed its form.
+        """
         several = self._model().outputs is None
         x, y = self._checked(x, y, first, y_numeric=True, multi_output=several)
         if first:
@@ -120,7 +131,7 @@ class _Classifier(ClassifierMixin, Estimator):
         """Train anew on X [rows, D] and labels y [rows]; `sample_weight` [rows] multiplies the loss."""
         X, y = self._checked(X, y, True)
         check_classification_targets(y)
-        return self._fit(X, y, np.unique(y), sample_weight, self._setting("max_iter"))
+        return self._fit(X, y, np.unique(y), sample_weight, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any | None = None, sample_weight: Any | None = None) -> Self:
         """Train one epoch more, on these rows; the first call needs `classes`, all that there will be."""
@@ -136,8 +147,8 @@ class _Classifier(ClassifierMixin, Estimator):
             raise ValueError(f"classes={known} is not the same as on the first call to partial_fit: {self.classes_}.")
         return self._fit(X, y, known if first else None, sample_weight, 1)
 
-    def _fit(self, x: Any, y: np.ndarray, classes: np.ndarray | None, sample_weight: Any, epochs: int) -> Self:
-        """Train; `classes` are those of a first call, None if there was one."""
+    def _fit(self, x: Any, y: np.ndarray, classes: np.ndarray | None, sample_weight: Any, epochs: int | None) -> Self:
+        """Train; `classes` are those of a first call, None if there was one; `epochs` None for those of `fit`."""
         if classes is not None:
             if len(classes) < 2:
                 raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of 2 classes or more.")
@@ -225,6 +236,33 @@ class SparseClassifier(_Classifier):
     def _chosen_width(self) -> int | None:
         """Return the parameter `width`."""
         return self.width
+
+
+@with_parameters(model=None, width=None, class_weight=None, cv=5)
+class SparseClassifierCV(_Classifier):
+    """`SparseClassifier` whose search holds `cv` folds out in turn, for any count of rows from 20 on.
+
+    All folds of all settings are columns of one weight matrix, so that each row is read once for all of them. `search_`
+    has the mean held-out loss of each alpha.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    >>> chosen = SparseClassifierCV(cv=3, search=4, random_state=0).fit(x, x[:, 0] > 0)
+    >>> chosen.search_.folds, len(chosen.search_.losses), chosen.score(x, x[:, 0] > 0) > 0.9
+    (3, 4, True)
+    """
+
+    def _named_model(self) -> Model | None:
+        """Return the registered model of the parameter `model`, or None to choose by the labels."""
+        return None if self.model is None else named(self.model, ("binary", "classes"))
+
+    def _chosen_width(self) -> int | None:
+        """Return the parameter `width`."""
+        return self.width
+
+    def _folds(self) -> int | None:
+        """Return the parameter `cv`."""
+        return self.cv
 
 
 @with_parameters(factors=8)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from workbench import formats, models
@@ -22,7 +22,8 @@ from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
 from workbench.training import Run, Setup
 from workbench.training.completion import complete_settings, with_epoch_calls
-from workbench.training.setup import LAZY
+from workbench.training.search import COUNT, Choice, search_decay, why_no_search
+from workbench.training.setup import LAZY, SetupError
 
 # A training that takes rows as they come and stands between calls: what an estimator with `partial_fit` is made of.
 
@@ -121,15 +122,16 @@ MOST_ROWS, LEAST_STEPS = 256, 8
 """Rows of a batch if `batch_rows` is None, and steps of an epoch at least; up to so many rows are one batch."""
 
 SHARED: dict[str, Any] = {
-    "optimizer": "adagrad",
+    "search": "auto",
+    "optimizer": None,
     "learning_rate": None,
-    "alpha": 0.0,
+    "alpha": None,
     "options": None,
     "model_options": None,
     "lazy": "on",
     "launch": None,
     "batch_rows": None,
-    "max_iter": 20,
+    "max_iter": None,
     "shuffle": True,
     "random_state": None,
     "fit_intercept": True,
@@ -142,6 +144,22 @@ SHARED: dict[str, Any] = {
 }
 """Parameters that every estimator has, with their defaults."""
 
+UNSEARCHED = {"optimizer": "adagrad", "alpha": 0.0, "max_iter": 20}
+"""Values of parameters that are None when nothing is searched."""
+
+NO_SEARCH = (
+    "optimizer",
+    "learning_rate",
+    "alpha",
+    "options",
+    "lazy",
+    "launch",
+    "batch_rows",
+    "shuffle",
+    "early_stopping",
+)
+"""Parameters of how to train: if one is set, it is done as set; a search is refused."""
+
 FORMER = {"decay": "alpha", "epochs": "max_iter"}
 """Parameters by the names that they had up to 0.2; these go with 0.4."""
 
@@ -149,17 +167,19 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "model": [str, None],
     "width": [Interval(Integral, 1, None, closed="left"), None],
     "factors": [Interval(Integral, 1, None, closed="left"), None],
+    "cv": [Interval(Integral, 2, None, closed="left")],
     "class_weight": [StrOptions({"balanced"}), dict, None],
-    "optimizer": [str],
+    "search": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Options(Integral, {0})],
+    "optimizer": [str, None],
     "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-    "alpha": [Interval(Real, 0, None, closed="left")],
+    "alpha": [Interval(Real, 0, None, closed="left"), None],
     "decay": [Interval(Real, 0, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
     "options": [Mapping, None],
     "model_options": [str, None],
     "lazy": [StrOptions({"on", "off", "exact"})],
     "launch": [StrOptions({"dual"}), None],
     "batch_rows": [Interval(Integral, 1, None, closed="left"), None],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     "epochs": [Interval(Integral, 1, None, closed="left"), Hidden(StrOptions({"deprecated"}))],
     "shuffle": ["boolean", StrOptions({"once"})],
     "random_state": ["random_state"],
@@ -249,10 +269,11 @@ class Estimator(BaseEstimator, ABC):
 
     def _setting(self, name: str) -> Any:
         """Value of a parameter, which may be given by its former name."""
-        former = next(former for former, present in FORMER.items() if present == name)
-        old = getattr(self, former)
+        former = next((former for former, present in FORMER.items() if present == name), "")
+        old = getattr(self, former, "deprecated")
         if isinstance(old, str):
-            return getattr(self, name)
+            value = getattr(self, name)
+            return UNSEARCHED[name] if value is None else value
         if getattr(self, name) != SHARED[name]:
             raise ValueError(f"{name} and {former} are given, two names of one parameter; keep {name}.")
         warnings.warn(f"The parameter {former!r} is called {name!r} now.", FutureWarning, stacklevel=4)
@@ -300,14 +321,25 @@ class Estimator(BaseEstimator, ABC):
         chosen, _ = complete_settings(chosen, fastest=True)
         chosen |= {"batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
         chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
-        return with_epoch_calls(Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})}))
+        optimizer = self._setting("optimizer")
+        return with_epoch_calls(Setup(**chosen, optimizer=optimizer, options={**options, **(self.options or {})}))
 
-    def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
-        """Train the epochs of one call, fewer with early stopping; sets `n_iter_`."""
+    def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int | None) -> None:
+        """Train the epochs of one call, fewer with early stopping; sets `n_iter_`.
+
+        None is for those of `fit`, which may search; it sets `search_` and `alpha_`, too.
+        """
         learner = self._learner
         x = as_csr(x, learner.dtype)
         if weights is not None:
             x, targets, weights = _with_mean_one(x, targets, weights, learner.dtype)
+        if epochs is None:
+            self.search_: Choice | None = None
+            self.alpha_ = float(learner.setup.options.get("decay", 0.0))
+            if count := self._settings_to_search(x.shape[0]):
+                self._train_by_search(x, targets, weights, count)
+                return
+            epochs = self._setting("max_iter")
         if self.shuffle == "once":
             order = np.random.default_rng(learner.setup.seed).permutation(x.shape[0])
             x, targets, weights = x[order], targets[order], None if weights is None else weights[order]
@@ -325,6 +357,56 @@ class Estimator(BaseEstimator, ABC):
             if without_gain >= self.n_iter_no_change:
                 break
         self.n_iter_ = done
+
+    def _folds(self) -> int | None:
+        """Return how many folds a search holds out in turn; None to choose by the count of rows."""
+        return None
+
+    def _settings_to_search(self, rows: int) -> int:
+        """Return the count of settings to choose from, 0 to train as the parameters say.
+
+        ValueError if a search is asked for of a model or with parameters that it is not for.
+        """
+        if not self.search:
+            return 0
+        model, wanted = self._learner.model, self.search if self.search != "auto" else 0
+        given = self.parameters_set()
+        if given and wanted:
+            raise ValueError(
+                f"search={wanted} chooses how to train, and {given[0]} is set, too; expected one of the two.\n"
+                f"Leave {given[0]} out, or give search=0."
+            )
+        if reason := why_no_search(model.loss, model.is_product, rows):
+            if wanted:
+                raise ValueError(f"{reason}.\nGive search=0.")
+            return 0
+        suits = self.max_iter is None and isinstance(self.epochs, str) and rows > MOST_ROWS
+        is_auto = not given and (suits or self._folds() is not None)
+        return int(wanted) or (COUNT if is_auto else 0)
+
+    def parameters_set(self) -> list[str]:
+        """Return the names of parameters of how to train that are not at their defaults, by which nothing is searched.
+
+        With `search="auto"` nothing is searched either if `max_iter` is set.
+        """
+        return [name for name in NO_SEARCH if getattr(self, name) != SHARED[name]]
+
+    def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
+        """Write the weights that a search of `count` settings comes to; sets `search_`, `alpha_` and `n_iter_`."""
+        learner, epochs = self._learner, self.max_iter if isinstance(self.epochs, str) else self._setting("max_iter")
+        given = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept, "count": count}
+        given |= {"seed": learner.setup.seed, "epochs": epochs, "folds": self._folds()}
+        targets = np.ascontiguousarray(learner.run.targets(targets))
+        try:
+            found = search_decay(x, targets, weights, learner.model.loss, **given)
+        except SetupError as error:
+            raise ValueError(str(error)) from None
+        arrays = learner.arrays
+        arrays["w"][...] = found.weights
+        if found.intercept is not None:
+            arrays["b"][...] = found.intercept
+        self.search_, self.alpha_ = found.choice, found.choice.decay
+        self.n_iter_ = learner.epoch = found.choice.epochs + found.choice.epochs_final
 
     def _is_whole(self, x: Any) -> bool:
         """Return whether every step is one of all rows, of which an epoch then has `LEAST_STEPS`."""

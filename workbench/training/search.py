@@ -1,0 +1,307 @@
+"""Search of the decay of a linear model on held-out rows, all settings trained at once by dual ascent.
+
+Each of K decays is a block of columns of one weight matrix, so that each row is read once for all of them
+(`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
+q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A tenth
+of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Epochs go on until the
+best held-out loss gains no more; the minimum of a parabola through the best decay and its neighbours is taken, and the
+weights are trained on with all rows.
+
+>>> import numpy as np, scipy.sparse
+>>> generator = np.random.default_rng(0)
+>>> x = scipy.sparse.random_array((400, 20), density=0.3, rng=generator, dtype=np.float32, format="csr")
+>>> y = (x.sum(axis=1) > x.sum(axis=1).mean())[:, None].astype(np.float32)
+>>> found = search_decay(x, y, None, "logistic", outputs=1, has_intercept=True, count=8, seed=0)
+>>> found.weights.shape, len(found.choice.losses), found.choice.folds
+((20, 1), 8, 5)
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from kernels import aligned
+from kernels.epochs import dual, dual_decays
+from workbench.training.dual_steps import SHARE
+from workbench.training.setup import SetupError
+
+COUNT = 8
+"""Decays of a search if their count is not given."""
+WEAKEST, STRONGEST = 1e-1, 1e5
+"""Range of q / (decay * rows): its C of scikit-learn times the mean sum of squares of a row."""
+FOLDS, FEW_ROWS, TENTH = 5, 5000, 10
+"""Folds for at most so many rows, each held out in turn; of more rows one of `TENTH` parts is held out."""
+FOLD_BYTES = 2**28
+"""Bytes of weights and dual variables up to which the folds are trained at once."""
+MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN = 40, 3, 2e-3
+"""Epochs at most, and how many may pass without a relative gain of the best held-out loss."""
+LEAST_FINAL = 5
+"""Epochs on all rows at least, after those of the search."""
+LEAST_ROWS = 20
+"""Rows that a search needs."""
+
+
+@final
+@dataclass(frozen=True)
+class Choice:
+    """Result of a search: the decay chosen and what it was chosen from.
+
+    `decays` [K] and the held-out `losses` [K] of each; `rows` were held out in `folds` turns; `epochs` of the search,
+    and `epochs_final` of the training on all rows after it.
+    """
+
+    decay: float
+    decays: np.ndarray
+    losses: np.ndarray
+    rows: int
+    folds: int
+    epochs: int
+    epochs_final: int = 0
+
+    def __str__(self) -> str:
+        held_out = f"{self.rows:,} held-out rows" if self.folds == 1 else f"{self.folds} folds of all rows"
+        return f"{self.decay:.3g}, chosen by dual ascent from {len(self.decays)} settings on {held_out}"
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """Weights [D, N] and intercept [N] (None without one) trained on all rows with the decay of `choice`."""
+
+    weights: np.ndarray
+    intercept: np.ndarray | None
+    choice: Choice
+
+
+def _logistic(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Compute the logistic loss of each row [R] of scores [R, N]."""
+    return (np.logaddexp(0, scores) - scores * targets).sum(axis=1)
+
+
+def _squared(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Compute half the squared error of each row [R] of scores [R, N]."""
+    return ((scores - targets) ** 2).sum(axis=1) / 2
+
+
+def _softmax(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Compute the cross-entropy of each row [R] of scores [R, N] and class indices [R]."""
+    largest = scores.max(axis=1, keepdims=True)
+    logs = np.log(np.exp(scores - largest).sum(axis=1)) + largest[:, 0]
+    return logs - scores[np.arange(len(scores)), targets]
+
+
+LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "logistic": _logistic,
+    "squared": _squared,
+    "softmax": _softmax,
+}
+"""Losses of rows by the name of the kernel."""
+
+
+class _Rows(NamedTuple):
+    """Rows to search on: csr x [T, D], targets, weights [T] with the mean 1 or None, name of the loss, outputs N,
+    whether there is an intercept."""
+
+    x: Any
+    y: np.ndarray
+    weights: np.ndarray | None
+    loss: str
+    outputs: int
+    has_intercept: bool
+
+
+class _Columns:
+    """Weights [D, W], dual variables [T, W] and intercept [W] of some decays with N columns each."""
+
+    def __init__(self, rows: _Rows, decays: np.ndarray, square: float) -> None:
+        x, width, dtype = rows.x, decays.size * rows.outputs, rows.x.dtype
+        self.rows, self.decays, self.square = rows, decays.astype(dtype), SHARE * square
+        self.weights, self.dual = aligned.zeros((x.shape[1], width), dtype), aligned.zeros((x.shape[0], width), dtype)
+        self.intercept = np.zeros(width if rows.has_intercept else 0, dtype)
+        self.squares = np.full(x.shape[0], -1, dtype)
+
+    def do_epoch(self, order: np.ndarray, counts: np.ndarray) -> None:
+        """Do an epoch over rows `order`, `counts` [T, K] or [0, K]; the intercept decays towards where it is."""
+        if self.intercept.size:
+            scales = self.square / (np.repeat(self.decays, self.rows.outputs) * len(self.dual))
+            self.intercept += self.dual.sum(axis=0) * scales
+        x = self.rows.x
+        operands = self.rows.y, counts, self.squares, order, self.weights, self.dual, self.intercept, self.square
+        if self.decays.size == 1:
+            kernel, (decay,) = dual.get(self.rows.loss), self.decays.tolist()
+            counts = counts.reshape(-1)
+            kernel.trusted(x.indptr, x.indices, x.data, operands[0], counts, *operands[2:], decay)
+            return
+        dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
+
+    def score(self, x: Any, columns: slice) -> np.ndarray:
+        """Return the scores [rows, columns] of csr x by some of the columns."""
+        scores = x @ np.ascontiguousarray(self.weights[:, columns])
+        return scores + self.intercept[columns] if self.intercept.size else scores
+
+    def only(self, k: int, decay: float) -> "_Columns":
+        """Return a copy of the columns of decay k for another decay, with which the dual variables make up others."""
+        columns = slice(k * self.rows.outputs, (k + 1) * self.rows.outputs)
+        other = _Columns(self.rows, np.array([decay]), self.square / SHARE)
+        other.weights[...] = self.weights[:, columns] * (float(self.decays[k]) / decay)
+        other.dual[...] = self.dual[:, columns]
+        other.intercept[...] = self.intercept[columns] if self.intercept.size else self.intercept
+        other.squares = self.squares
+        return other
+
+
+def refuse_count(count: Any) -> None:
+    """`SetupError` unless the count of settings of a search is an integer of 2 or more."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
+        raise SetupError(
+            f"A search over {count!r} settings; expected an integer of 2 or more.\n"
+            f"Give search={COUNT}, or 0 to train one setting without a search."
+        )
+
+
+def why_no_search(loss: str, is_product: bool, rows: int) -> str:
+    """Return the reason why dual ascent cannot search settings of a model, or ""."""
+    if not is_product or loss not in LOSSES:
+        return "A search is for models whose scores are X @ W, with the loss " + ", ".join(LOSSES)
+    return "" if rows >= LEAST_ROWS else f"A search needs {LEAST_ROWS} rows or more; there are {rows}"
+
+
+def search_decay(
+    x: Any,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    loss: str,
+    *,
+    outputs: int,
+    has_intercept: bool,
+    count: int = COUNT,
+    seed: int = 0,
+    epochs: int | None = None,
+    folds: int | None = None,
+) -> Found:
+    """Choose the decay on held-out rows, then train on all.
+
+    Parameters
+    ----------
+    x : csr array of shape [rows, features]
+        float32 or float64.
+    y : array
+        Targets as the loss takes them, of the type of x: [rows, outputs], or int64 [rows] for softmax.
+    weights : array of shape [rows] or None
+        What the loss of each row counts for, with the mean 1, of the type of x.
+    loss : str
+        logistic, squared or softmax.
+    outputs : int
+        Columns of the scores, N.
+    has_intercept : bool
+        Whether a value for each output is added to the scores.
+    count : int
+        Settings to choose from, 2 or more.
+    seed : int
+        Seed of the rows held out and the order of rows.
+    epochs : int, optional
+        Epochs of the search and of the training after it; by default as many as the held-out loss gains from.
+
+    folds : int, optional
+        Folds that are held out in turn, 2 or more; by default `FOLDS` of few rows, else a tenth is held out once.
+
+    Returns
+    -------
+    Found
+        Weights, intercept, and the choice.
+
+    Raises
+    ------
+    SetupError
+        For too few rows, settings or folds.
+    """
+    refuse_count(count)
+    if folds is not None and not 2 <= folds <= x.shape[0]:
+        raise SetupError(f"There are {folds} folds of {x.shape[0]} rows; expected 2 to {x.shape[0]}.")
+    if reason := why_no_search(loss, True, x.shape[0]):
+        raise SetupError(f"{reason}.")
+    rows, generator = _Rows(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
+    square = float(np.dot(x.data, x.data)) / x.shape[0] or 1.0
+    strengths = np.geomspace(WEAKEST, STRONGEST, count)
+    columns, choice = _search(rows, square / (strengths * x.shape[0]), square, generator, epochs, folds)
+    best = int(choice.losses.argmin())
+    last = columns.only(best, choice.decay)
+    total = epochs or max(LEAST_FINAL, -(-choice.epochs // 2))
+    counts = np.zeros((0, 1), x.dtype) if weights is None else weights[:, None]
+    for _ in range(total):
+        last.do_epoch(generator.permutation(x.shape[0]), counts)
+    choice = Choice(**{**vars(choice), "epochs_final": total})
+    return Found(last.weights, last.intercept if has_intercept else None, choice)
+
+
+def _search(
+    rows: _Rows,
+    decays: np.ndarray,
+    square: float,
+    generator: np.random.Generator,
+    epochs: int | None,
+    folds: int | None,
+) -> tuple[_Columns, Choice]:
+    """Train all decays on the rows that are not held out; return their columns and the choice."""
+    total, count = rows.x.shape[0], decays.size
+    part, folds = _split(rows, count, generator, folds)
+    columns = _Columns(rows, np.tile(decays, folds), square)
+    trained, counts = np.arange(total), np.zeros((0, count * folds), rows.x.dtype)
+    if folds == 1:
+        trained = np.flatnonzero(part)
+    if folds > 1 or rows.weights is not None:
+        counts = np.ones((total, count * folds), rows.x.dtype)
+        counts *= 1 if rows.weights is None else rows.weights[:, None]
+        counts *= np.repeat(part[:, None] != np.arange(folds), count, axis=1)
+    held_out = [np.flatnonzero(part == fold) for fold in range(folds)]
+    cut = [(rows.x[out], rows.y[out], None if rows.weights is None else rows.weights[out]) for out in held_out]
+    best, without_gain, losses = np.inf, 0, np.zeros(count)
+    for epoch in itertools.count(1):
+        columns.do_epoch(generator.permutation(trained), counts)
+        losses = _held_out_losses(columns, cut, count)
+        without_gain = 0 if losses.min() < best * (1 - GAIN) else without_gain + 1
+        best = min(best, float(losses.min()))
+        if epoch == (epochs or MOST_EPOCHS) or (epochs is None and without_gain >= MOST_WITHOUT_GAIN):
+            break
+    chosen = _vertex(decays, losses)
+    return columns, Choice(chosen, decays, losses, sum(map(len, held_out)), folds, epoch)
+
+
+def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int | None) -> tuple[np.ndarray, int]:
+    """Return the part of each row [T] and how many parts are held out in turn: `folds`, or by default 1, of few rows
+    `FOLDS`.
+    """
+    total, features = rows.x.shape
+    if folds is None:
+        size = (total + features) * count * FOLDS * rows.outputs * rows.x.dtype.itemsize
+        folds = FOLDS if total <= FEW_ROWS and size <= FOLD_BYTES else 1
+    part = np.empty(total, np.int64)
+    part[generator.permutation(total)] = np.arange(total) % (TENTH if folds == 1 else folds)
+    return part, folds
+
+
+def _held_out_losses(columns: _Columns, cut: list[tuple], count: int) -> np.ndarray:
+    """Return the mean loss of each decay [K] over the held-out rows of all folds."""
+    loss, outputs = LOSSES[columns.rows.loss], columns.rows.outputs
+    losses, sizes, width = np.zeros(count), 0.0, count * outputs
+    for fold, (x, y, weights) in enumerate(cut):
+        scores = columns.score(x, slice(fold * width, (fold + 1) * width))
+        for k in range(count):
+            of_rows = loss(scores[:, k * outputs : (k + 1) * outputs], y)
+            losses[k] += float(of_rows.sum() if weights is None else of_rows @ weights)
+        sizes += x.shape[0] if weights is None else float(weights.sum())
+    return losses / max(sizes, 1e-30)
+
+
+def _vertex(decays: np.ndarray, losses: np.ndarray) -> float:
+    """Return the minimum of the parabola through the best decay and its neighbours, in the logarithm of the decay."""
+    best = int(losses.argmin())
+    if not 0 < best < len(decays) - 1:
+        return float(decays[best])
+    before, at, after = losses[best - 1 : best + 2]
+    bend = before - 2 * at + after
+    shift = (before - after) / (2 * bend) if bend > 0 else 0.0
+    return float(np.exp(np.log(decays[best]) + shift * np.log(decays[best + 1] / decays[best])))
