@@ -16,8 +16,18 @@ def test_train_x_y_logistic(data, capsys):
     assert np.mean(model.predict(x) == y) > 0.8
     assert model.predict_proba(x).shape == (300, 2)
     said = capsys.readouterr().err
-    assert "Trained logistic on 300 rows x 40 features: 20 epochs in" in said
+    assert f"Trained logistic on 300 rows x 40 features: {model.n_iter_} epochs in" in said
     assert "loss" in said
+    assert (
+        f"\nalpha {model.alpha_:.3g}, chosen by dual ascent from 8 settings on 5 folds of all rows. To change it:"
+        in said
+    )
+
+
+def test_what_is_set_is_not_searched_and_a_search_of_another_size_is(data, capsys):
+    assert wb.train(*data, learning_rate=0.1, random_state=0).search_ is None
+    assert "Nothing was searched, as learning_rate is set." in capsys.readouterr().err
+    assert len(wb.train(*data, search=3, random_state=0).search_.losses) == 3
 
 
 def test_the_model_is_guessed_from_the_labels(data):

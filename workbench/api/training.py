@@ -42,7 +42,9 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
     **parameters
-        Parameters of `SparseClassifier` or `SparseRegressor`, such as `optimizer`, `learning_rate`, `random_state`.
+        Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`,
+        `random_state`. With none of them set a linear model on more than 256 rows chooses `alpha` from 8 values on
+        held-out rows; the line says which. `search=N` chooses from N, `search=0` trains one setting.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     if model is not None and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
-    optimizer, decay = chosen.get("optimizer", "adagrad"), chosen.get("alpha") or chosen.get("decay")
+    optimizer, decay = chosen.get("optimizer") or "adagrad", chosen.get("alpha") or chosen.get("decay")
     decay = decay if isinstance(decay, int | float) and 0 < decay < float("inf") else None  # the estimator refuses it
     try:
         validate_spec({"name": "train", "axes": {"optimizer": optimizer}})
@@ -167,8 +169,17 @@ def _summary(estimator: Any, x: Any, loaded: Loaded, seconds: float) -> str:
     where = "training rows" if rows <= MOST_SCORED else f"the first {MOST_SCORED:,} training rows"
     return (
         f"Trained {name} on {rows:,} rows x {features:,} features: {epochs} epochs in {seconds:.3g} s; "
-        f"on {where} {_quality(estimator, sample, labels)}."
+        f"on {where} {_quality(estimator, sample, labels)}.{_choice(estimator)}"
     )
+
+
+def _choice(estimator: Any) -> str:
+    """Return a line on what a search chose and how to change it, or why nothing was chosen; "" if neither applies."""
+    if estimator.search_ is not None:
+        return f"\nalpha {estimator.search_}. To change it: search=N for N settings, or alpha=VALUE for one."
+    if estimator.search == "auto" and (given := estimator.parameters_set()):
+        return f" Nothing was searched, as {given[0]} is set."
+    return ""
 
 
 def _quality(estimator: Any, x: Any, labels: np.ndarray) -> str:
