@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse
 import threadpoolctl
 from rich.live import Live
 from rich.table import Table
@@ -25,6 +26,7 @@ from workbench.sweeps.spec import Cell, SpecError, validate_spec
 from workbench.sweeps.trial import warm_kernels
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.completion import complete_settings
+from workbench.training.search import COUNT, LEAST_FINAL, search_decay, why_no_search
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
@@ -56,10 +58,10 @@ def as_options(text: str) -> str:
     return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
-def train(settings: dict, save: Path | None = None, force: bool = False) -> None:
+def train(settings: dict, save: Path | None = None, force: bool = False, search: int | None = 0) -> None:
     """Train the configuration that the settings describe, show loss and phases, print quality on held-out rows.
 
-    Keep it.
+    Keep it. Before, choose the decay from `search` settings; None for as many as suit, if the data suits a search.
     """
     cell = cell_of(settings)
     if save is not None:
@@ -70,7 +72,7 @@ def train(settings: dict, save: Path | None = None, force: bool = False) -> None
     if gpu is not None and not gpu.present:
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
     with on_threads(cell.threads):
-        run, dataset = _train(cell, gpu)
+        run, dataset = _train(cell, gpu, settings, search)
     if save is not None:
         parameters = parameters_of_file(cell.model_dump()) if cell.path else {}
         TrainedModel.of_run(run, dataset, cell.dataset if cell.path else "", parameters).save(save, force)
@@ -95,10 +97,12 @@ def on_threads(count: int | None) -> Iterator[None]:
         threads.set_threads(before)
 
 
-def _train(cell: Cell, gpu: devices.Gpu | None) -> tuple[Training, data.Dataset]:
+def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | None) -> tuple[Training, data.Dataset]:
     """Train a configuration with its loss shown live; return the training and its data."""
     problem = make_problem(cell)
     show_problem(cell, problem)
+    if search != 0:
+        cell = _searched(cell, problem, settings, search)
     run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width, problem.facts)
     console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
     with console.status("loading kernels, or compiling them the first time"):
@@ -120,6 +124,31 @@ def _train(cell: Cell, gpu: devices.Gpu | None) -> tuple[Training, data.Dataset]
         console.print(f"on {gpu.name} the arrays hold {on_device.bytes_device_held / 2**20:,.1f} MiB")
     return run, problem.dataset
 
+
+def _searched(cell: Cell, problem: Problem, settings: dict, search: int | None) -> Cell:
+    """Return the configuration with the decay that a search of `search` settings chooses, and report it.
+
+    None searches if the model and the data suit it, else returns the configuration itself; `SpecError` for a count that
+    was typed.
+    """
+    model, setup = models.get(cell.model), setup_of(cell)
+    reason = why_no_search(model.loss, model.is_product, problem.x.shape[0])
+    reason = reason or ("" if scipy.sparse.issparse(problem.x) else "A search needs its rows in memory")
+    if reason and search is not None:
+        raise SpecError(f"{reason}. Leave --search out.")
+    if reason or (search is None and problem.x.shape[0] <= LEAST_ROWS_AUTO):
+        return cell
+    options = {"outputs": model.outputs or problem.width, "has_intercept": setup.has_intercept, "seed": cell.seed}
+    options |= {"count": search or COUNT}
+    with console.status("searching"):
+        choice = search_decay(problem.x, problem.y, None, model.loss, **options).choice
+    console.print(f"decay {choice}. To change it: --search N for N settings, or --decay VALUE for one.", **PLAIN)
+    epochs = max(LEAST_FINAL, choice.epochs)
+    return cell_of({**settings, "optimizer": "sgd", "launch": "dual", "decay": choice.decay, "epochs": epochs})
+
+
+LEAST_ROWS_AUTO = 256
+"""Rows up to which nothing is searched unless it is asked for."""
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 """How lines are printed that hold names of files and classes."""
