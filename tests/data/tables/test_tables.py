@@ -227,3 +227,30 @@ def test_a_file_is_read_in_blocks_and_its_text_never_held(tmp_path, monkeypatch)
         tracemalloc.stop()
     assert peak < path.stat().st_size / 4
     assert pool.max_memory() < max(before + 1, path.stat().st_size / 4)
+
+
+def test_a_file_is_split_once_whatever_is_learned_of_it(tmp_path, monkeypatch):
+    from workbench.data.tables import blocks
+
+    small_blocks(monkeypatch, 256)
+    passes, split = [], blocks.TextTable.blocks
+    monkeypatch.setattr(
+        blocks.TextTable, "blocks", lambda self, names: passes.append(list(names)) or split(self, names)
+    )
+    assert read(tmp_path, table(colour=drawn(["red", "blue"]), size=drawn(["1.5", "2.5", "3.5"]))).rows == ROWS
+    assert passes == [["colour", "size", "y"]]
+
+
+def test_texts_are_numbers_and_have_hashes_as_regular_expressions_and_pandas_say():
+    import re
+
+    from pandas.util import hash_array
+
+    from workbench.data.tables.compiled import are_decimal, buffers_of, hash_texts
+
+    texts = ["".join(drawn("01+-.eE x", seed, seed % 8)) for seed in range(2000)]
+    texts += ["", "12345678", "123456789", "über" * 5]
+    number = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+    held = buffers_of(pa.array(texts))
+    assert are_decimal(*held).tolist() == [number.fullmatch(text) is not None for text in texts]
+    np.testing.assert_array_equal(hash_texts(*held), hash_array(np.array(texts, object), categorize=False))

@@ -6,7 +6,7 @@ came. Rows of one group have one hash and stay next to each other, in the order 
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
@@ -248,17 +248,62 @@ def stack_csr(blocks: list[Any]) -> Any:
     return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))
 
 
-def stack_with_labels(parts: Sequence[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
+def stack_with_labels(parts: Iterable[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
     """Return csr arrays with their labels as one of each; no part is refused (`DataError`).
 
-    Labels may be tuples, in lists.
+    Labels may be tuples, in lists. Memory holds one part beside the result, if the parts are made one by one.
     """
-    if not parts:
+    starts, labels, width, stacked = [np.zeros(1, np.int64)], [], 0, Growing()
+    for x, of_part in parts:
+        starts.append(x.indptr[1:] + np.int64(stacked.count))
+        stacked.add(x.indices, x.data)
+        labels.append(of_part)
+        width = max(width, x.shape[1])
+    if not labels:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
-    labels = [of_part for _, of_part in parts]
+    indptr = np.concatenate(starts)
+    dtype = index_dtype(len(indptr) - 1, width, stacked.count)
+    indices, values = stacked.arrays()
+    x = assemble("csr", indptr.astype(dtype), indices.astype(dtype, copy=False), values, (len(indptr) - 1, width))
     is_array = isinstance(labels[0], np.ndarray)
     joined = np.concatenate(labels) if is_array else [of_row for of_part in labels for of_row in of_part]
-    return stack_csr([x for x, _ in parts]), joined
+    return x, joined
+
+
+GROWTH = 1.25
+"""Factor by which arrays grow that are too short; the system moves pages of large ones and copies nothing."""
+
+
+@final
+class Growing:
+    """Indices and values of entries that come part by part."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._arrays: list[np.ndarray] = []
+
+    def add(self, indices: np.ndarray, values: np.ndarray) -> None:
+        """Append the entries of a part; types are those of the first, 64-bit indices from the first that needs them."""
+        if not self._arrays:
+            self._arrays = [np.empty(0, indices.dtype), np.empty(0, values.dtype)]
+        if indices.itemsize > self._arrays[0].itemsize:
+            self._arrays[0] = self._arrays[0].astype(indices.dtype)
+        end = self.count + len(indices)
+        if end > len(self._arrays[0]):
+            self._resize(max(end, int(GROWTH * len(self._arrays[0]))))
+        for held, added in zip(self._arrays, (indices, values), strict=True):
+            held[self.count : end] = added
+        self.count = end
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return all indices and values, cut to their length; nothing may be added after that."""
+        self._resize(self.count)
+        return self._arrays[0], self._arrays[1]
+
+    def _resize(self, size: int) -> None:
+        """Make both arrays as long as `size`."""
+        for array in self._arrays:
+            array.resize(size, refcheck=False)
 
 
 def _taken(rows: Rows, order: np.ndarray) -> Rows:

@@ -37,7 +37,7 @@ def make(
     installs it.
     """
     x, labels = stack_with_labels(
-        [(part.x, part.labels) for part in _blocks(path, group, None if kind == NONE else column)], path
+        ((part.x, part.labels) for part in _blocks(path, group, None if kind == NONE else column)), path
     )
     wanted = Wanted(kind, positive, classes, unseen)
     return dataset_of("binsparse", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")

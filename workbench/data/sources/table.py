@@ -18,6 +18,7 @@ from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE
 from workbench.data.tables.columns import Columns, load
 from workbench.data.tables.guessing import LABELS, guessed, identifier_note, label_note, opened_table
+from workbench.data.tables.held import HeldTable
 from workbench.data.tables.schema import BINS
 
 LICENCE = "that of the file"
@@ -59,9 +60,9 @@ def make(
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
-        learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins)
+        learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins, is_held=True)
         made = dataset_of(
-            "table", *stack_with_labels(list(learned.parts()), path), wanted, path, LICENCE, learned.table.place
+            "table", *stack_with_labels(learned.parts(), path), wanted, path, LICENCE, learned.table.place
         )
     return dataclasses.replace(made, facts=facts)
 
@@ -92,14 +93,23 @@ def _learned(
     quotes: bool | None = None,
     hashed: int | None = None,
     bins: int = BINS,
+    is_held: bool = False,
 ) -> tuple[Learned, dict[str, Any]]:
-    """Return the table with all that its rows are encoded by, and the facts of the data set (`DataError`)."""
+    """Return the table with all that its rows are encoded by, and the facts of the data set (`DataError`).
+
+    With `is_held` what is read in the first pass is kept for the next ones.
+    """
     declared = load(columns)
     table = opened_table(path, declared, separator, header, quotes)
     if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:
         raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
     if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
         declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
+    if is_held:
+        unused = {column.name for column in declared if column.kind == "ignored"}
+        table = HeldTable(
+            table, set(declared.names if declared.ignores_others else table.names) - table.nested - unused
+        )
     found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE)
     if found.label is None and wanted.kind != NONE:
         known = f"none is called {', '.join(LABELS[:4])} or alike"
@@ -109,6 +119,8 @@ def _learned(
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
         raise MissingLabelsError(f"{what}. {example}. There are {format_names(table.names)}.\n{ADVICE_LABELS}")
     learned = learn(table, found.columns, wanted)
+    if isinstance(table, HeldTable):
+        table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
     notes = [note for note in (label_note(found), identifier_note(found)) if note]
     return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}

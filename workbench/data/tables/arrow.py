@@ -11,13 +11,12 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from workbench.data.errors import DataError
+from workbench.data.tables.compiled import are_decimal, are_printed, buffers_of, hash_texts
 from workbench.data.tables.schema import Column
 
 MISSING_WORDS = ("", "?", "\\N", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None")
 """What stands for a missing value, blanks around it taken off."""
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def arrow() -> Any:
@@ -71,17 +70,22 @@ def each_of(column: Any) -> Texts:
 def cleaned(texts: Texts, missing: Sequence[str]) -> Texts:
     """Return the column with blanks stripped from its texts; texts in `missing` become null. O(rows)."""
     pa = arrow()
-    distinct = pa.compute.utf8_trim_whitespace(texts.distinct)
-    shortest = pa.compute.min(pa.compute.binary_length(distinct)).as_py()
-    if shortest is None or shortest > max(len(word.encode()) for word in missing):
+    distinct = texts.distinct
+    offsets, letters = buffers_of(distinct)
+    if not are_printed(offsets, letters):
+        distinct = pa.compute.utf8_trim_whitespace(distinct)
+        offsets, _ = buffers_of(distinct)
+    short = np.flatnonzero(np.diff(offsets) <= max(len(word.encode()) for word in missing))
+    if not len(short):
         return Texts(distinct, texts.numbers)
-    absent = pa.compute.is_in(distinct, value_set=pa.array(missing, pa.string()))
-    is_absent = absent.to_numpy(zero_copy_only=False)
+    absent = pa.compute.is_in(distinct.take(pa.array(short)), value_set=pa.array(missing, pa.string()))
+    is_absent = np.zeros(len(distinct), bool)
+    is_absent[short] = absent.to_numpy(zero_copy_only=False)
     if not is_absent.any():
         return Texts(distinct, texts.numbers)
     number_of = np.append(np.cumsum(~is_absent, dtype=np.int32) - 1, np.int32(-1))  # the last is that of -1
     number_of[:-1][is_absent] = -1
-    return Texts(distinct.filter(pa.compute.invert(absent)), number_of[texts.numbers])
+    return Texts(distinct.filter(pa.array(~is_absent)), number_of[texts.numbers])
 
 
 def numbers_of(distinct: Any) -> np.ndarray:
@@ -90,18 +94,15 @@ def numbers_of(distinct: Any) -> np.ndarray:
     Beyond float64 they are infinite.
     """
     pa = arrow()
-    try:
-        numbers = distinct.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        if np.isfinite(numbers).all():  # else there may be words such as inf
-            return numbers
-    except pa.ArrowInvalid:
-        pass
-    is_number = pa.compute.match_substring_regex(distinct, _NUMBER)
-    chosen = is_number.to_numpy(zero_copy_only=False)
+    is_number = are_decimal(*buffers_of(distinct))
+    if not is_number.any():
+        return np.full(len(distinct), np.nan)
+    texts = distinct if is_number.all() else distinct.filter(pa.array(is_number))
+    values = pa.compute.utf8_ltrim(texts, "+").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    if texts is distinct:
+        return values
     numbers = np.full(len(distinct), np.nan)
-    if chosen.any():
-        unsigned = pa.compute.utf8_ltrim(distinct.filter(is_number), "+")
-        numbers[chosen] = unsigned.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers[is_number] = values
     return numbers
 
 
@@ -180,14 +181,9 @@ class Vocabulary:
 def hashed(distinct: Any, buckets: int) -> np.ndarray:
     """Return a bucket for each text, int32, from 0.
 
-    SipHash of its UTF-8 (`pandas.util.hash_array`), modulo `buckets`.
+    SipHash of its UTF-8, as `pandas.util.hash_array` gives it, modulo `buckets`.
     """
-    from pandas.util import hash_array  # half a second to import, and only these readers need it
-
-    if not len(distinct):
-        return np.empty(0, np.int32)
-    hashes = hash_array(distinct.to_numpy(zero_copy_only=False), categorize=False)
-    return (hashes % np.uint64(buckets)).astype(np.int32)
+    return (hash_texts(*buffers_of(distinct)) % np.uint64(buckets)).astype(np.int32)
 
 
 def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np.ndarray:

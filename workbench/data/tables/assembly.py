@@ -26,6 +26,7 @@ from workbench.data.tables.arrow import (
     of_rows,
 )
 from workbench.data.tables.blocks import Block, Table
+from workbench.data.tables.compiled import put_one_each, put_several_each
 from workbench.data.tables.schema import Column
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
 
@@ -529,6 +530,9 @@ def missing_words(column: Column) -> tuple[str, ...]:
     return tuple(word for word in (*MISSING_WORDS, *column.missing) if word not in (column.values or ()))
 
 
+NO_VALUES = np.empty(0, np.float32)
+
+
 def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
     """Return the columns side by side, csr [rows, sum of widths] float32, canonical. O(entries)."""
     width = sum(one.width for one in encoded)
@@ -539,25 +543,13 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
         lengths += one.indices >= 0 if one.lengths is None else one.lengths
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     dtype = index_dtype(rows, width, int(indptr[-1]))
-    indices, data = np.empty(indptr[-1], dtype), np.ones(indptr[-1], np.float32)
+    indices, data = np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32)
     free, first = indptr[:-1].copy(), 0  # the next free place of each row
     for one in encoded:
-        taken, places = _places(one, free)
-        indices[places] = one.indices[taken] + dtype.type(first)
-        if one.values is not None:
-            data[places] = one.values[taken]
+        values = NO_VALUES if one.values is None else one.values
+        if one.lengths is None:
+            put_one_each(one.indices, values, first, free, indices, data)
+        else:
+            put_several_each(one.indices, values, one.lengths, first, free, indices, data)
         first += one.width
     return assemble("csr", indptr.astype(dtype), indices, data, (rows, width))
-
-
-def _places(encoded: Encoded, free: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Return the mask of the entries that there are, and the places that they go to; `free` moves on by them."""
-    if encoded.lengths is None:
-        taken = encoded.indices >= 0
-        places = free[taken]
-        free += taken
-        return taken, places
-    before = np.cumsum(encoded.lengths, dtype=np.int64) - encoded.lengths
-    places = np.arange(len(encoded.indices)) + np.repeat(free - before, encoded.lengths)
-    free += encoded.lengths
-    return slice(None), places

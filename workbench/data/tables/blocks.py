@@ -7,11 +7,12 @@ import csv
 import itertools
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, final
 
 from workbench.data.errors import DataError
+from workbench.data.files.line_blocks import map_blocks
 from workbench.data.files.opened import LONGEST_LINE, compression_of, open_text, read_head
 from workbench.data.files.reading import reading
 from workbench.data.labels.meaning import number_named
@@ -275,14 +276,10 @@ class TextTable:
             return
         pa = arrow()
         with reading(self.path, TABLE), open_text(self.path) as file:
-            counting, differing = _Counting(file), set[str]()
+            counting = _Counting(file)
             try:
-                for batch in _batches(pa, counting, self.dialect, names):
-                    counting.is_awaited = False
-                    yield {
-                        name: _texts(name, column, differing) for name, column in zip(names, batch.columns, strict=True)
-                    }
-                    counting.take()
+                batches = counting.taken(_batches(pa, counting, self.dialect, names))
+                yield from _encoded(batches)
             except pa.ArrowInvalid as error:
                 refuse_fault(self.path, self.dialect)
                 if "straddling" in str(error):
@@ -304,14 +301,22 @@ class TextTable:
         return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
 
 
-def _texts(name: str, column: Any, differing: set[str]) -> Texts:
-    """Return the texts of a column; columns in `differing`, mostly distinct, are not deduplicated."""
-    if name in differing:
-        return each_of(column)
-    texts = texts_of(column)
-    if len(texts.distinct) > DIFFERING * len(texts.numbers):
-        differing.add(name)
-    return texts
+def _encoded(batches: Iterator[Any]) -> Iterator[Block]:
+    """Yield the texts of record batches, some computed ahead; columns that differ in most rows of the first are not
+    deduplicated."""
+    first = next(batches, None)
+    if first is None:
+        return
+    block = _block(first)
+    differing = {name for name, texts in block.items() if len(texts.distinct) > DIFFERING * len(texts.numbers)}
+    yield block
+    yield from map_blocks(lambda batch: _block(batch, differing), batches)
+
+
+def _block(batch: Any, differing: Collection[str] = ()) -> Block:
+    """Return the texts of a record batch; columns in `differing` are not deduplicated."""
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return {name: each_of(column) if name in differing else texts_of(column) for name, column in columns}
 
 
 def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:
@@ -352,10 +357,13 @@ class _Counting:
         self.is_awaited = True
         """Whether nothing goes on before there is another block: none comes of some, as of blank lines."""
 
-    def take(self) -> None:
-        """Say that a block was taken, and another one may be read."""
-        self.is_awaited = True
-        self._ahead.release()
+    def taken(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        """Yield the blocks that are made of the file; for each that was taken another one may be read."""
+        for block in blocks:
+            self.is_awaited = False
+            yield block
+            self.is_awaited = True
+            self._ahead.release()
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, when few blocks wait to be taken."""

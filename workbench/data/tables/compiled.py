@@ -1,0 +1,151 @@
+"""Compiled code over the bytes of many texts: which are decimal numbers, their hashes, and entries put into rows.
+
+Texts are `offsets` int [texts + 1] into `letters` uint8, as pyarrow holds strings.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kernels.code_cache import njit
+
+MINUS, PLUS, POINT, ZERO, NINE, LOWER, LETTER_E = 45, 43, 46, 48, 57, 32, 101
+FIRST_PRINTED, LAST_PRINTED = 33, 126
+KEY_0, KEY_1 = (int.from_bytes(half, "little") for half in (b"01234567", b"89123456"))
+"""The key of `pandas.util.hash_array`, so that buckets are those that pandas gives."""
+
+compiled = njit(nogil=True)
+compiled_inline = njit(nogil=True, inline="always")
+
+
+def buffers_of(strings: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return offsets int32 [texts + 1] and letters uint8 of a pyarrow array of strings without nulls, not copied."""
+    _, offsets, letters = strings.buffers()
+    if not len(strings):
+        return np.zeros(1, np.int32), np.zeros(0, np.uint8)
+    held = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    return held, np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)
+
+
+@compiled
+def are_printed(offsets, letters):
+    """Return whether all letters are printed ASCII signs, so that there is no blank to take off."""
+    are_all = True
+    for at in range(offsets[0], offsets[-1]):
+        are_all &= FIRST_PRINTED <= letters[at] <= LAST_PRINTED
+    return are_all
+
+
+@compiled
+def are_decimal(offsets, letters):
+    """Return for each text whether it is `[+-]digits[.digits][e[+-]digits]`, a digit before or after the point."""
+    found = np.empty(len(offsets) - 1, np.bool_)
+    for row in range(len(found)):
+        at, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if at < stop and (letters[at] == MINUS or letters[at] == PLUS):
+            at += 1
+        start = at
+        at = _behind_digits(letters, at, stop)
+        digits = at - start
+        if at < stop and letters[at] == POINT:
+            start = at + 1
+            at = _behind_digits(letters, start, stop)
+            digits += at - start
+        if digits and at < stop and letters[at] | LOWER == LETTER_E:
+            at += 1
+            if at < stop and (letters[at] == MINUS or letters[at] == PLUS):
+                at += 1
+            start = at
+            at = _behind_digits(letters, start, stop)
+            digits = at - start
+        found[row] = digits > 0 and at == stop
+    return found
+
+
+@compiled_inline
+def _behind_digits(letters, at, stop):
+    """Return the first place from `at` on that holds no digit."""
+    while at < stop and ZERO <= letters[at] <= NINE:
+        at += 1
+    return at
+
+
+@compiled_inline
+def _turned(word, count):
+    """Return the bits of a uint64 turned left."""
+    return (word << np.uint64(count)) | (word >> np.uint64(64 - count))
+
+
+@compiled_inline
+def _mixed(a, b, c, d):
+    """Return the four words of the state after one round of SipHash."""
+    a += b
+    c += d
+    b = _turned(b, 13) ^ a
+    d = _turned(d, 16) ^ c
+    a = _turned(a, 32)
+    c += b
+    a += d
+    b = _turned(b, 17) ^ c
+    d = _turned(d, 21) ^ a
+    return a, b, _turned(c, 32), d
+
+
+@compiled
+def hash_texts(offsets, letters):
+    """Return the hash of each text that `pandas.util.hash_array` gives, uint64.
+
+    It is SipHash-2-4 (J.-P. Aumasson and D. J. Bernstein, 2012), mixed once more as splitmix64 mixes.
+    """
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    for row in range(len(hashes)):
+        start, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        a, b = np.uint64(KEY_0 ^ 0x736F6D6570736575), np.uint64(KEY_1 ^ 0x646F72616E646F6D)
+        c, d = np.uint64(KEY_0 ^ 0x6C7967656E657261), np.uint64(KEY_1 ^ 0x7465646279746573)
+        whole = start + (stop - start) // 8 * 8
+        for at in range(start, whole + 1, 8):
+            word = np.uint64(0) if at < whole else np.uint64((stop - start) & 255) << np.uint64(56)
+            for place in range(8 if at < whole else stop - whole):
+                word |= np.uint64(letters[at + place]) << np.uint64(8 * place)
+            d ^= word
+            a, b, c, d = _mixed(a, b, c, d)
+            a, b, c, d = _mixed(a, b, c, d)
+            a ^= word
+        c ^= np.uint64(0xFF)
+        for _ in range(4):
+            a, b, c, d = _mixed(a, b, c, d)
+        word = a ^ b ^ c ^ d
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        hashes[row] = word ^ (word >> np.uint64(31))
+    return hashes
+
+
+@compiled
+def put_one_each(columns, values, first, free, indices, data):
+    """Put the entry of each row that has one, of index 0 or more, into its next free place, which moves on.
+
+    `columns` int32 [rows] become `indices` from `first` on; `values` float32 [rows] or, of length 0, ones.
+    Changes `free`, `indices` and `data`.
+    """
+    for row in range(len(columns)):
+        if columns[row] >= 0:
+            at = free[row]
+            indices[at] = columns[row] + first
+            data[at] = values[row] if len(values) else np.float32(1)
+            free[row] = at + 1
+
+
+@compiled
+def put_several_each(columns, values, lengths, first, free, indices, data):
+    """Put the entries of each row, `lengths` [rows] of them, into its next free places, which move on.
+
+    `columns` int32 and `values` float32 stand row after row. Changes `free`, `indices` and `data`.
+    """
+    taken = 0
+    for row in range(len(lengths)):
+        for _ in range(lengths[row]):
+            indices[free[row]] = columns[taken] + first
+            data[free[row]] = values[taken]
+            free[row] += 1
+            taken += 1
