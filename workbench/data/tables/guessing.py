@@ -22,6 +22,7 @@ from workbench.data.labels.meaning import format_names
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, numbers_of, of_rows
 from workbench.data.tables.blocks import Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
+from workbench.data.tables.compiled import are_printed, buffers_of
 from workbench.data.tables.schema import BINS, Column, Found
 
 # Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed.
@@ -83,8 +84,11 @@ class Seen:
             at, text = first_row(texts, is_text)
             self.not_number = self.rows + at, text
         if not self.is_least:
-            blanks = pa.compute.count_substring_regex(texts.distinct.filter(pa.array(is_text)), r"\S+")
-            self.words += int(pa.compute.sum(blanks).as_py() or 0)
+            if are_printed(*buffers_of(texts.distinct)):  # no blank, and no text is empty
+                self.words += int(np.count_nonzero(is_text))
+                return
+            words = pa.compute.count_substring_regex(texts.distinct.filter(pa.array(is_text)), r"\S+")
+            self.words += int(pa.compute.sum(words).as_py() or 0)
 
     def _note_rows(self, numbers: np.ndarray) -> None:
         """Take in what each row has, NaN for what is no number."""
