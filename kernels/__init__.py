@@ -9,6 +9,13 @@ array([[0., 2.],
        [3., 0.]], dtype=float32)
 """
 
+import os
+
+if os.name != "posix":
+    raise ImportError(
+        f"The kernels need a POSIX system, Linux or macOS; this one is {os.name!r}. On Windows use them inside WSL 2."
+    )
+
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.registry import get, names, register, rivals_of, unavailable
 

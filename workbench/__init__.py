@@ -13,7 +13,14 @@ the matrices, `workbench.sweeps` measures, `workbench.analysis` and `workbench.r
 """
 
 import importlib.util
+import os
 import sys
+
+if os.name != "posix":
+    raise ImportError(
+        f"Sparse Workbench needs a POSIX system, Linux or macOS; this one is {os.name!r}. On Windows install it inside "
+        "WSL 2: wsl --install, then in its shell: pip install sparse-workbench."
+    )
 
 __version__ = "0.2.0"
 

@@ -12,6 +12,9 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+END = "2.0"
+"""Version that former names no longer work in."""
+
 SPEC_KEYS = {"contenders": "candidates"}
 """Keys of a sweep's spec, in TOML and in the `spec.json` of a run."""
 
@@ -55,7 +58,8 @@ def with_new_keys(given: Mapping[str, Any], names: Mapping[str, str], warn: bool
         new = names.get(key, key)
         if new != key and new not in given:
             if warn:
-                warnings.warn(f"The key {key!r} is called {new!r} now; both are read.", FutureWarning, stacklevel=4)
+                text = f"The key {key!r} is called {new!r} now; the old one is read until version {END}."
+                warnings.warn(text, FutureWarning, stacklevel=4)
             key = new
         read[key] = value
     return read
@@ -90,5 +94,6 @@ def find(module: str, name: str) -> Any:
     new = NAMES[module].get(name)
     if new is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    warnings.warn(f"{module}.{name} is called {module}.{new} now; both work.", FutureWarning, stacklevel=3)
+    text = f"{module}.{name} is called {module}.{new} now; the old name ends with version {END}."
+    warnings.warn(text, FutureWarning, stacklevel=3)
     return getattr(sys.modules[module], new)

@@ -1,6 +1,6 @@
 """Functions that have the names of former packages: `wb.train` is one, and `from workbench.train import Setup` works.
 
-The packages are called training, sweeps and advising now; their old names work for one release, with a note once.
+The packages are called training, sweeps and advising now; their old names work until version 2.0, with a note once.
 """
 
 import functools
@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, final
 
+from workbench.aliases import END
+
 PACKAGES = {"train": "training", "sweep": "sweeps", "advise": "advising"}
 """Former name of each package, which is that of a function now, and its present name."""
 
@@ -23,7 +25,7 @@ def note(name: str) -> None:
     """Say once that a package has another name now."""
     new = PACKAGES[name]
     warnings.warn(
-        f"The package workbench.{name} is now workbench.{new}; the old name works for one release. "
+        f"The package workbench.{name} is now workbench.{new}; the old name ends with version {END}. "
         f"Type from workbench import {new}.",
         FutureWarning,
         stacklevel=4,

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Hidden, Interval, Options, StrOption
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from workbench import formats, models
+from workbench.aliases import END
 from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
@@ -161,7 +162,7 @@ NO_SEARCH = (
 """Parameters of how to train: if one is set, it is done as set; a search is refused."""
 
 FORMER = {"decay": "alpha", "epochs": "max_iter"}
-"""Parameters by the names that they had up to 0.2; these go with 0.4."""
+"""Parameters by the names that they had up to 0.2; these end with version 2.0."""
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "model": [str, None],
@@ -276,7 +277,8 @@ class Estimator(BaseEstimator, ABC):
             return UNSEARCHED[name] if value is None else value
         if getattr(self, name) != SHARED[name]:
             raise ValueError(f"{name} and {former} are given, two names of one parameter; keep {name}.")
-        warnings.warn(f"The parameter {former!r} is called {name!r} now.", FutureWarning, stacklevel=4)
+        text = f"The parameter {former!r} is called {name!r} now; the old name ends with version {END}."
+        warnings.warn(text, FutureWarning, stacklevel=4)
         return old
 
     def _refuse_wrong(self) -> None:

@@ -15,11 +15,12 @@ from kernels.plan import BatchPlan
 from kernels.registry import Registry, unknown_name
 from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
+from workbench.aliases import END
 
 LAZY = ("off", "on", "exact")
 
 FORMER = {"rate": "learning_rate"}
-"""Options by the names that they had up to 0.1.0; these go with 0.3.0."""
+"""Options by the names that they had up to 0.1.0; these end with version 2.0."""
 
 COMMON = {"rescale": 1.0, "clip": math.inf}
 """Options of every optimizer: the gradient is multiplied by `rescale`, then each element kept from -clip to clip."""
@@ -147,7 +148,8 @@ def _present(option: str) -> str:
     """Return the current name of an option; a former name gives a FutureWarning."""
     if option not in FORMER:
         return option
-    warnings.warn(f"The option {option!r} is called {FORMER[option]!r} now.", FutureWarning, stacklevel=4)
+    text = f"The option {option!r} is called {FORMER[option]!r} now; the old name ends with version {END}."
+    warnings.warn(text, FutureWarning, stacklevel=4)
     return FORMER[option]
 
 
