@@ -1,12 +1,16 @@
 """Pages of the documentation that are made from the code and from the records: reference, gallery, tutorials."""
 
+import html
 import importlib
 import inspect
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import pictures
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / "build" / "jupyter-cache"
@@ -45,6 +49,7 @@ def write(docs: Path) -> None:
         "reference/data_sets.md": data_sets(),
         "reference/models.md": models(),
         "reference/operators.md": operators(),
+        "reference/former_names.md": former_names(),
         "reference/api.md": api_index(),
         "results/gallery.md": gallery(docs / "results"),
     }
@@ -55,6 +60,7 @@ def write(docs: Path) -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
     _copy_notebooks(docs / "tutorials")
+    pictures.write_pictures(docs / "pictures")
 
 
 def inline_formula(translator: object, node: object) -> None:
@@ -172,6 +178,34 @@ def operators() -> str:
     return ops.documentation()
 
 
+def former_names() -> str:
+    """Return the page of names that were replaced and still work, with the version in which they end."""
+    import typer
+
+    from workbench import aliases
+    from workbench.api.aliases import PACKAGES
+    from workbench.bridges import sklearn_base
+    from workbench.command import cli
+    from workbench.optimizers import contract
+
+    rows = [("key of a sweep's file", old, new) for old, new in aliases.SPEC_KEYS.items()]
+    rows += [("package", f"workbench.{old}", f"workbench.{new}") for old, new in PACKAGES.items()]
+    names = [(module, old, new) for module, pairs in aliases.NAMES.items() for old, new in pairs.items()]
+    rows += [("name", f"{module}.{old}", f"{module}.{new}") for module, old, new in names]
+    rows += [("parameter of estimators", old, new) for old, new in sklearn_base.FORMER.items()]
+    rows += [("option of optimizers", old, new) for old, new in contract.FORMER.items()]
+    for words, command in _commands(typer.main.get_command(cli.app), ()):
+        for parameter in command.params:
+            long = [name for name in parameter.opts if name.startswith("--")]
+            rows += [(f"option of {' '.join(words)}", former, long[0]) for former in long[1:]]
+    text = (
+        f"# Former names\n\nThese names still work and end with version {aliases.END}. Python warns at the first use\n"
+    )
+    text += "(`FutureWarning`); stored files are read with them silently.\n\n"
+    rows = [(kind, f"`{old}`", f"`{new}`") for kind, old, new in rows]
+    return text + table(("kind", "former name", "name"), rows)
+
+
 def api_index() -> str:
     """Return the page that lists the packages of the reference."""
     lines = ["# Python interface", "", "```{toctree}", ":maxdepth: 1", ""]
@@ -213,18 +247,36 @@ def gallery(folder: Path) -> str:
         facts = json.loads((machine / "machine.json").read_text(encoding="utf-8"))
         parts.append(f"## {machine.name}\n")
         parts.append(f"{facts.get('cpu', 'unknown processor')}, {facts.get('cores', '?')} cores.\n")
+        captions = _captions(machine)
         for chart in sorted(machine.glob("*.svg")):
             target = folder / "charts" / machine.name / chart.name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(chart, target)
             title = chart.stem.replace("-", " ").replace("_", " ")
-            parts.append(f"### {title}\n\n![{title}](charts/{machine.name}/{chart.name})\n")
+            sentence = captions.get(chart.stem) or title
+            parts.append(f"### {title}\n\n![{sentence}](charts/{machine.name}/{chart.name})\n")
         for page in sorted(machine.glob("*.md")):
             newest = max((_time_of(line) for line in _lines(machine / f"{page.stem}.jsonl")), default="")
             when = f", newest record of {newest[:10]}" if newest else ""
             parts.append(f"- `results/{machine.name}/{page.name}`{when}")
         parts.append("")
     return "\n".join(parts)
+
+
+def _captions(machine: Path) -> dict[str, str]:
+    """Return the sentence that each chart of the reports shows, by the name of its SVG file without the suffix."""
+    captions = {}
+    for page in machine.glob("*-report.html"):
+        for figure in re.findall(r"<figure>.*?</figure>", page.read_text(encoding="utf-8"), re.DOTALL):
+            chart = re.search(r'<title id="(\w+)-\d+-title">([^<]*)<', figure)
+            sentence = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)
+            if chart and sentence:
+                _, _, facet = chart[2].partition(": ")
+                suffix = re.sub(r"[^\w]+", "-", facet).strip("-")
+                name = "-".join(filter(None, (page.stem.removesuffix("-report"), chart[1], suffix)))
+                text = html.unescape(re.sub(r"<[^>]+>", "", sentence[1]))
+                captions[name] = " ".join(text.split()).replace("[", "(").replace("]", ")")
+    return captions
 
 
 def _copy_notebooks(folder: Path) -> None:
