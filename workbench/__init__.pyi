@@ -15,6 +15,7 @@ from workbench.api.training import train as train
 from workbench.bridges.sklearn import FactorizationMachineClassifier as FactorizationMachineClassifier
 from workbench.bridges.sklearn import FactorizationMachineRegressor as FactorizationMachineRegressor
 from workbench.bridges.sklearn import SparseClassifier as SparseClassifier
+from workbench.bridges.sklearn import SparseClassifierCV as SparseClassifierCV
 from workbench.bridges.sklearn import SparseRegressor as SparseRegressor
 from workbench.data import DataError as DataError
 from workbench.data import Dataset as Dataset
