@@ -164,6 +164,14 @@ def test_loading_a_text_reads_it_once_and_a_copy_is_found_by_content(tmp_path, h
     assert len(list(cache.cache_folder().glob("svmlight-*"))) == 1, "the same content has one entry"
 
 
+def test_a_text_that_was_hashed_as_it_was_read_is_known_to_the_next_process(tmp_path, hashed):
+    file = written(tmp_path / "rows.txt", "1 1:2\n0 2:3\n")
+    data.load("svmlight", path=str(file))
+    content._hashes.clear()  # as in a process that begins
+    assert data.is_cached("svmlight", path=str(file))
+    assert hashed == []
+
+
 def test_a_file_with_the_size_and_time_of_another_is_not_answered_by_its_copy(tmp_path):
     file = written(tmp_path / "rows.txt", "1 1:2\n")
     os.utime(file, ns=(10**18, 10**18))

@@ -97,14 +97,20 @@ def stored_hash(states: States, where: str | Path | None = None) -> str | None:
         return ""
     if len(states) == 1 and (stored := _of_memory(*next(iter(states.items())))):
         return stored
+    stored = _of_note(states, where)
+    if stored is not None and len(states) == 1:
+        _remember(*next(iter(states.items())), stored)
+    return stored
+
+
+def _of_note(states: States, where: str | Path | None) -> str | None:
+    """Return the content hash that the cache folder stores for files in these states, or None."""
     try:
         note = json.loads(_note(states, where).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):  # none, or damaged: the file is hashed, and the note is replaced
         return None
     if not isinstance(note, dict) or note.get("states") != _text(states) or not isinstance(note.get("hash"), str):
         return None
-    if len(states) == 1:
-        _remember(*next(iter(states.items())), note["hash"])
     return note["hash"]
 
 
@@ -118,6 +124,8 @@ def hash_of(paths: Paths, where: str | Path | None = None) -> str:
     """
     states = states_of(paths)
     if (stored := stored_hash(states, where)) is not None:
+        if stored and _of_note(states, where) is None:  # it was hashed as it was read
+            _store(states, stored, where)
         return stored
     try:
         hashes = {name: _hash(name) for name, state in states.items() if state and state.kind == stat.S_IFREG}
