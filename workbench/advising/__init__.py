@@ -7,16 +7,28 @@
 
 `advise({**settings, "model": "softmax"}, seconds=60)` gives an `Answer`: a recommendation whose sentences name the
 configurations that they rest on, the command that trains it, the profile of the data.
+
+Each name is imported when it is first used: `suggest_model` needs no analysis and no pandas.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from workbench import aliases
-from workbench.advising.advising import advise
-from workbench.advising.answer import Answer
-from workbench.advising.source import settings_of, suggest_model
+
+if TYPE_CHECKING:
+    from workbench.advising.advising import advise
+    from workbench.advising.answer import Answer
+    from workbench.advising.source import settings_of, suggest_model
 
 __all__ = ["Answer", "advise", "settings_of", "suggest_model"]
 
+_MODULES = {"Answer": "answer", "advise": "advising", "settings_of": "source", "suggest_model": "source"}
+"""Submodule that defines each name."""
+
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
+    """Return a name of `__all__`, imported now, or what an old name stands for (`workbench.aliases`)."""
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     return aliases.find(__name__, name)

@@ -9,13 +9,12 @@ import fcntl
 import json
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from kernels.registry import unknown_name
 from workbench.json_text import parsed
@@ -264,7 +263,10 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
 
 def _plain(value: Any, lost: list) -> Any:
     """Return the value as what JSON knows; what is not finite becomes null and is added to `lost`."""
-    if isinstance(value, np.generic | np.ndarray):
+    numpy: Any = sys.modules.get(
+        "numpy"
+    )  # no value is NumPy's if nobody has imported it: reading a run's state is quick
+    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(item, lost) for item in value]
