@@ -1,19 +1,24 @@
-"""Registries of entries by name. Packages are imported on first use: adding a file that registers an entry is enough.
+"""Registries of entries by name. Files are imported on first use: adding a file that registers an entry is enough.
 
-Used for kernels, formats, operators, data sets, models, optimizers and charts. Scanning takes no lock: Python's import
-locks execute each file once, and an interrupted scan is repeated by the next caller. A file whose import fails is left
-out and listed by `unavailable`.
+Used for kernels, formats, operators, data sets, models, optimizers and charts. A look-up imports the file that is named
+like the entry, and all files only if that has not registered it. Imports take no lock: Python's import locks execute
+each file once, and an interrupted look-up is repeated by the next caller. A file whose import fails is left out and
+listed by `unavailable`.
 """
 
 import difflib
+import functools
 import importlib
+import importlib.util
 import pkgutil
+import re
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from importlib.abc import InspectLoader
 from pathlib import PurePath
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
@@ -51,11 +56,20 @@ class Registry(Generic[Entry]):
     """Entries with a `name`, registered by the modules of `packages`, which are imported on first look-up.
 
     `kind` is the word for an entry in messages; `error` the exception for taken or unknown names; names in `order` come
-    first in lists, the others are sorted.
+    first in lists, the others are sorted. With `is_named_by_files` each file with a line `register(...)` has one entry,
+    which has the name of the file: names are listed without an import.
     """
 
-    def __init__(self, kind: str, packages: tuple[str, ...], error: type[Exception], order: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        packages: tuple[str, ...],
+        error: type[Exception],
+        order: Sequence[str] = (),
+        is_named_by_files: bool = False,
+    ) -> None:
         self.kind, self.packages, self.error, self.order = kind, packages, error, tuple(order)
+        self.is_named_by_files = is_named_by_files
         self.entries: dict[str, Entry] = {}
         self._origins: dict[str, dict | None] = {}
         self._reasons: dict[str, str] = {}
@@ -79,13 +93,20 @@ class Registry(Generic[Entry]):
 
     def names(self) -> list[str]:
         """Return all names: those of `order` first, the others sorted."""
-        self.scan()
-        known = list(self.entries)
-        return [name for name in self.order if name in known] + sorted(set(known).difference(self.order))
+        if self.is_named_by_files and not self._scanned:
+            failed = {module.rpartition(".")[2] for module in self._reasons}
+            known = (self._named_files - failed) | set(self.entries)
+        else:
+            self.scan()
+            known = set(self.entries)
+        return [name for name in self.order if name in known] + sorted(known.difference(self.order))
 
     def get(self, name: str) -> Entry:
         """Return the entry called `name`. Raises `error`, which lists the known names and unavailable files."""
         entry = self.entries.get(name)
+        if entry is None:
+            self._import_likely(name)
+            entry = self.entries.get(name)
         if entry is None:
             self.scan()
             entry = self.entries.get(name)
@@ -112,6 +133,33 @@ class Registry(Generic[Entry]):
         reasons = " ".join(f"{file}: {reason}" for file, reason in missing.items())
         return text + (f" Unavailable is what these files have: {reasons}" if reasons else "")
 
+    @functools.cached_property
+    def _files(self) -> dict[str, list[str]]:
+        """Full names of the modules of the packages, by file name without extension; none of them is imported."""
+        files: dict[str, list[str]] = {}
+        for package in self.packages:
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                files.setdefault(module.name, []).append(f"{package}.{module.name}")
+        return files
+
+    @functools.cached_property
+    def _named_files(self) -> set[str]:
+        """Names of the files that have an entry, by a line `register(...)` in their source."""
+        return {name for name, modules in self._files.items() if any(map(_has_entry, modules))}
+
+    def _import_likely(self, name: str) -> None:
+        """Import the files named like an entry, or like its beginning: `adagrad_lazy` is probably in `adagrad.py`."""
+        if self._scanned or threading.get_ident() in self._scanning:
+            return
+        words = re.split(r"(?=[_.])", name)
+        for count in range(len(words), 0, -1):
+            modules = self._files.get("".join(words[:count]), ())
+            with _interrupts_held() if modules else nullcontext():
+                for module in modules:
+                    self._import(module)
+            if name in self.entries:
+                return
+
     def scan(self) -> None:
         """Import all modules of the packages once; modules that this thread is importing already are not waited for."""
         thread = threading.get_ident()
@@ -120,23 +168,29 @@ class Registry(Generic[Entry]):
         self._scanning.add(thread)
         try:
             with _interrupts_held():
-                for package in self.packages:
-                    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-                        self._import(f"{package}.{module.name}")
-            for name in [name for name in self.entries if not _is_live(self._origins[name])]:
-                del self.entries[name]
+                for module in [module for modules in self._files.values() for module in modules]:
+                    self._import(module)
             self._scanned = True  # last: an interrupted scan is none
         finally:
             self._scanning.discard(thread)
 
     def _import(self, module: str) -> None:
-        """Import one module; record the reason if that fails."""
+        """Import one module; record the reason if that fails, and drop what it had registered until then."""
         try:
             importlib.import_module(module)
         except Exception as error:  # whatever a file does wrong, the others are there
             self._reasons[module] = _reason(module, error)
+            for name in [name for name in self.entries if not _is_live(self._origins[name])]:
+                del self.entries[name]
         else:
             self._reasons.pop(module, None)
+
+
+def _has_entry(module: str) -> bool:
+    """Return whether a module's source has a line that begins with `register(`; the module is not imported."""
+    spec = importlib.util.find_spec(module)
+    source = spec.loader.get_source(module) if spec is not None and isinstance(spec.loader, InspectLoader) else None
+    return source is not None and re.search(r"^register\(", source, re.MULTILINE) is not None
 
 
 @contextmanager

@@ -25,12 +25,13 @@ def modules_after(tmp_path, *words):
 @pytest.mark.parametrize(
     ("words", "most", "unused"),
     [
-        (["--help"], 400, (*ALWAYS_LATE, *COMPILED, "numpy")),
-        (["--version"], 400, (*ALWAYS_LATE, *COMPILED, "numpy")),
-        (["sweep", "--help"], 500, (*ALWAYS_LATE, *COMPILED, "numpy")),
-        (["status"], 650, (*ALWAYS_LATE, *COMPILED)),
-        (["data", "list"], 1150, ALWAYS_LATE),
-        (["doctor"], 1300, ALWAYS_LATE),
+        (["--help"], 360, (*ALWAYS_LATE, *COMPILED, "numpy")),
+        (["--version"], 295, (*ALWAYS_LATE, *COMPILED, "numpy")),
+        (["sweep", "--help"], 460, (*ALWAYS_LATE, *COMPILED, "numpy")),
+        (["status"], 370, (*ALWAYS_LATE, *COMPILED, "numpy")),
+        (["data", "list"], 1010, ALWAYS_LATE),
+        (["doctor"], 1190, ALWAYS_LATE),
+        (["train", "uniform", "--rows=40", "--features=9", "--density=0.3", "--epochs=1"], 1400, ALWAYS_LATE),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

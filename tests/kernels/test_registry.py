@@ -101,7 +101,7 @@ def test_interrupted_look_up_is_made_again(tmp_path: Path) -> None:
     folder(tmp_path, a="register(Entry(name='a'))", b=stop, c="register(Entry(name='c'))")
     code = """
         import things
-        try: things.get("c")
+        try: things.names()
         except KeyboardInterrupt: print("interrupted")
         print(things.get("c").name, things.names(), things.unavailable())
     """
@@ -146,6 +146,28 @@ def test_file_that_cannot_be_imported_is_unavailable_and_the_others_are_there(tm
         assert "Expected one of: a, z. Unavailable is what these files have: broken: " in message
         assert reason in message
         assert "No module named 'nowhere_at_all'" in message
+
+
+@pytest.mark.parametrize("name", ["add", "add_rows", "add.rows"])
+def test_look_up_imports_only_the_file_named_like_the_entry_or_its_beginning(name: str, tmp_path: Path) -> None:
+    folder(tmp_path, add=f"register(Entry(name={name!r}))", z="register(Entry(name='z'))")
+    code = f"import things\nprint(things.get({name!r}).name, 'things.z' in sys.modules, things.names())"
+    assert output(tmp_path, code) == [f"{name} False {[name, 'z']}"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("workbench.models", "logistic"), ("workbench.optimizers", "sgd"), ("workbench.data", "npz")]
+)
+def test_names_of_files_are_listed_and_looked_up_without_the_other_files(module, name) -> None:
+    code = f"""
+        import sys, {module} as entries
+        listed = entries.names()
+        loaded = [name for name in listed if entries.get({name!r}) and any(n.endswith("." + name) for n in sys.modules)]
+        entries.unavailable()
+        print({name!r} in listed, len(loaded) < len(listed) / 2, entries.names() == listed)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True", "True"]
 
 
 def test_second_file_of_a_name_is_unavailable(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _labelled(make: Callable[..., Dataset], args: tuple, given: dict[str, Any], 
     return dataclasses.replace(made, y=y, labels=meaning)
 
 
-_sources: Registry[Source] = Registry("data set", ("workbench.data.sources",), DataError)
+_sources: Registry[Source] = Registry("data set", ("workbench.data.sources",), DataError, is_named_by_files=True)
 register, names, get, unavailable = _sources.register, _sources.names, _sources.get, _sources.unavailable
 
 

@@ -251,7 +251,7 @@ class Model:
         return scores, ops.get(f"{self.loss}_loss")(scores, y, name="loss")
 
 
-_models: Registry[Model] = Registry("model", (__name__,), ModelError)
+_models: Registry[Model] = Registry("model", (__name__,), ModelError, is_named_by_files=True)
 register, names, get, unavailable = _models.register, _models.names, _models.get, _models.unavailable
 
 

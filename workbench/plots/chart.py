@@ -73,7 +73,7 @@ class Chart:
         return {control.name: _value(self, control, frame, given.get(control.name)) for control in self.controls}
 
 
-charts: Registry[Chart] = Registry("chart", ("workbench.plots",), ValueError)
+charts: Registry[Chart] = Registry("chart", ("workbench.plots",), ValueError, is_named_by_files=True)
 register = charts.register
 
 

@@ -110,8 +110,10 @@ def synthetic_name_for(model: Model) -> str:
 
     Uniform where that is nothing but X and labels.
     """
+    if not model.needs:
+        return "uniform"
     able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
-    return next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
+    return next(name for name in able if "path" not in data.get(name).parameters)
 
 
 def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:

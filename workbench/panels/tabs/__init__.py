@@ -81,7 +81,7 @@ class AnswerError(LookupError):
     """Unknown answer; the message lists those there are."""
 
 
-_answers: Registry[Answer] = Registry("answer", (__name__,), AnswerError)
+_answers: Registry[Answer] = Registry("answer", (__name__,), AnswerError, is_named_by_files=True)
 register, get = _answers.register, _answers.get
 
 
