@@ -11,6 +11,7 @@ killed in the middle of one ends as any other does, by its limits or its exit st
 """
 
 import contextlib
+import ctypes
 import fcntl
 import importlib
 import json
@@ -18,6 +19,7 @@ import multiprocessing
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
@@ -42,6 +44,10 @@ GROUPS = Path("/sys/fs/cgroup")
 VMSTAT = Path("/proc/vmstat")
 SHARE_SCARCE = 0.05
 """Share of the memory there is below which programs that guard it, such as systemd-oomd, begin to kill."""
+
+
+UNKNOWN = 255
+"""Exit status that `multiprocessing` gives a process whose fork server ended before it could report one."""
 
 
 def memory_kills() -> int:
@@ -83,8 +89,17 @@ class MemoryWatch:
         self.bytes_left = memory.available_bytes()
         try:
             self.process: psutil.Process | None = psutil.Process(pid)
+            self.starter = self.process.parent()
         except psutil.NoSuchProcess:  # it has ended already
-            self.process = None
+            self.process = self.starter = None
+
+    @property
+    def is_starter_gone(self) -> bool:
+        """Whether the process that forked it has ended."""
+        try:
+            return self.starter is not None and self.starter.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
 
     def owned(self) -> int:
         """Return the bytes that the process owns now, 0 if it has ended.
@@ -123,6 +138,8 @@ def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
 
     `memory` is never tried again and therefore needs evidence; what is `failed` is.
     """
+    if exit_code == UNKNOWN and watch.is_starter_gone:
+        return {"status": "failed", "reason": "The fork server, which starts the processes, was killed from outside."}
     if exit_code >= 0:
         return {"status": "failed", "reason": f"The process ended with status {exit_code} before it had answered."}
     name = _signal_name(-exit_code)
@@ -201,11 +218,12 @@ def _answer(work: Generator[dict[str, Any], Any, None], pipe: IO[bytes], orders:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends, even if this process is stopped.
+    """End this process when its parent ends, or the fork server that forked it, even if this process is stopped.
 
-    A stopped process runs none of its threads. Linux can kill it as the pipe closes that its parent holds open; the
-    thread ends it on other systems, and where the parent was gone before that was asked for.
+    A stopped process runs none of its threads. Linux can kill it as the pipe closes that its parent holds open, and as
+    the fork server ends; the thread ends it on other systems, and where the parent was gone before that was asked for.
     """
+    _die_with_fork_server()
     parent = multiprocessing.parent_process()
     assert parent is not None, "a fork server has started this process"
     if hasattr(fcntl, "F_SETSIG"):
@@ -213,6 +231,17 @@ def _end_with_parent() -> None:
         fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
     threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def _die_with_fork_server() -> None:
+    """Ask Linux to kill this process when the process that forked it ends; its parent kills it on other systems."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
 
 
 def _end_after(sentinel: int) -> None:
