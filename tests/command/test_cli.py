@@ -4,6 +4,8 @@ import html
 import json
 import re
 import sys
+import tomllib
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -301,11 +303,33 @@ def test_lab_starts_with_what_root_and_containers_need(user, contained, typed, o
     monkeypatch.setattr(jupyter.os, "execv", lambda path, line: lines.append(line))
     monkeypatch.setattr(jupyter, "CONTAINERS", (tmp_path if contained else tmp_path / "none",))
     assert run("lab", str(tmp_path), *typed).exit_code == 0
-    assert lines == [[sys.executable, "-m", "jupyterlab", str(tmp_path), *options]]
+    own = [f"--ServerApp.root_dir={tmp_path}", "--LabApp.default_url=/lab", *jupyter.QUIET]
+    assert lines == [[sys.executable, "-m", "jupyterlab", *own, *options]]
 
 
-def test_the_notebooks_that_lab_opens_are_there():
-    assert list(jupyter.NOTEBOOKS.glob("*.ipynb"))
+def test_the_address_that_lab_prints_opens_the_first_notebook(monkeypatch):
+    lines = []
+    monkeypatch.setattr(jupyter.os, "execv", lambda path, line: lines.append(line))
+    jupyter.start()
+    assert f"--LabApp.default_url=/lab/tree/{jupyter.FIRST}" in lines[0]
+    assert f"--ServerApp.root_dir={jupyter.NOTEBOOKS}" in lines[0]
+
+
+def test_an_installed_lab_copies_its_first_notebook_once(tmp_path, monkeypatch):
+    installed = tmp_path / "share" / jupyter.FIRST
+    installed.parent.mkdir()
+    installed.write_text("{}")
+    file = SimpleNamespace(name=jupyter.FIRST, locate=lambda: installed)
+    monkeypatch.setattr(jupyter.importlib.metadata, "files", lambda name: [file])
+    assert jupyter.with_first_notebook(tmp_path) == tmp_path
+    (tmp_path / jupyter.FIRST).write_text("changed")
+    jupyter.with_first_notebook(tmp_path)
+    assert (tmp_path / jupyter.FIRST).read_text() == "changed"
+
+
+def test_the_first_notebook_is_in_the_wheel():
+    files = tomllib.loads((jupyter.NOTEBOOKS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    assert f"notebooks/{jupyter.FIRST}" in files["tool"]["setuptools"]["data-files"]["share/sparse-workbench"]
 
 
 @pytest.mark.parametrize("command", ["train --dataset uniform --rows 60 --features 30 --density 0.1",
