@@ -49,7 +49,7 @@ def advise(
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
     from workbench.command import advising
-    from workbench.command.data_source import with_label
+    from workbench.data.contract import with_label
 
     reading = with_label(reading, label)
     if framework:

@@ -42,9 +42,10 @@ def profile(
 ) -> None:
     """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels."""
     from workbench.command import data_screen, data_source
+    from workbench.data import contract
     from workbench.data import profile as profile_of
 
-    reading = data_source.with_label(reading, label)
+    reading = contract.with_label(reading, label)
     read = data_source.load_with_or_without_labels(source, dataset, labels, kind, reading, columns)
     known = asdict(profile_of(read))
     data_screen.show_profile(known, json)
@@ -91,7 +92,8 @@ def convert(
 ) -> None:
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
     from workbench.command import data_convert, data_source
+    from workbench.data import contract
 
-    reading = data_source.with_label(reading, label)
+    reading = contract.with_label(reading, label)
     name, parameters = data_source.named_source(source, dataset, labels, kind, reading, columns)
     data_convert.convert(name, parameters, folder, seed if shuffle else None, shard_bytes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from workbench import data, option_text
+from workbench import data
 from workbench.data import contract
 from workbench.data.errors import MissingLabelsError
 from workbench.data.tables import Columns
@@ -77,20 +77,7 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
     if "path" in settings:
         settings["path"] = str(Path(settings["path"]).expanduser())
     settings = with_reader(settings) if is_guessed else settings
-    return settings | ({"reading": with_label(settings.get("reading", ""), label)} if label else {})
-
-
-def with_label(reading: str, label: str) -> str:
-    """Return the parameters of a reader with the name of the labels (`data.DataError` if they name it, too)."""
-    if not label:
-        return reading
-    try:
-        options = option_text.parsed(reading or "", "reading", "hashed=65536")
-    except ValueError as error:
-        raise data.DataError(str(error)) from None
-    if "label" in options and options["label"] != label:
-        raise data.DataError(f"label is {label!r}, and {options['label']!r} in reading; keep one of the two.")
-    return option_text.written({**options, "label": label})
+    return settings | ({"reading": contract.with_label(settings.get("reading", ""), label)} if label else {})
 
 
 def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def bench_fit(
     from workbench.bench.fit import cases
     from workbench.bench.fit.records import Policy
     from workbench.command import fit
-    from workbench.command.data_source import with_label
+    from workbench.data.contract import with_label
 
     chosen = cases.choose_cases(tuple(case or ()), quick)
     if data:

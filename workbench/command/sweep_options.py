@@ -38,7 +38,7 @@ def sweep(
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
-    from workbench.command.data_source import with_label
+    from workbench.data.contract import with_label
     from workbench.sweeps import agent_commands, estimate, run_folder
 
     if label:

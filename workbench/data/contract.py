@@ -197,6 +197,36 @@ def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, 
     return dataset, option_text.written({**options, **of_source(get(dataset), text)}), why
 
 
+def with_label(reading: str, label: str) -> str:
+    """Return the parameters of a reader with the name of the labels; DataError if they name another one already.
+
+    >>> with_label("separator=';'", "clicked")
+    "label=clicked, separator=';'"
+    """
+    if not label:
+        return reading
+    try:
+        options = option_text.parsed(reading or "", "reading", "hashed=65536")
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    if "label" in options and options["label"] != label:
+        raise DataError(f"label is {label!r}, and {options['label']!r} in reading; keep one of the two.")
+    return option_text.written({**options, "label": label})
+
+
+def label_of(reading: str) -> str:
+    """Return the name of the labels in the parameters of a reader; "" if they have none, or cannot be read yet.
+
+    >>> label_of("label=clicked, hashed=65536")
+    'clicked'
+    """
+    try:
+        options = option_text.parsed(reading or "", "reading", "hashed=65536")
+    except ValueError:  # whoever reads the file with them says so
+        return ""
+    return str(options.get("label") or "")
+
+
 # A second file read as the first one was: the same features, kind of labels and classes.
 
 
