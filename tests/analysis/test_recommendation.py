@@ -9,6 +9,9 @@ import pytest
 from tests.support import rows as made
 from tests.support.rows import DENSE, SPARSE
 from workbench import store
+from workbench.analysis.compare import HOLDS_ONE, LARGER_BUDGET, PREDICTED, REMEDY, Contest
+from workbench.analysis.formatting import Ratio
+from workbench.analysis.grades import grade_comparison
 from workbench.analysis.recommendation import recommend
 
 QUICK = replace(SPARSE, gradient="fused", update="lazy", fixed=5e-5, slope=0.06)
@@ -65,9 +68,10 @@ def test_what_trains_another_model_is_not_recommended_but_told_of():
 def test_sides_that_cannot_be_told_apart_are_inconclusive_with_what_to_do():
     came = said(swept(laws=(replace(DENSE, fixed=SPARSE.seconds(0.01) * 1.02), SPARSE), noise=0.5, shared=0.0))
     assert came.verdict == "inconclusive"
-    assert str(came.headline).startswith(("Not decided, take ", "Probably "))
+    assert str(came.headline).startswith(("Inconclusive, take ", "Probably "))
     assert re.search(
-        r"inconclusive: 0\.\d+ to \d(\.\d)?; choosing sparse costs at most 1\.\d+ times", str(came.headline)
+        r"dense takes 0\.\d+ to \d(\.\d)? times as long as sparse; choosing (sparse|dense) costs at most 1\.\d+ times",
+        str(came.headline),
     )
     assert "To decide it: more rounds, or a quieter machine" in str(came.would_change[-1])
 
@@ -163,7 +167,7 @@ def test_few_rounds_that_are_far_apart_decide_and_others_have_an_interval():
         assert 0 < came.time.ratio.low < came.time.ratio.value < came.time.ratio.high < 100
         assert came.time.ratio.rounds == 1
     assert far.time.ratio.low <= DENSE.seconds(0.01) / QUICK.seconds(0.01) <= far.time.ratio.high
-    assert str(near.headline).startswith(("Probably sparse: ", "Not decided, take "))
+    assert str(near.headline).startswith(("Probably sparse: ", "Inconclusive, take "))
 
 
 def test_the_density_that_is_asked_for_decides():
@@ -192,3 +196,18 @@ def test_of_a_side_that_had_no_time_the_prediction_decides_which_one_to_take(sec
     rows = [row | ({"seconds_predicted": 1e-4} if row["format"] != "dense" else dense) for row in swept(rounds=1)]
     came = said(rows)
     assert (came.time.source, came.settings["format"]) == ("predicted", side)
+
+
+def test_predictions_that_do_not_decide_ask_for_a_larger_budget():
+    ratio = Ratio(1.0, 0.3, 3.0, 0, 0, 0.5)
+    predicted = Contest(0.1, {}, {}, "inconclusive", ratio, HOLDS_ONE, source=PREDICTED)
+    assert predicted.remedy == LARGER_BUDGET
+    assert predicted._replace(ratio=ratio._replace(rounds=2)).remedy == REMEDY[HOLDS_ONE]
+    assert predicted._replace(verdict="sparse", why="").remedy == ""
+
+
+def test_a_difference_in_memory_below_its_error_is_called_so_and_not_about_the_same():
+    small = Contest(0.1, {}, {}, "inconclusive", Ratio(2.8, 0.09, 39, 1, 1, 0.5), HOLDS_ONE)
+    assert grade_comparison(small, "bytes_peak").endswith("is smaller than the error with which memory is known")
+    near = small._replace(ratio=Ratio(1.0, 0.9, 1.3, 1, 1, 0.5))
+    assert grade_comparison(near, "bytes_peak") == "the two need about the same memory (0.9 to 1.3)"

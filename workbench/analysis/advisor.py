@@ -27,7 +27,7 @@ from workbench.analysis.breakeven_text import (
     list_open_contests,
     probable_clauses,
 )
-from workbench.analysis.compare import REMEDY, Contest, contests, trained_worse
+from workbench.analysis.compare import HOLDS_ONE, REMEDY, Contest, contests, trained_worse
 from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
 from workbench.analysis.verdict_text import MEASURES
 
@@ -474,7 +474,9 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         same = f"within 10 %, {format_density_ranges(level, compared, DIGITS)}"
         return f"Sparse and dense are level in {name}", f"For {name} sparse and dense are level, {same}."
     reasons = list(dict.fromkeys(one.why for one in compared if one.why)) or ["nothing was compared"]
-    todo = "".join(f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY)
+    todo = "".join(
+        f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY and _is_decidable(why, measure)
+    )
     if not any(one.ratio for one in compared):
         none = f"no density has a result from both sparse and dense ({reasons[0]})"
         return f"No comparison: {reasons[0]}", f"For {name} there is no answer yet: {none}.{todo}"
@@ -486,6 +488,11 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         return f"In {name} {sides}", f"For {name} no density has a certain winner.{_open_sentences(compared)}{todo}"
     text = _open_sentences(compared).removeprefix(" Inconclusive ")
     return f"Inconclusive in {name}: {reasons[0]}", f"For {name} it is inconclusive {text}{todo}"
+
+
+def _is_decidable(why: str, measure: str) -> bool:
+    """Return whether more measuring helps a comparison without a winner; more rounds do not in memory."""
+    return why != HOLDS_ONE or measure.startswith("seconds")
 
 
 def _is_of_configuration(even: BreakEven, group: configurations.Group, contest: Contest) -> bool:

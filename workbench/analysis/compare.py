@@ -33,6 +33,8 @@ REMEDY = {
     APART: "measure both in one run",
 }
 """Why a contest is inconclusive, and what to do about it."""
+LARGER_BUDGET = "a larger budget, within which trials of both sides end"
+"""Remedy for a comparison of predictions, of which no trial ended."""
 MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 """Where an answer is from: trials of both sides, a side that did not fit or was cut off, or a model of the costs."""
 
@@ -61,6 +63,12 @@ class Contest(NamedTuple):
             return ""
         probability = self.ratio.probability
         return "sparse" if probability >= LIKELY else "dense" if probability <= 1 - LIKELY else ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do to get a winner; empty if there is one."""
+        is_unmeasured = self.source == PREDICTED and self.ratio is not None and self.ratio.rounds == 0
+        return LARGER_BUDGET if self.why == HOLDS_ONE and is_unmeasured else REMEDY.get(self.why, "")
 
     @property
     def is_beside_others(self) -> bool:

@@ -38,6 +38,8 @@ def keys_of(*rows: Record | None) -> tuple[str, ...]:
 BETTER = {"seconds_step": ("is", "faster"), "bytes_peak": ("needs", "less memory")}
 """How the better side is called in a measure: it "is 3 times faster", "needs 3 times less memory"."""
 BESIDE = "other programs were running"
+KNOWN_MEMORY = 2.0
+"""Upper over lower bound of a ratio of memories from which on nothing is said of the ratio."""
 CUT = "was cut off when its time was out"
 BY_SIZES = "predicted from the sizes, not measured"
 
@@ -62,10 +64,16 @@ def grade_comparison(contest: Contest, measure: str) -> str:
         chance = f"{_value(contest.ratio)} times ({format_probability(contest.ratio.probability)})"
         return f"{side} {verb} probably {better}, {chance}{_reserve_of_prediction(contest)}"
     if not measure.startswith("seconds"):
-        return f"the two need about the same memory ({format_interval(contest.ratio)})"
-    cost = formatting.format_factor(max(expected_cost("sparse", contest.ratio), 1.01), 2)
-    costs = f"choosing sparse costs at most {cost} times on average"
-    return f"inconclusive: {format_interval(contest.ratio)}; {costs}{_reserve_of_prediction(contest)}"
+        if contest.ratio.high < KNOWN_MEMORY * contest.ratio.low:
+            return f"the two need about the same memory ({format_interval(contest.ratio)})"
+        return "the difference in memory is smaller than the error with which memory is known"
+    return f"inconclusive: {format_interval(contest.ratio)}; {cost_clause('sparse', contest)}"
+
+
+def cost_clause(side: str, contest: Contest) -> str:
+    """Return the clause on what choosing a side costs on average if the comparison is inconclusive."""
+    cost = formatting.format_factor(max(expected_cost(side, contest.known[2]), 1.01), 2)
+    return f"choosing {side} costs at most {cost} times on average{_reserve_of_prediction(contest)}"
 
 
 def format_factor_with_interval(contest: Contest) -> str:

@@ -14,16 +14,23 @@ from workbench import settings
 from workbench.analysis import configurations, execution, formatting, verdict_text
 from workbench.analysis.best_of_all import best_record, compare_with_dense_array, fastest_smaller_than_array
 from workbench.analysis.compare import (
+    HOLDS_ONE,
     PREDICTED,
     PREDICTION,
-    REMEDY,
     Contest,
     compare_best,
     fastest_predicted,
     ratio_between,
 )
 from workbench.analysis.configurations import Record
-from workbench.analysis.grades import Statement, format_factor_with_interval, grade_comparison, keys_of
+from workbench.analysis.grades import (
+    Statement,
+    cost_clause,
+    format_factor_with_interval,
+    format_interval,
+    grade_comparison,
+    keys_of,
+)
 from workbench.analysis.intervals import values_of
 from workbench.analysis.other_densities import break_even, verdicts_at_other_densities
 
@@ -143,6 +150,9 @@ def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
     if time.ratio is None:
         return Statement(f"{_advice(side, time)}{_missing_side_reason(time)}.", keys)
     said = grade_comparison(time, TIME)
+    if time.why == HOLDS_ONE and not time.likely:
+        span = f"dense takes {format_interval(time.ratio)} times as long as sparse"
+        return Statement(f"Inconclusive, take {side} for now: {span}; {cost_clause(side, time)}.", keys)
     said = f"it{said.removeprefix(side)}" if said.startswith(side) else said
     return Statement(f"{_advice(side, time)}: {said}{_memory_beside(side, memory)}.", keys)
 
@@ -155,7 +165,7 @@ def _advice(side: str, time: Contest) -> str:
         return f"Probably {side}"
     if time.verdict == "level":
         return f"Either side will do, take {side}"
-    return f"Not decided, take {side} for now"
+    return f"Inconclusive, take {side} for now"
 
 
 def _memory_beside(side: str, memory: Contest) -> str:
@@ -292,8 +302,8 @@ def _sensitivities(
         yield Statement(f"{told_of}.", keys_of(best, row))
     yield from verdicts_at_other_densities(rows, groups, accept, time.verdict)
     yield from break_even(time, groups)
-    if time.verdict == "inconclusive" and time.why in REMEDY:
-        yield Statement(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
+    if time.verdict == "inconclusive" and time.remedy:
+        yield Statement(f"To decide it: {time.remedy}.", keys_of(time.sparse, time.dense))
 
 
 def _without_times(rows: Sequence[Record]) -> Recommendation:

@@ -20,8 +20,11 @@ def density_range_sentences(group: configurations.Group, measure: str, several: 
 
 
 def contest_sentence(contest: Contest, measure: str) -> str:
-    """Describe the winner of one contest, by how much and with which probability, in the unit of `measure`."""
-    return _density_range_sentence([contest], measure, bare=True)
+    """Describe the winner of one contest, by how much and with which probability, in the unit of `measure`.
+
+    What to do about an inconclusive one is not in it.
+    """
+    return _density_range_sentence([contest], measure, bare=True, is_with_remedy=False)
 
 
 def _verdict_key(contest: Contest) -> tuple:
@@ -30,15 +33,15 @@ def _verdict_key(contest: Contest) -> tuple:
     return contest.verdict, contest.why, contest.likely, contest.ratio is None, *lines
 
 
-def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool) -> str:
-    """Return the sentence on a range of consecutive densities with the same verdict."""
+def _density_range_sentence(stretch: Sequence[Contest], measure: str, bare: bool, is_with_remedy: bool = True) -> str:
+    """Return the sentence on a range of consecutive densities with the same verdict, with what to do if it has none."""
     first, where = stretch[0], _density_condition(stretch)
     if first.ratio is None:
         text = f"{where} {_one_sided_sentence(first, measure)}"
     elif first.verdict in ("sparse", "dense"):
         text = f"{where} {_winner_sentence(stretch, measure)}"
     else:
-        text = f"{where} {_inconclusive_sentence(first, measure, several=len(stretch) > 1)}"
+        text = f"{where} {_inconclusive_sentence(first, measure, len(stretch) > 1, is_with_remedy)}"
     return text if bare else text[0].lower() + text[1:]
 
 
@@ -94,7 +97,7 @@ def _equivalent_sentence(stretch: Sequence[Contest]) -> str:
     return f"; {len(level)} other sparse configurations cannot be told from it"
 
 
-def _inconclusive_sentence(contest: Contest, measure: str, several: bool) -> str:
+def _inconclusive_sentence(contest: Contest, measure: str, several: bool, is_with_remedy: bool) -> str:
     """State how likely each side is and both values, if neither is significantly better."""
     sparse, dense, _ = contest.known
     quantities = (
@@ -105,7 +108,8 @@ def _inconclusive_sentence(contest: Contest, measure: str, several: bool) -> str
         for row, said in quantities
     )
     here, there = (density_suffix(contest), " there") if several and contest.density else ("", "")
-    todo = f" To decide it: {REMEDY[contest.why]}." if contest.why and not contest.likely else ""
+    is_open = contest.why and not contest.likely and measure.startswith("seconds") and is_with_remedy
+    todo = f" To decide it: {contest.remedy}." if is_open else ""
     return f"{grade_comparison(contest, measure)}{here}: {sides}{there}.{todo}"
 
 
