@@ -153,9 +153,7 @@ def _present(option: str) -> str:
     return FORMER[option]
 
 
-_optimizers: Registry[Optimizer] = Registry(
-    "optimizer", ("workbench.optimizers",), OptimizerError, is_named_by_files=True
-)
+_optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError)
 register, names, get, unavailable = _optimizers.register, _optimizers.names, _optimizers.get, _optimizers.unavailable
 
 
