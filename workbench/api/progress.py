@@ -87,25 +87,63 @@ def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
     return show, lambda: None
 
 
+INTERRUPT = "Interrupt the cell to stop and keep what was measured."
+STOPPING = "Stopping; what was measured stays."
+
+
 def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
-    """Return (show progress, finish) that update a card in the notebook."""
+    """Return (show progress, finish) that update a card in the notebook, with a Stop button if one can be pressed."""
     from IPython.display import HTML, display
 
     handle: Any = display(HTML(""), display_id=True)
+    stop = _stop_button(folder)
+    if stop is not None:
+        display(stop)
     drawn, picture, last = time.monotonic(), "", ""
 
     def show(state: Progress, spent: float, budget: float) -> None:
         nonlocal drawn, picture, last
         if state.done and time.monotonic() - drawn > SECONDS_BETWEEN_CHARTS:
             drawn, picture = time.monotonic(), _partial(folder)
-        bar = f'<progress max="{state.total or 1}" value="{state.done}"></progress>'
         text = html.escape(f"{heading}: {line(state, spent, budget)}")
-        body = f"<p>{bar} {text}<br><small>Interrupt the cell to stop and keep what was measured.</small></p>{picture}"
+        bar = f'<progress max="{state.total or 1}" value="{state.done}" aria-label="Trials done"></progress>'
+        hint = (STOPPING if stop.disabled else "Stop keeps what was measured.") if stop is not None else INTERRUPT
+        body = f'<p role="status">{bar} {text}<br><small>{hint}</small></p>{picture}'
         if body != last:
             last = body
             handle.update(HTML(shown.page(body)))
 
-    return show, lambda: handle.update(HTML(""))
+    def finish() -> None:
+        handle.update(HTML(""))
+        if stop is not None:
+            stop.close()
+
+    return show, finish
+
+
+def _stop_button(folder: Path) -> Any:
+    """Return a button that stops the run; None without widgets, without a person at a front end, or if the kernel
+    cannot run its callback while the cell waits."""
+    try:
+        import ipywidgets
+        from IPython import get_ipython
+
+        from workbench.panels.lab import has_front_end
+    except ImportError:
+        return None
+    known = getattr(getattr(get_ipython(), "kernel", None), "kernel_info", {})
+    if not has_front_end() or "kernel subshells" not in known.get("supported_features", ()):
+        return None
+    button = ipywidgets.Button(
+        description="Stop", tooltip="Stop the run; what was measured stays", button_style="warning"
+    )
+
+    def stop(_: Any) -> None:
+        button.disabled = True
+        run_folder.stop_run(folder)
+
+    button.on_click(stop)
+    return button
 
 
 def _partial(folder: Path) -> str:
