@@ -21,10 +21,7 @@ LONG = {
     "dataset": '"uniform"',
     "densities": "[0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3]",
     "widths": "[4]",
-    "features": "512",
-    "rows": "2000",
-    "seconds": "0.5",
-    "rounds": "3",
+    "more": '{"features": 512, "rows": 2000, "seconds": 0.5, "rounds": 3}',
 }
 """Parameters of a sweep of small trials that goes on until it is stopped."""
 

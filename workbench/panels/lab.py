@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kernels.registry import unknown_name
-from workbench.panels import tabs
+from workbench.panels import pages, tabs
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
 from workbench.panels.state import LabState
 from workbench.study import suited
-from workbench.study.choices import BY_NAME, ChoiceError
+from workbench.study.choices import BY_NAME, CHOICES, ChoiceError
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import validate_spec
@@ -63,12 +63,14 @@ if TYPE_CHECKING:
     from workbench.panels.start import Start
 
 __all__ = [
-    "ChoiceError", "LabState", "NoResultError", "Shown", "answered", "break_evens", "chart", "drawn", "gate",
-    "has_front_end", "parameters", "run", "show", "start", "study", "study_of", "trials", "verdict",
+    "ChoiceError", "LabState", "NoResultError", "Shown", "answered", "break_evens", "chart", "choices", "drawn",
+    "gate", "has_front_end", "parameters", "run", "show", "start", "study", "study_of", "trials", "verdict",
 ]  # fmt: skip
 
 NAME = "can_sparse_reduce_training_time"
 SECONDS_BETWEEN = 5.0
+MORE = "more"
+"""Parameter of a notebook that holds the less common choices by name."""
 _shown: dict[str, "Panel"] = {}
 """The panel of each run folder."""
 _started: dict[tuple, "Start"] = {}
@@ -78,15 +80,28 @@ _started: dict[tuple, "Start"] = {}
 def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of `study` in a notebook's `globals()`.
 
-    papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`). Densities,
-    widths and features that are None are left out, so that they follow the data set.
+    papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`). A mapping
+    `more` in the namespace has further parameters. Densities, widths and features that are None are left out, so that
+    they follow the data set.
     """
-    names = (*BY_NAME, "smoke", "run_dir")
-    for name in injected(sources(namespace)):
-        if name not in (*names, "show_widgets"):
+    names, further = (*BY_NAME, "smoke", "run_dir"), namespace.get(MORE) or {}
+    if not isinstance(further, Mapping):
+        raise ChoiceError(f'{MORE} is {further!r:.60}; expected choices by name, such as {{"rounds": 4}}.')
+    for name in (*injected(sources(namespace)), *further):
+        if name not in (*names, MORE, "show_widgets"):
             raise ChoiceError(unknown_name("parameter", name, [*names, "show_widgets"]))
-    values = {name: namespace[name] for name in names if name in namespace}
+    values = {name: namespace[name] for name in names if name in namespace} | dict(further)
     return {name: value for name, value in values.items() if value is not None or name not in suited.OF_FILES}
+
+
+def choices() -> Shown:
+    """Return a table of all choices of a study: name, default value, what it means and which values there are."""
+    rows = [
+        (choice.name, ", ".join(choice.default) if choice.kind == "many" else str(choice.default or ""), choice.help)
+        for choice in CHOICES
+    ]
+    text = "\n".join(f"{name} ({default or 'empty'}): {help}" for name, default, help in rows)
+    return Shown(pages.wrapped(pages.table(("Name", "Default", "Meaning"), rows)), text)
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
