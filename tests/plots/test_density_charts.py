@@ -8,7 +8,7 @@ from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said
 from workbench import plots, store
 from workbench.analysis import breakeven, pool_rounds
-from workbench.plots import style
+from workbench.plots import density, style
 
 
 def test_one_density_is_bars_with_the_better_baseline_marked():
@@ -114,3 +114,12 @@ def test_rows_of_other_seeds_are_one_point_of_a_line_and_named_apart():
     names = [label.get_text() for label in drawn("phases", rows)[0].axes[0].get_yticklabels()]
     assert len(set(names)) == len(names) == 4
     assert "dense · learning rate 0.5" in names
+
+
+def test_a_marker_that_would_lie_on_another_is_moved_a_little_to_the_right():
+    low, high, other = ({**maker.sweep()[0], "density": 0.01, "seconds_step": seconds} for seconds in (0.1, 1.0, 0.101))
+    for row in (low, high, other):
+        row.update(status="ok", density_measured=0.01)
+    first, second, third = density.dodged([[low], [high], [other]], "seconds_step")
+    assert (first, second) == ({0.01: 0.0}, {0.01: 0.0})
+    assert 0 < third[0.01] < 0.1

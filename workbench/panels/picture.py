@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from workbench import plots
 from workbench.analysis import configurations, formatting
+from workbench.plots.chart import is_message
 from workbench.plots.density import Shown
 from workbench.reports import page, tooltips
 
@@ -33,10 +34,15 @@ class Picture:
     title: str
     sentence: str
     svg: bytes
+    is_message: bool = False
+    """Whether there is nothing to draw, and the sentence says why."""
 
     @property
     def html(self) -> str:
-        """An image that carries its own data, with the sentence as text for those who do not see it and below it."""
+        """An image that carries its own data, with the sentence as text for those who do not see it and below it; the
+        sentence alone if there is nothing to draw."""
+        if self.is_message:
+            return _paragraph(self.sentence)
         data = base64.b64encode(self.svg).decode("ascii")
         alt = html.escape(f"{self.title}. {self.sentence}", quote=True)
         image = f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="{WIDE}">'
@@ -46,6 +52,11 @@ class Picture:
 def in_page(svg: str, sentence: str) -> str:
     """Return a chart that is part of the page, so that its points can be clicked, as `Picture.html` shows an image."""
     return _figure(f'<div class="chart" style="{WIDE}">{svg}</div>', sentence)
+
+
+def _paragraph(sentence: str) -> str:
+    """Return a sentence as HTML."""
+    return f"<p>{html.escape(sentence)}</p>"
 
 
 def _figure(chart: str, sentence: str) -> str:
@@ -70,7 +81,7 @@ def _drawn(name: str, frame: pd.DataFrame, inches: tuple[float, float], controls
     sentence = plots.draw(name, frame, figure, **controls)
     file = io.BytesIO()
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    return Picture(plots.get(name).title, sentence, file.getvalue())
+    return Picture(plots.get(name).title, sentence, file.getvalue(), is_message(figure))
 
 
 # Charts whose points can be clicked: a click chooses the cell in the drop-down below, which tells the kernel.
@@ -94,6 +105,8 @@ def drawn(name: str, frame: pd.DataFrame, cells_: Sequence[configurations.Record
     figure = Figure(figsize=INCHES)
     title = plots.get(name).title
     sentence = plots.draw(name, frame, figure, **controls)
+    if is_message(figure):
+        return _paragraph(sentence)
     svg = str(page.inline(figure, f"explored-{name}", title, sentence))
     if name == CHART:
         marks = "".join(_marks(figure, _shown(frame, controls), cells_))

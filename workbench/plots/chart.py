@@ -86,9 +86,19 @@ def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> A
     return given
 
 
+MESSAGE = "message"
+"""Mark of axes that hold a text instead of a chart."""
+
+
+def is_message(figure: Figure) -> bool:
+    """Return whether a figure holds only a text, which a page shows as a paragraph instead of a picture."""
+    return any(axes.get_gid() == MESSAGE for axes in figure.axes)
+
+
 def message(figure: Figure, text: str) -> str:
-    """Says on the figure why there is nothing to see."""
+    """Write on the figure why there is nothing to see; return the text."""
     axes = figure.add_subplot()
+    axes.set_gid(MESSAGE)
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=11, wrap=True)
     return text

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,12 +218,42 @@ def baseline(axes: Axes, shown: Shown) -> None:
         axes.plot([], [], linestyle="none", label=f"left out: {what} nowhere the best, in the table")
 
 
-def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: float = 0.0) -> None:
+Shift = float | Mapping[float, float]
+"""How far points are moved to the right, as a share of their density: one for all, or by density."""
+NEAR, MOVE = 0.03, 0.035
+"""Points nearer than this share of the axis's height hide each other; the share of the density they are moved by."""
+
+
+def dodged(lines: Sequence[Sequence[configurations.Record]], measure: str) -> list[Mapping[float, float]]:
+    """Return a shift by density for each line, so that no marker lies on the marker of a line before it."""
+    places: list[dict[float, float]] = []
+    for rows in lines:
+        drawn = style.drawable(rows, measure)
+        places.append({density: math.log(row[measure]) for row in drawn if (density := configurations.density_of(row))})
+    heights = [height for known in places for height in known.values()]
+    near = NEAR * max(max(heights, default=0.0) - min(heights, default=0.0), 1.0)
+    return [
+        {
+            density: MOVE * sum(abs(before[density] - height) < near for before in places[:index] if density in before)
+            for density, height in known.items()
+        }
+        for index, known in enumerate(places)
+    ]
+
+
+def _moved(densities: Sequence[float], shift: Shift) -> list[float]:
+    """Return the densities, each moved by its shift."""
+    if isinstance(shift, Mapping):
+        return [density * (1 + shift.get(density, 0.0)) for density in densities]
+    return [density * (1 + shift) for density in densities]
+
+
+def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
     """Grey hollow markers of the configurations that were measured only beside other programs."""
     densities, known = _points(rows, measure, beside=True)
     if known:
         look = style.beside(style.look(rows[0])) | {"linestyle": "none"}
-        x = [density * (1 + shift) for density in densities]
+        x = _moved(densities, shift)
         axes.plot(
             x,
             [k.value for k in known],
@@ -243,9 +273,9 @@ def _points(
 
 
 def whiskers(
-    axes: Axes, rows: Sequence[configurations.Record], measure: str, label: str, shift: float = 0.0, **change: Any
+    axes: Axes, rows: Sequence[configurations.Record], measure: str, label: str, shift: Shift = 0.0, **change: Any
 ) -> None:
-    """One configuration: a line through its densities with the interval of each, moved right by a share `shift`.
+    """One configuration: a line through its densities with the interval of each, moved right by `shift`.
 
     What was measured only beside other programs is not on the line.
     """
@@ -254,7 +284,7 @@ def whiskers(
         return
     _beside(axes, rows, measure, shift)
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
-    x = [density * (1 + shift) for density in densities]
+    x = _moved(densities, shift)
     look = style.look(rows[0]) | change
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 

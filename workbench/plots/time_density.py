@@ -28,8 +28,8 @@ def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
     """Draw time against density with the baseline and crossings; returns the axes."""
     axes = density.axes_of(figure, shown, "time a step")
     density.baseline(axes, shown)
-    for rows in shown.lines:
-        density.whiskers(axes, rows, MEASURE, shown.label(rows[0]))
+    for rows, shift in zip(shown.lines, density.dodged(shown.lines, MEASURE), strict=True):
+        density.whiskers(axes, rows, MEASURE, shown.label(rows[0]), shift)
     density.marks(axes, shown, crossings)
     return axes
 
