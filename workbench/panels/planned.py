@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.analysis import formatting
 from workbench.sweeps import estimate, grid
-from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_a_trial
+from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials
 from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.schedule import Schedule
@@ -54,8 +54,8 @@ class Planned:
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
     """Return the plan of a sweep whose run folder holds these rows."""
     schedule = Schedule.of(spec, rows, Contents(is_quick=True))
-    rest, each = (schedule.trials_due(), schedule.trials_most()), seconds_a_trial(spec, rows)
-    seconds = (rest[0] * each, rest[1] * each)
+    rest = (schedule.trials_due(), schedule.trials_most())
+    seconds = seconds_of_trials(rest, tuple(schedule.cells.values()), spec, rows)
     return Planned(
         rest, schedule.reused, _configurations(spec), seconds, minimum_detectable_sentence(spec), dict(schedule.dropped)
     )

@@ -6,7 +6,7 @@ every value of the others multiplies it. A spec of a million configurations is c
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,11 +117,19 @@ def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -
 
     Epochs take what nobody knows before. The spec's own budget is kept.
     """
-    rows, counts = list(rows), Counter(cell.trainers > 1 for cell in size.kinds)
+    return seconds_of_trials((size.trials, size.trials_most), size.kinds, spec, rows)
+
+
+def seconds_of_trials(
+    trials: tuple[int, int], cells: Sequence[Cell], spec: Spec, rows: Iterable[Mapping[str, Any]] = ()
+) -> tuple[float, float]:
+    """Return the seconds of so many trials, at least and at most, of configurations like `cells`; the panel and the
+    command line state these. The spec's own budget is kept."""
+    rows, counts = list(rows), Counter(cell.trainers > 1 for cell in cells)
     known = {several: seconds_a_trial(spec, rows, several) for several in counts}
-    each = sum(count * known[several] for several, count in counts.items()) / len(size.kinds)
+    each = sum(count * known[several] for several, count in counts.items()) / max(len(cells), 1)
     budget = spec.limits.seconds_sweep or math.inf
-    return min(size.trials * each, budget), min(size.trials_most * each, budget)
+    return min(trials[0] * each, budget), min(trials[1] * each, budget)
 
 
 def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = (), several: bool = False) -> float:
