@@ -48,7 +48,7 @@ def test_a_tool_of_another_machine_is_told(tmp_path):
         ({"who": "x"}, "give one number above 0 for each run"),
         ({"who": "x", "seconds": [1.0, 0]}, "give one number above 0 for each run"),
         ({"who": "x", "seconds": 1.0}, "seconds is of kind numbers"),
-        ([1], "a row is an object"),
+        ([1], "a record is an object"),
     ],
     ids=["misspelt", "not a setting", "nobody", "no seconds", "zero", "a number", "a list"],
 )

@@ -140,7 +140,7 @@ def test_a_broken_line_in_the_middle_is_an_error_with_its_number(tmp_path):
         store.append(path, some(key))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1][:50] + b"\n" + lines[2])
-    with pytest.raises(store.RowError, match=r"line 2 is not JSON .* mend or remove that line"):
+    with pytest.raises(store.RowError, match=r"line 2 is not JSON .* fix or remove that line"):
         store.read(path)
 
 

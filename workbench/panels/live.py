@@ -7,6 +7,7 @@ import ipywidgets as widgets
 from workbench.panels import pages
 from workbench.panels.planned import left
 from workbench.panels.state import LabState, Trouble, shorter
+from workbench.panels.words import emphasized
 
 COPY = "navigator.clipboard.writeText(this.previousElementSibling.textContent);this.textContent='Copied'"
 """What the button beside the command does, where the page is shown: no kernel is asked."""
@@ -17,7 +18,7 @@ def plan_line(state: LabState) -> str:
     """Line on what Run would do, or what is wrong with the choices."""
     planned = state.planned
     if planned is None:
-        lines = "<br>".join(map(html.escape, state.problem.splitlines()))
+        lines = emphasized(html.escape(state.problem))
         return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
     configurations = "; ".join(map(html.escape, planned.configurations))
     due = str(planned).removesuffix(planned.sight).rstrip()
@@ -93,6 +94,7 @@ def trouble_box(state: LabState) -> str:
 def trouble(told: Trouble) -> str:
     """Return the text on what went wrong, its traceback folded where there is one."""
     summary, details = (html.escape(text) for text in told)
+    summary = emphasized(summary)
     folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>" if details else ""
     return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'
 

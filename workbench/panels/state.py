@@ -7,7 +7,7 @@ import json
 import shlex
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from workbench.formats import FormatError
 from workbench.json_text import parsed
 from workbench.models import ModelError
 from workbench.panels.planned import Planned, plan
+from workbench.panels.words import in_panel
 from workbench.store.table import RowError
 from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError, complete_choices
@@ -171,18 +172,18 @@ class LabState(traitlets.HasTraits):
             spec = self.spec()
             self.planned, self.problem = self._planned(spec), ""
         except ChoiceError as error:
-            spec, self.planned, self.problem = None, None, str(error)
+            spec, self.planned, self.problem = None, None, in_panel(str(error))
         self._compare(spec)
 
     def _planned(self, spec: Spec) -> Planned:
         """Return the plan of a sweep and set its folder; an existing run that it continues becomes the shown one."""
-        planned, self.target = plan(spec, run_folder.read_all_records(self.folder)), self.folder
+        planned, self.target = plan(spec, self._records(run_folder.read_all_records)), self.folder
         if not self._is_placed and not self.alive:
             self.target = run_folder.resolve_run_folder(spec, self.folder, planned.reused)
         if self.target != self.folder and self.target.exists():
             self.folder = self.target
             self._read_run()
-            planned = plan(spec, run_folder.read_all_records(self.folder))
+            planned = plan(spec, self._records(run_folder.read_all_records))
         return planned
 
     def _compare(self, spec: Spec | None) -> None:
@@ -270,7 +271,7 @@ class LabState(traitlets.HasTraits):
             mine = (
                 path
                 for path in run_folder.find_runs(self.name)
-                if run_folder.read_progress(path).alive or run_folder.read_current_records(path)
+                if run_folder.read_progress(path).alive or _has_rows(path)
             )
             self.folder = next(mine, run_folder.ROOT / self.name).resolve()
 
@@ -305,9 +306,18 @@ class LabState(traitlets.HasTraits):
             self.rows, self._read = (), ()
         elif stamp != self._read and (monotonic() >= self._due or not self.alive):
             started = monotonic()
-            self.rows, self._read = tuple(run_folder.read_current_records(self.folder)), stamp
+            self.rows, self._read = tuple(self._records(run_folder.read_current_records)), stamp
             took = monotonic() - started
             self._due = monotonic() + SHARE * took if took > SECONDS_LITTLE else 0.0
+
+    def _records(self, read: Callable[[Path], Sequence[Mapping[str, Any]]]) -> Sequence[Mapping[str, Any]]:
+        """Return the records of the run by one of the functions that read them; none, which is shown in a line, if
+        their file is damaged."""
+        try:
+            return read(self.folder)
+        except RowError as error:
+            self.trouble = trouble_of(error, "Reading the run")
+            return ()
 
     def start(self) -> None:
         """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while any is at work)."""
@@ -347,6 +357,14 @@ class LabState(traitlets.HasTraits):
         self.trouble = trouble_of(error, what)
 
 
+def _has_rows(folder: Path) -> bool:
+    """Return whether a run has records, readable or not."""
+    try:
+        return bool(run_folder.read_current_records(folder))
+    except RowError:  # a damaged run is shown, with the line that is wrong
+        return True
+
+
 def file_stamp(path: Path) -> tuple[int, int]:
     """Size and time of a file, zeros where it is absent."""
     if not path.is_file():
@@ -358,7 +376,7 @@ def file_stamp(path: Path) -> tuple[int, int]:
 def trouble_of(error: Exception, what: str) -> Trouble:
     """Trouble that is shown where `what` failed."""
     details = "" if isinstance(error, TOLD) else "".join(traceback.format_exception(error))
-    return Trouble(f"{what} failed: {error}", details)
+    return Trouble(f"{what} failed: {in_panel(str(error))}", details)
 
 
 def shorter(path: Path) -> str:
