@@ -94,10 +94,10 @@ SETTINGS = (
             control=Control("path", "Your file", "text", help="What to read, for data sets that are read.")),
     Setting("labels", str, None, "your file of labels (.npy or text), where the data has none", goes_to=("data",),
             is_file=True, say=lambda path: f"labels {path}",
-            control=Control("labels", "Your labels", "text", help="A file, .npy or text, where the data has none.")),
+            control=Control("labels", "Labels file", "text", help="A file, .npy or text, where the data has none.")),
     Setting("columns", str, None, "your file of column kinds (.toml), for tables", goes_to=("data",), is_file=True,
             say=lambda path: f"columns {path}",
-            control=Control("columns", "Your columns", "text", help="The .toml file that says what each column of a "
+            control=Control("columns", "Columns file", "text", help="The .toml file that says what each column of a "
                             "table is; empty: guessed.")),
     Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
             "guessed from the file, and told; none reads no labels, and times training with random ones",

@@ -95,6 +95,20 @@ def test_what_goes_wrong_is_told_and_the_panel_lives(start, monkeypatch):
     assert shown.trouble.value == ""
 
 
+def test_an_error_names_the_field_that_solves_it_and_the_field_does(start, here):
+    """Data of which no column looks like labels; the message of the reader is in the words of the command line."""
+    (here / "visits.csv").write_text("a,b,c\n" + "".join(f"{row},{row * 7 % 30},{row % 5}\n" for row in range(30)))
+    shown = start("inspect", source="visits.csv", label="wrong")
+    shown.view.button.click()
+    assert "Inspecting failed" in shown.trouble.value
+    assert "<em>Label</em>" in shown.trouble.value
+    assert "--" not in shown.trouble.value
+    shown.asked.label = "c"
+    shown.view.button.click()
+    assert shown.trouble.value == ""
+    assert "visits.csv" in shown.view.answer.value
+
+
 def test_the_cell_run_again_shows_the_same_panel_and_another_closes_it(here):
     first = lab.start("inspect", True, source="uniform")
     assert lab.start("inspect", True, source="uniform") is first
@@ -290,4 +304,4 @@ def test_without_a_front_end_the_cell_answers(here, capsys):
     assert lab.start("inspect", False, source="uniform") is None
     assert "the next cell answers" in capsys.readouterr().out
     assert "Nothing is made dense" in lab.answered("inspect", None, source="uniform").text
-    assert inspect.inspected("uniform").html == lab.answered("inspect", source="uniform").html
+    assert inspect.inspected(tabs.RequestState(source="uniform")).html == lab.answered("inspect", source="uniform").html

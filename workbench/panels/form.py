@@ -5,6 +5,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from workbench import data
+from workbench.data import reader_options
+from workbench.panels.file_chooser import FileChooser
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.study.choices import CHOICES, Choice
@@ -15,14 +18,15 @@ LABELLED = {"description_width": "initial"}
 
 
 class Field:
-    """The widgets of one choice; `changed()` is called when the user changed one of them."""
+    """The widgets of one choice; `changed()` is called when the user changed one of them. A file has a chooser."""
 
-    def __init__(self, choice: Choice, changed: Callable[[], None]) -> None:
+    def __init__(self, choice: Choice, changed: Callable[[], None], guard: Guard) -> None:
         self.choice = choice
         self.inputs = _inputs(choice)
+        self.chooser = FileChooser(self.inputs[0], guard, choice.name == "path") if choice.name in FILES else None
         label = [widgets.Label(choice.label, tooltip=choice.help)] if choice.kind == "many" else []
         row = [widgets.HBox(self.inputs)] if choice.kind == "many" else self.inputs
-        self.box = widgets.VBox([*label, *row])
+        self.box = self.chooser.box if self.chooser else widgets.VBox([*label, *row])
         self.box.add_class("wb-field")
         for one in self.inputs:
             one.observe(lambda _: changed(), names=["value"])
@@ -46,6 +50,8 @@ class Field:
         """Let the user change it, or not."""
         for one in self.inputs:
             one.disabled = not on
+        if self.chooser is not None:
+            self.chooser.enable(on)
 
 
 def _inputs(choice: Choice) -> list[widgets.Widget]:
@@ -63,7 +69,10 @@ class Form:
 
     def __init__(self, state: LabState, guard: Guard) -> None:
         self.state = state
-        self.fields = {choice.name: Field(choice, guard("Choosing", self._choose)) for choice in CHOICES}
+        choose = guard("Choosing", self._choose)
+        self.fields = {choice.name: Field(choice, choose, guard) for choice in CHOICES}
+        self.label = label_field()
+        self.label.observe(guard("Choosing", self._choose_label), names=["value"])
         self._showing = False
         more = self._grid(main=False)
         more.layout.display = "none"
@@ -81,8 +90,9 @@ class Form:
     def _grid(self, main: bool) -> widgets.Box:
         """Return the grid of the main fields or of the others."""
         names = [name for name, field in self.fields.items() if field.choice.main == main and name not in FILES]
-        names[1:1] = FILES if main else ()
-        box = widgets.Box([self.fields[name].box for name in names])
+        boxes = [self.fields[name].box for name in names]
+        boxes[1:1] = [*(self.fields[name].box for name in FILES), self.label] if main else []
+        box = widgets.Box(boxes)
         box.add_class("wb-grid")
         return box
 
@@ -90,6 +100,11 @@ class Form:
         """Write the values of the widgets to the state, unless they are being filled from it."""
         if not self._showing:
             self.state.choose(**{name: field.value for name, field in self.fields.items()})
+
+    def _choose_label(self) -> None:
+        """Write the name of the labels into the parameters of the reader, where it is kept."""
+        if not self._showing:
+            self.state.choose(reading=reader_options.replace_label(self.state.choices["reading"], self.label.value))
 
     def _show(self) -> None:
         """Fill the widgets from the state."""
@@ -100,6 +115,9 @@ class Form:
             read = files_of(self.state.choices["dataset"])
             for name in FILES:
                 self.fields[name].box.layout.display = None if name in read else "none"
+            is_named = self.state.choices["dataset"] in data.names() and takes_label(self.state.choices["dataset"])
+            self.label.layout.display = None if is_named else "none"
+            self.label.value = reader_options.label_of(self.state.choices["reading"])
         finally:
             self._showing = False
 
@@ -107,6 +125,18 @@ class Form:
         """Disable the fields while a run is alive."""
         for field in self.fields.values():
             field.enable(not self.state.alive)
+        self.label.disabled = self.state.alive
+
+
+def label_field() -> widgets.Text:
+    """Return the field for the name of the labels' column."""
+    help = "Column or variable of the labels; empty: guessed"
+    return widgets.Text(description="Label", tooltip=help, continuous_update=False, style=LABELLED)
+
+
+def takes_label(dataset: str) -> bool:
+    """Return whether the labels of a data set can be named."""
+    return "label" in data.get(dataset).parameters
 
 
 def tree(widget: widgets.Widget) -> list[widgets.Widget]:

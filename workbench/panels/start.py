@@ -46,6 +46,7 @@ class Start:
         name = self.buttons.value
         self.meaning.value, self.content.children = tabs.get(name).meaning, ()
         if name not in self.views:
+            self.content.children = (widgets.HTML('<p role="status">Opening.</p>'),)
             self.views[name] = tabs.get(name).view(self.asked, self.guard)
         self.content.children = (self.views[name].box,)
 

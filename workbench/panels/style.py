@@ -58,6 +58,11 @@ SHEET = """<style>
 .workbench-lab .wb-grid .widget-hslider .slider-container { margin: 0 12px 0 8px; }
 .workbench-lab .wb-field > .widget-label { font-weight: 600; height: 22px; line-height: 22px; }
 .workbench-lab .wb-grid input[type=text], .workbench-lab .wb-grid select { width: 100%; flex: none; height: 28px; }
+.workbench-lab .wb-files, .workbench-lab .wb-files select { width: 100%; }
+.workbench-lab .wb-field > .widget-toggle-button { margin: 2px 0 0; height: 24px; line-height: 24px; width: auto; }
+.workbench-lab .wb-grid .wb-files select { height: 190px; }
+.workbench-lab .wb-files { flex-direction: column; height: auto; margin: 2px 0; }
+.workbench-lab .wb-files > label { text-align: left; width: auto; max-width: none; }
 .workbench-lab .wb-field .widget-hbox { flex-wrap: wrap; column-gap: 14px; }
 .workbench-lab .widget-checkbox { width: auto; margin: 0; }
 .workbench-lab .widget-html, .workbench-lab .widget-html-content { line-height: 1.45; height: auto; width: 100%;
@@ -76,6 +81,10 @@ SHEET = """<style>
 .workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
 .workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
 .workbench-lab .wb-pictures { display: flex; flex-wrap: wrap; gap: 4px 20px; }
+.workbench-lab figure { overflow-x: auto; }
+.workbench-lab .chart { min-width: 560px; }
+.workbench-lab .wb-pictures .chart { min-width: 0; }
+.workbench-lab figcaption { position: sticky; left: 0; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
 .workbench-lab .wb-headlines p { margin: 4px 0; flex: 1 1 340px; max-width: 520px; }

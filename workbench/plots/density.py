@@ -204,7 +204,8 @@ def baseline(axes: Axes, shown: Shown) -> None:
             line["marker"] = ""
         _beside(axes, rows, shown.measure)
         if not x:
-            axes.plot([], [], **line)
+            hollow = style.beside(look) | {"linestyle": "none"} if style.drawable(rows, shown.measure) else {}
+            axes.plot([], [], **line | hollow)
             continue
         band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
         if len(x) == 1:
@@ -286,6 +287,9 @@ def whiskers(
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
     x = _moved(densities, shift)
     look = style.look(rows[0]) | change
+    if not x:  # the legend has the markers that are drawn
+        axes.plot([], [], label=label, **style.beside(look) | {"linestyle": "none"})
+        return
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 
 

@@ -11,9 +11,14 @@ import ipywidgets as widgets
 import traitlets
 
 from kernels.registry import Registry
-from workbench import models
-from workbench.panels.form import LABELLED
+from workbench import data, models
+from workbench.advising import settings_of
+from workbench.data import reader_options
+from workbench.panels import form
+from workbench.panels.file_chooser import FileChooser
 from workbench.panels.guard import Guard
+from workbench.study.choices import BY_NAME as CHOICES
+from workbench.study.suited import files_of
 
 
 class View(Protocol):
@@ -39,23 +44,83 @@ class Still:
 
 
 class RequestState(traitlets.HasTraits):
-    """Subject of the questions: data, model, two runs, seconds for advice. What is typed once is there for all."""
+    """Subject of the questions: data, how they are read, model, two runs, seconds for advice. What is typed once is
+    there for all.
+
+    `source` is a file, a folder or the name of a data set; `label` names the column of labels; `labels` and `columns`
+    are files; `dataset` is the reader, empty if it is guessed; `reading` has parameters of the reader.
+    """
 
     source = traitlets.Unicode("stdlib")
+    label = traitlets.Unicode()
+    labels = traitlets.Unicode()
+    columns = traitlets.Unicode()
+    kind = traitlets.Unicode()
+    dataset = traitlets.Unicode()
+    reading = traitlets.Unicode()
     model = traitlets.Unicode()
     run = traitlets.Unicode()
     other_run = traitlets.Unicode()
     seconds = traitlets.Float(60.0)
 
 
-def fields_of(asked: RequestState, *more: widgets.Widget) -> widgets.Box:
-    """Return the fields for data and model, linked with what is asked, and `more` beside them."""
-    source = widgets.Text(description="Data", tooltip="Your file, or the name of a data set", style=LABELLED)
-    options = [("what suits the labels", ""), *((name, name) for name in models.names())]
-    model = widgets.Dropdown(options=options, description="Model", tooltip="What is trained", style=LABELLED)
-    traitlets.link((asked, "source"), (source, "value"))
-    traitlets.link((asked, "model"), (model, "value"))
-    return grid_of(source, model, *more)
+OF_DATA = ("source", "label", "labels", "columns", "kind", "dataset", "reading")
+"""Parts of a question that say which data is meant."""
+
+
+def settings_of_data(asked: RequestState) -> dict[str, Any]:
+    """Return the settings of the data that is asked about, and of the model if one is chosen; DataError if there is
+    none."""
+    reading = reader_options.with_label(asked.reading, asked.label.strip())
+    files = {"labels": asked.labels.strip(), "columns": asked.columns.strip(), "kind": asked.kind}
+    settings, _ = settings_of(asked.source.strip(), asked.dataset, reading, **files)
+    return settings | ({"model": asked.model} if asked.model else {})
+
+
+def fields_of(asked: RequestState, guard: Guard, *more: widgets.Widget) -> widgets.Widget:
+    """Return the fields for data and model, bound to the request, with `more` after them.
+
+    Fields that few files need are behind a button, which is pressed if one of them is filled.
+    """
+    source = _text(asked, "source", "Data", "Your file or folder, or the name of a data set")
+    model = _menu(
+        asked,
+        "model",
+        "Model",
+        "What is trained",
+        {"what suits the labels": "", **{name: name for name in models.names()}},
+    )
+    label = form.label_field()
+    traitlets.link((asked, "label"), (label, "value"))
+    readers = {"guessed from the file": "", **{name: name for name in data.names() if files_of(name)}}
+    kinds = {"guessed from the file": "", **{name: name for name in CHOICES["kind"].options() if name != "guessed"}}
+    rest = [
+        FileChooser(_text(asked, "labels", CHOICES["labels"].label, CHOICES["labels"].help), guard).box,
+        FileChooser(_text(asked, "columns", CHOICES["columns"].label, CHOICES["columns"].help), guard).box,
+        _menu(asked, "dataset", "Reader", "The data set that reads the file", readers),
+        _menu(asked, "kind", CHOICES["kind"].label, CHOICES["kind"].help, kinds),
+        _text(asked, "reading", CHOICES["reading"].label, CHOICES["reading"].help),
+    ]
+    shown = grid_of(*rest)
+    reads = widgets.ToggleButton(description="How the file is read", tooltip="Labels file, columns, reader")
+    reads.observe(lambda change: setattr(shown.layout, "display", None if change["new"] else "none"), "value")
+    shown.layout.display = "none"
+    reads.value = any(getattr(asked, name) for name in OF_DATA[2:])
+    return widgets.VBox([grid_of(FileChooser(source, guard, takes_folder=True).box, label, model, *more), reads, shown])
+
+
+def _text(asked: RequestState, name: str, label: str, help: str) -> widgets.Text:
+    """Return a text field bound to a part of the request."""
+    field = widgets.Text(description=label, tooltip=help, continuous_update=False, style=form.LABELLED)
+    traitlets.link((asked, name), (field, "value"))
+    return field
+
+
+def _menu(asked: RequestState, name: str, label: str, help: str, options: dict[str, str]) -> widgets.Dropdown:
+    """Return a drop-down bound to a part of the request."""
+    field = widgets.Dropdown(options=list(options.items()), description=label, tooltip=help, style=form.LABELLED)
+    traitlets.link((asked, name), (field, "value"))
+    return field
 
 
 def grid_of(*fields: widgets.Widget) -> widgets.Box:
@@ -90,4 +155,16 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_answers.names(), key=lambda name: get(name).place))
 
 
-__all__ = ["Answer", "AnswerError", "RequestState", "Still", "View", "fields_of", "get", "grid_of", "names", "register"]
+__all__ = [
+    "Answer",
+    "AnswerError",
+    "RequestState",
+    "Still",
+    "View",
+    "fields_of",
+    "get",
+    "grid_of",
+    "names",
+    "register",
+    "settings_of_data",
+]

@@ -8,13 +8,13 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.advising import Answer as Advice
-from workbench.advising import advise, settings_of
+from workbench.advising import advise
 from workbench.analysis import formatting
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results import Shown
-from workbench.panels.tabs import Answer, RequestState, fields_of, register
+from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
 from workbench.study.choices import ChoiceError
 from workbench.sweeps import run_folder
 
@@ -29,11 +29,6 @@ def page(advice: Advice) -> Shown:
         parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
     parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []
     return Shown("".join([*parts, f"<p>{html.escape(advice.spent)}</p>"]), str(advice))
-
-
-def _settings(source: str, model: str) -> dict[str, Any]:
-    """Return the settings of a data source, with the model if one is chosen."""
-    return settings_of(source)[0] | ({"model": model} if model else {})
 
 
 class _Advise:
@@ -51,7 +46,7 @@ class _Advise:
         self.is_stopping, self.thread = False, threading.Thread()
         buttons = widgets.HBox([self.button, self.stop, self.line])
         buttons.add_class("wb-row")
-        self.box = widgets.VBox([fields_of(asked, self.seconds), buttons, self.answer])
+        self.box = widgets.VBox([fields_of(asked, guard, self.seconds), buttons, self.answer])
 
     def _start(self) -> None:
         """Start the advice on a thread; ChoiceError if seconds are no number or a sweep is running."""
@@ -59,7 +54,7 @@ class _Advise:
             seconds = float(self.seconds.value)
         except ValueError:
             raise ChoiceError(f"Seconds: {self.seconds.value!r} is not a number; 60 is usual.") from None
-        settings = _settings(self.asked.source, self.asked.model)
+        settings = settings_of_data(self.asked)
         run_folder.require_no_active_sweep(run_folder.ROOT / "advise")
         self.button.disabled, self.stop.disabled, self.is_stopping = True, False, False
         self.now, self.answer.value = "looking at the data", ""
@@ -106,6 +101,6 @@ register(
         "Say what to train my data with: sparse or dense, how, how much faster; within a minute.",
         0,
         _Advise,
-        lambda asked: page(advise(_settings(asked.source, asked.model), asked.seconds)),
+        lambda asked: page(advise(settings_of_data(asked), asked.seconds)),
     )
 )

@@ -7,11 +7,11 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench import training
-from workbench.advising import settings_of, suggest_model
+from workbench.advising import suggest_model
 from workbench.analysis import formatting
 from workbench.panels.guard import Guard
 from workbench.panels.results import Shown
-from workbench.panels.tabs import Answer, RequestState, Still, fields_of, register
+from workbench.panels.tabs import Answer, RequestState, Still, fields_of, register, settings_of_data
 from workbench.sweeps import grid
 from workbench.sweeps.problem import facts_of, make_problem
 from workbench.sweeps.spec import Cell
@@ -19,13 +19,13 @@ from workbench.sweeps.spec import Cell
 ROWS = 256
 
 
-def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
+def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
     """Return a training step of a model on a batch of the data, node by node, in csr; and the bytes of the batch made
     dense.
 
     `data.DataError` where there is no such data, `models.ModelError` where the model cannot be trained on it.
     """
-    cell = Cell(batch_rows=rows, shuffle=False, **_settings(source, model))  # batches that repeat are held for sizes
+    cell = Cell(batch_rows=rows, shuffle=False, **_settings(asked))  # batches that repeat are held for sizes
     problem = make_problem(cell)
     batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
     run = training.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
@@ -42,10 +42,10 @@ def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
     return Shown(f"<p><strong>{html.escape(told)}</strong></p>{explained.page()}", f"{told}\n{explained}")
 
 
-def _settings(source: str, model: str) -> dict[str, Any]:
-    """Data and model of a cell; the usual model of the labels where none is named."""
-    settings, _ = settings_of(source)
-    return {**settings, "model": model or suggest_model(make_problem(Cell(**settings)).dataset)}
+def _settings(asked: RequestState) -> dict[str, Any]:
+    """Return data and model of a configuration; the usual model of the labels if none is chosen."""
+    settings = settings_of_data(asked)
+    return {**settings, "model": asked.model or suggest_model(make_problem(Cell(**settings)).dataset)}
 
 
 class _Inspect(Still):
@@ -56,12 +56,12 @@ class _Inspect(Still):
         self.button = widgets.Button(description="Inspect", tooltip="Show formats and bytes", button_style="primary")
         self.button.on_click(guard("Inspecting", self._inspect))
         self.answer = widgets.HTML()
-        self.box = widgets.VBox([fields_of(asked), self.button, self.answer])
+        self.box = widgets.VBox([fields_of(asked, guard), self.button, self.answer])
 
     def _inspect(self) -> None:
         """Inspect a training step on the chosen data and show the result."""
         self.answer.value = "<p>Reading the data.</p>"
-        self.answer.value = inspected(self.asked.source, self.asked.model).html
+        self.answer.value = inspected(self.asked).html
 
 
 register(
@@ -71,6 +71,6 @@ register(
         "See a batch and a model: formats and bytes of each array, and what is made dense.",
         4,
         _Inspect,
-        lambda asked: inspected(asked.source, asked.model),
+        lambda asked: inspected(asked),
     )
 )

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from workbench.advising import settings_of
 from workbench.panels import state
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
-from workbench.panels.tabs import Answer, RequestState, register
+from workbench.panels.tabs import OF_DATA, Answer, RequestState, register, settings_of_data
 from workbench.study import suited
 from workbench.study.choices import ChoiceError
 from workbench.sweeps import run_folder
 
-FOLLOWING = ("dataset", "path", "reading", "model", *suited.OF_FILES)
+FOLLOWING = ("dataset", "path", "labels", "columns", "kind", "reading", "model", *suited.OF_FILES)
+SUBJECT = (*OF_DATA, "model")
 """Choices that follow from what is asked about."""
 
 
@@ -21,15 +21,15 @@ class _Sweep:
     def __init__(self, asked: RequestState, _guard: Guard) -> None:
         from workbench.panels.panel import Panel
 
-        self.asked, self.of = asked, (asked.source, asked.model)
+        self.asked, self.of = asked, _subject(asked)
         self.panel = Panel(_study(asked))
         self.box = self.panel.root
 
     def paint(self) -> None:
         """Both looks of the panel, after other data or another model where another answer was asked about them."""
-        if self.of != (self.asked.source, self.asked.model) and not self.panel.state.alive:
-            self.of = self.asked.source, self.asked.model
-            known = suited.complete_with_suggestions(_chosen(self.asked))
+        if self.of != _subject(self.asked) and not self.panel.state.alive:
+            self.of = _subject(self.asked)
+            known = suited.complete_with_suggestions(settings_of_data(self.asked))
             self.panel.state.choose(**{name: known[name] for name in FOLLOWING})
         self.panel.step()
 
@@ -42,12 +42,10 @@ def _study(asked: RequestState) -> LabState:
     """Return the study of what is asked about; before anything is, of what a panel swept last here, at work or not."""
     from workbench.panels import lab
 
-    is_untouched = all(
-        getattr(asked, name) == RequestState.class_traits()[name].default_value for name in ("source", "model")
-    )
+    is_untouched = _subject(asked) == _subject(RequestState())
     if is_untouched and (chosen := _swept_last()):
         return LabState("", chosen)
-    return lab.study(name="", **_chosen(asked))
+    return lab.study(name="", **settings_of_data(asked))
 
 
 def _swept_last() -> dict[str, Any]:
@@ -61,9 +59,9 @@ def _swept_last() -> dict[str, Any]:
         return {}
 
 
-def _chosen(asked: RequestState) -> dict[str, Any]:
-    """Return the settings of the chosen data source and model."""
-    return settings_of(asked.source)[0] | ({"model": asked.model} if asked.model else {})
+def _subject(asked: RequestState) -> tuple[str, ...]:
+    """Return what is asked about, for comparison with what was."""
+    return tuple(getattr(asked, name) for name in SUBJECT)
 
 
 def _shown(asked: RequestState) -> Any:
