@@ -200,8 +200,8 @@ def guess_reader_options(path: str | os.PathLike, text: str = "") -> tuple[str, 
 def with_label(reading: str, label: str) -> str:
     """Return the parameters of a reader with the name of the labels; DataError if they name another one already.
 
-    >>> with_label("separator=';'", "clicked")
-    "label=clicked, separator=';'"
+    >>> with_label("hashed=65536", "clicked")
+    'hashed=65536, label=clicked'
     """
     if not label:
         return reading
@@ -225,6 +225,20 @@ def label_of(reading: str) -> str:
     except ValueError:  # whoever reads the file with them says so
         return ""
     return str(options.get("label") or "")
+
+
+def replace_label(reading: str, label: str) -> str:
+    """Return the parameters of a reader with another name of the labels, or none if `label` is empty (`DataError`).
+
+    >>> replace_label("hashed=65536, label=clicked", "")
+    'hashed=65536'
+    """
+    try:
+        options = option_text.parsed(reading or "", "reading", "hashed=65536")
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    options.pop("label", None)
+    return option_text.written({**options, **({"label": label.strip()} if label.strip() else {})})
 
 
 # A second file read as the first one was: the same features, kind of labels and classes.

@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench import data
-from workbench.data import reader_options
+from workbench.data import contract
 from workbench.panels.file_chooser import FileChooser
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
@@ -104,7 +104,7 @@ class Form:
     def _choose_label(self) -> None:
         """Write the name of the labels into the parameters of the reader, where it is kept."""
         if not self._showing:
-            self.state.choose(reading=reader_options.replace_label(self.state.choices["reading"], self.label.value))
+            self.state.choose(reading=contract.replace_label(self.state.choices["reading"], self.label.value))
 
     def _show(self) -> None:
         """Fill the widgets from the state."""
@@ -117,7 +117,7 @@ class Form:
                 self.fields[name].box.layout.display = None if name in read else "none"
             is_named = self.state.choices["dataset"] in data.names() and takes_label(self.state.choices["dataset"])
             self.label.layout.display = None if is_named else "none"
-            self.label.value = reader_options.label_of(self.state.choices["reading"])
+            self.label.value = contract.label_of(self.state.choices["reading"])
         finally:
             self._showing = False
 

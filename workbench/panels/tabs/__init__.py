@@ -13,7 +13,7 @@ import traitlets
 from kernels.registry import Registry
 from workbench import data, models
 from workbench.advising import settings_of
-from workbench.data import reader_options
+from workbench.data import contract
 from workbench.panels import form
 from workbench.panels.file_chooser import FileChooser
 from workbench.panels.guard import Guard
@@ -71,7 +71,7 @@ OF_DATA = ("source", "label", "labels", "columns", "kind", "dataset", "reading")
 def settings_of_data(asked: RequestState) -> dict[str, Any]:
     """Return the settings of the data that is asked about, and of the model if one is chosen; DataError if there is
     none."""
-    reading = reader_options.with_label(asked.reading, asked.label.strip())
+    reading = contract.with_label(asked.reading, asked.label.strip())
     files = {"labels": asked.labels.strip(), "columns": asked.columns.strip(), "kind": asked.kind}
     settings, _ = settings_of(asked.source.strip(), asked.dataset, reading, **files)
     return settings | ({"model": asked.model} if asked.model else {})
