@@ -224,7 +224,7 @@ def test_require_gives_warnings_back():
 
 @pytest.mark.parametrize("asked", [{"for_": "jax"}, {"for_": "keras", "labels": "words"}])
 def test_unknown_names_list_the_known_ones(asked):
-    with pytest.raises(ValueError, match=r"there is: (tensorflow, keras|classes, signs)"):
+    with pytest.raises(ValueError, match=r"Expected one of: (tensorflow, keras|classes, signs)"):
         check(csr(), [0, 1], **asked)
 
 

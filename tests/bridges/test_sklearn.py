@@ -197,8 +197,8 @@ def test_several_numbers_a_row_are_predicted():
     ("asked", "told"),
     [
         ({"model": "linear"}, "answers with numbers; models that would do: .*logistic.*softmax"),
-        ({"model": "none"}, "no model 'none'"),
-        ({"optimizer": "none"}, "no optimizer 'none'"),
+        ({"model": "none"}, "Unknown model 'none'"),
+        ({"optimizer": "none"}, "Unknown optimizer 'none'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(asked, told):

@@ -27,7 +27,7 @@ def store(trainers: int = 1, **options) -> ShardedStore:
         (lambda s: s.push("v", np.zeros(2)), r"Unknown key 'v'.*Expected one of: wide.*Call init\('v', value\) first"),
         (lambda s: s.push("small", []), "Nothing was pushed to 'small'"),
         (lambda s: s.push("small", np.zeros(3)), r"float64 \(3,\) was pushed to 'small', which is float64 \(2,\)"),
-        (lambda s: s.pull_into({}, {"v": None}), "no key 'v'"),
+        (lambda s: s.pull_into({}, {"v": None}), "Unknown key 'v'"),
         (lambda s: s.row_sparse_pull("wide", [11]), "row_sparse_pull of 'wide'"),
         (lambda s: s.row_sparse_pull("number", [0]), r"has no rows; call pull\('number'\)"),
         (lambda s: s.set_optimizer("sgd"), "An optimizer is an optimizers.Updater; a str came"),

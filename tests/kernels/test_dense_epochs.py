@@ -212,7 +212,7 @@ def test_every_float16_is_widened_exactly() -> None:
 def test_an_unknown_way_to_hold_rows_is_refused_with_the_known_ones() -> None:
     with pytest.raises(KernelError, match=r"Unknown way to hold dense rows 'parquet'. Expected one of: dense, csr"):
         dense.get("squared", "sgd", "parquet")
-    with pytest.raises(KernelError, match="no loss 'hinge'"):
+    with pytest.raises(KernelError, match="Unknown loss of some rows 'hinge'"):
         dense.get("hinge", "sgd")
 
 

@@ -92,7 +92,7 @@ def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
 
 
 def test_the_cost_is_that_of_rows_and_unknown_losses_are_refused() -> None:
-    with pytest.raises(KernelError, match="no loss 'hinge' of some rows"):
+    with pytest.raises(KernelError, match="Unknown loss of some rows 'hinge'"):
         dual_decays.get("hinge")
     cost = dual_decays.get("squared").cost(Sizes(R=50, z=700, D=90, N=6, U=80))
     assert cost.flops == 4 * 700 * 6 + dual_decays.TURNS * (4 * 50 * 6 + 8 * 50 * 6)

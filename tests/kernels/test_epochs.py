@@ -289,7 +289,7 @@ def test_names_that_there_are_not_are_told_with_those_there_are() -> None:
         KernelError, match=r"Unknown loss of some rows 'hinge'.*Expected one of: logistic, softmax, squared"
     ):
         epochs.get("hinge", "sgd")
-    with pytest.raises(KernelError, match="no kernel 'newton_dense'"):
+    with pytest.raises(KernelError, match="Unknown kernel 'newton_dense'"):
         epochs.get("squared", "newton")
     assert block_of("squared") is block_of("squared")
 

@@ -131,7 +131,7 @@ def test_gradients_are_used_up():
             lambda: small.module(graph.group([small.linear(output="loss").heads[1]])).predict(small.batches()),
             "The prediction is output 0, mean0, which has no row for each row of a batch; name another one",
         ),
-        (lambda: ready().fit(small.batches(), epochs=1, metric="f1"), "no metric 'f1'"),
+        (lambda: ready().fit(small.batches(), epochs=1, metric="f1"), "Unknown metric 'f1'"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(call, message):
