@@ -4,4 +4,4 @@ import sys
 
 import workbench
 
-sys.modules[__name__] = workbench.advise
+sys.modules[__name__] = workbench.advise  # type: ignore[assignment]  # a function in the place of a module

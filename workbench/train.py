@@ -4,4 +4,4 @@ import sys
 
 import workbench
 
-sys.modules[__name__] = workbench.train
+sys.modules[__name__] = workbench.train  # type: ignore[assignment]  # a function in the place of a module

@@ -244,8 +244,8 @@ def cpu(loss: str, *args: Any) -> None:
     is_far = x[1].nbytes + x[2].nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
     targets = call.targets.reshape(-1) if outputs == 1 else call.targets
     scores, slope, change, factors, counts, rates = np.ones((6, 1, width), weights.dtype)
-    scratch = np.empty((1, *targets.shape[1:]), targets.dtype), scores, scores.reshape(-1, outputs), slope
-    scratch += slope.reshape(-1, outputs), change, factors[0], counts[0], rates[0]
+    of_a_row = np.empty((1, *targets.shape[1:]), targets.dtype), scores, scores.reshape(-1, outputs), slope
+    scratch = *of_a_row, slope.reshape(-1, outputs), change, factors[0], counts[0], rates[0]
     has_intercept = call.intercept.size > 0
     added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
     own = call.intercept_square if has_intercept else 0.0

@@ -396,7 +396,7 @@ class Estimator(BaseEstimator, ABC):
     def _train_by_search(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, count: int) -> None:
         """Write the weights that a search of `count` settings comes to; sets `search_`, `alpha_` and `n_iter_`."""
         learner, epochs = self._learner, self.max_iter if isinstance(self.epochs, str) else self._setting("max_iter")
-        given = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept, "count": count}
+        given: dict[str, Any] = {"outputs": self._outputs, "has_intercept": learner.setup.has_intercept, "count": count}
         given |= {"seed": learner.setup.seed, "epochs": epochs, "folds": self._folds()}
         targets = np.ascontiguousarray(learner.run.targets(targets))
         try:

@@ -1,6 +1,7 @@
 """Generators of synthetic data: row lengths, distinct columns by popularity, and a teacher that labels the rows."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -34,7 +35,7 @@ class Popularity:
     slope: float
     shift: float
 
-    def integral(self, t: np.ndarray | np.float64) -> np.ndarray:
+    def integral(self, t: np.ndarray | np.float64) -> Any:
         """Return the integral of (t + shift)**-slope for each t, up to a constant, float64 in the shape of t."""
         if self.slope == 1:
             return np.log(t + self.shift)

@@ -14,6 +14,7 @@ RowSparse(shape=(6, 2), stored_rows=2, dtype=float32)
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from types import EllipsisType
 from typing import Any, Final, NoReturn, Self, final
 
 import numpy as np
@@ -445,7 +446,7 @@ class RowSparse(Arithmetic):
             return self.values[place].copy()
         return np.zeros(self.shape[1:], self.dtype)[()]
 
-    def __setitem__(self, key: slice, value: Any) -> None:
+    def __setitem__(self, key: slice | EllipsisType, value: Any) -> None:
         if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
             raise IndexError(
                 f"RowSparse[{key!r}] was assigned to. Allowed: x[:] = value, which replaces all of it. "

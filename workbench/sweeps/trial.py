@@ -422,7 +422,7 @@ class _Trial:
     def predict_bytes(self, problem: Problem) -> None:
         """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
         is_stored = isinstance(problem.x, data.StoredRows)
-        parts: dict[str, int] = predicted_bytes(  # type: ignore[assignment] # further parts follow
+        parts = predicted_bytes(
             self.cell,
             rows=problem.x.shape[0],
             features=problem.x.shape[1],
@@ -436,7 +436,7 @@ class _Trial:
             batches = data.StoredBatches(problem.x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle)
             parts["data"] = batches.nbytes
         if self.on_device:
-            on_host = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
+            on_host: dict[str, int] = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
             parts["batch"] = on_host["batch"]  # it is made on the host, and copied
             self.refuse_too_large(parts, "bytes_device_predicted", "of device memory ", self.row["bytes_device_limit"])
             parts = on_host
