@@ -23,7 +23,7 @@ from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
 from workbench.training import Run, Setup
 from workbench.training.completion import complete_settings, with_epoch_calls
-from workbench.training.search import COUNT, Choice, search_decay, why_no_search
+from workbench.training.search import COUNT, Choice, is_small, search_decay, why_no_search
 from workbench.training.setup import LAZY, SetupError
 
 # A training that takes rows as they come and stands between calls: what an estimator with `partial_fit` is made of.
@@ -338,7 +338,7 @@ class Estimator(BaseEstimator, ABC):
         if epochs is None:
             self.search_: Choice | None = None
             self.alpha_ = float(learner.setup.options.get("decay", 0.0))
-            if count := self._settings_to_search(x.shape[0]):
+            if count := self._settings_to_search(x):
                 self._train_by_search(x, targets, weights, count)
                 return
             epochs = self._setting("max_iter")
@@ -364,8 +364,8 @@ class Estimator(BaseEstimator, ABC):
         """Return how many folds a search holds out in turn; None to choose by the count of rows."""
         return None
 
-    def _settings_to_search(self, rows: int) -> int:
-        """Return the count of settings to choose from, 0 to train as the parameters say.
+    def _settings_to_search(self, x: Any) -> int:
+        """Return the count of settings to choose from for csr x, 0 to train as the parameters say.
 
         ValueError if a search is asked for of a model or with parameters that it is not for.
         """
@@ -378,11 +378,12 @@ class Estimator(BaseEstimator, ABC):
                 f"search={wanted} chooses how to train, and {given[0]} is set, too; expected one of the two.\n"
                 f"Leave {given[0]} out, or give search=0."
             )
-        if reason := why_no_search(model.loss, model.is_product, rows):
+        if reason := why_no_search(model.loss, model.is_product, x.shape[0]):
             if wanted:
                 raise ValueError(f"{reason}.\nGive search=0.")
             return 0
-        suits = self.max_iter is None and isinstance(self.epochs, str) and rows > MOST_ROWS
+        suits = self.max_iter is None and isinstance(self.epochs, str) and x.shape[0] > MOST_ROWS
+        suits = suits and is_small(x.shape, self._outputs, x.dtype.itemsize)
         is_auto = not given and (suits or self._folds() is not None)
         return int(wanted) or (COUNT if is_auto else 0)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 import threadpoolctl
 from rich.live import Live
@@ -26,7 +27,7 @@ from workbench.sweeps.spec import Cell, SpecError, validate_spec
 from workbench.sweeps.trial import warm_kernels
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
 from workbench.training.completion import complete_settings
-from workbench.training.search import COUNT, LEAST_FINAL, search_decay, why_no_search
+from workbench.training.search import COUNT, LEAST_FINAL, is_small, search_decay, why_no_search
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2
@@ -136,9 +137,11 @@ def _searched(cell: Cell, problem: Problem, settings: dict, search: int | None) 
     reason = reason or ("" if scipy.sparse.issparse(problem.x) else "A search needs its rows in memory")
     if reason and search is not None:
         raise SpecError(f"{reason}. Leave --search out.")
-    if reason or (search is None and problem.x.shape[0] <= LEAST_ROWS_AUTO):
+    outputs = model.outputs or problem.width
+    suits = problem.x.shape[0] > LEAST_ROWS_AUTO and is_small(problem.x.shape, outputs, np.dtype(cell.dtype).itemsize)
+    if reason or (search is None and not suits):
         return cell
-    options = {"outputs": model.outputs or problem.width, "has_intercept": setup.has_intercept, "seed": cell.seed}
+    options = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": cell.seed}
     options |= {"count": search or COUNT}
     with console.status("searching"):
         choice = search_decay(problem.x, problem.y, None, model.loss, **options).choice

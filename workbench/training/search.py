@@ -40,6 +40,8 @@ MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN = 40, 3, 2e-3
 """Epochs at most, and how many may pass without a relative gain of the best held-out loss."""
 LEAST_FINAL = 5
 """Epochs on all rows at least, after those of the search."""
+MOST_BYTES = 2**30
+"""Bytes of weights and dual variables of a search that nobody asked for, at most."""
 LEAST_ROWS = 20
 """Rows that a search needs."""
 
@@ -167,6 +169,11 @@ def why_no_search(loss: str, is_product: bool, rows: int) -> str:
     if not is_product or loss not in LOSSES:
         return "A search is for models whose scores are X @ W, with the loss " + ", ".join(LOSSES)
     return "" if rows >= LEAST_ROWS else f"A search needs {LEAST_ROWS} rows or more; there are {rows}"
+
+
+def is_small(shape: tuple[int, ...], outputs: int, itemsize: int) -> bool:
+    """Return whether weights and dual variables of `COUNT` decays take at most `MOST_BYTES` for X of a shape."""
+    return sum(shape) * outputs * COUNT * itemsize <= MOST_BYTES
 
 
 def search_decay(
