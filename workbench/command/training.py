@@ -141,7 +141,7 @@ def _searched(cell: Cell, problem: Problem, settings: dict, search: int | None) 
     suits = problem.x.shape[0] > LEAST_ROWS_AUTO and is_small(problem.x.shape, outputs, np.dtype(cell.dtype).itemsize)
     if reason or (search is None and not suits):
         return cell
-    options = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": cell.seed}
+    options: dict[str, Any] = {"outputs": outputs, "has_intercept": setup.has_intercept, "seed": cell.seed}
     options |= {"count": search or COUNT}
     with console.status("searching"):
         choice = search_decay(problem.x, problem.y, None, model.loss, **options).choice
