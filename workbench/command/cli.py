@@ -7,6 +7,7 @@ import typer
 
 from workbench.command import advise_options, applying, data_commands, exit_codes
 from workbench.command.compare_options import compare
+from workbench.command.end_options import bench_end
 from workbench.command.fair_options import bench_fair
 from workbench.command.fit_options import bench_fit
 from workbench.command.prune_options import bench_prune
@@ -281,6 +282,7 @@ def bench_cluster(
 bench.command("advise")(advise_options.bench_advise)
 bench.command("fit")(bench_fit)
 bench.command("fair")(bench_fair)
+bench.command("end")(bench_end)
 bench.command("prune")(bench_prune)
 
 

@@ -20,6 +20,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "sizes": configurations.pool_rounds,
     "bench": bench.newest_records,
     "fit": fit.newest_records,
+    "end": lambda frame: frame,
     "self": self_trial.newest_outcomes,
     "profile": lambda frame: frame,
     "curves": lambda frame: frame,

@@ -44,8 +44,8 @@ class Chart:
     """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
 
     `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; curves of quality
-    (`analysis.curves`); bench; fit; self; cluster; predictions, steps measured and predicted; or profile, of which a
-    row is the profile of a data set as JSON keeps it.
+    (`analysis.curves`); bench; fit; end; self; cluster; predictions, steps measured and predicted; or profile, of which
+    a row is the profile of a data set as JSON keeps it.
     """
 
     name: str

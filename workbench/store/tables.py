@@ -129,6 +129,37 @@ CLUSTER = Table.of("cluster", "bench-cluster.jsonl", 1, _CLUSTER_TABLE)
 
 # The columns of a record of `bench fair`: a candidate in a configuration, timed beside all others.
 
+_END_TABLE = {
+    "identity": """
+        schema integer number of this table of columns
+        key text case, candidate, start and setting
+        time text when it ended, ISO 8601
+        status text ok, unsupported, failed or timeout
+        reason text why the status is not ok; empty when it is
+    """,
+    "setting": """
+        case text format and size
+        format text svmlight or clicks
+        megabytes integer size of the file to train on, MB
+        candidate text who trains
+        side text project or competitor
+        setting mapping passes, or strength of the penalty, by name
+        start text settings (tried once), warm or cold
+    """,
+    "measured": """
+        seconds number from the start of the first process to the end of the last
+        stages mapping seconds by stage
+        bytes_peak integer resident memory of the largest process
+        bytes_file integer bytes of the file to train on
+        loss number mean log loss of the rows held out
+        machine text id of the machine
+        versions mapping version of each library used
+        not_finite names columns where a NaN or infinity was replaced by null when the record was stored
+    """,
+}
+
+END = Table.of("end", "bench-end.jsonl", 1, _END_TABLE)
+
 _FAIR_TABLE = {
     "identity": """
         schema integer number of this table of columns

@@ -1,0 +1,90 @@
+"""Whole processes from a file to predictions: files, runs, records, the script and the page."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from workbench import store
+from workbench.analysis import end
+from workbench.bench.end import files, runner, script
+from workbench.bench.end.candidates import vowpal_wabbit
+from workbench.bench.end.contract import Candidate, Paths, get
+from workbench.bench.shapes import BenchError
+from workbench.reports import end as reports
+
+CASE = files.Case("svmlight", 1)
+ANSWER = "import sys; open(sys.argv[1], 'w').write('0.5\\n' * int(sys.argv[2]))"
+
+
+@pytest.fixture
+def small_files(monkeypatch):
+    written = files._write
+    monkeypatch.setattr(files, "_write", lambda case, path, size, seed: written(case, path, size // 50, seed))
+    monkeypatch.setattr(files, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(files, "FEATURES", 40)  # so that few rows tell the weights
+    monkeypatch.setattr(files, "VALUES", (4,) * 26)
+
+
+def constant(name, code, **more):
+    command = lambda paths, setting: [  # noqa: E731
+        ("train", [sys.executable, "-c", code, str(paths.predictions), str(len(files.labels_in(paths.held_out)))])
+    ]
+    return Candidate(name, "project" if name == "project" else "competitor", command, ({"passes": 1},), **more)
+
+
+def measured(folder, monkeypatch, candidates):
+    monkeypatch.setattr(runner, "names", lambda: list(candidates))
+    monkeypatch.setattr(runner, "get", candidates.__getitem__)
+    assert runner.Runner(folder).run([CASE])
+    return store.END.read(folder)
+
+
+def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_names_who_is_left_out(
+    small_files, tmp_path, monkeypatch
+):
+    candidates = {
+        "project": constant("project", ANSWER),
+        "other": constant("other", ANSWER),
+        "absent": constant("absent", ANSWER, program="no-such-program", install="get it"),
+        "broken": constant("broken", "raise SystemExit('no luck')"),
+    }
+    records = measured(tmp_path, monkeypatch, candidates)
+    starts = [record["start"] for record in records if record["candidate"] == "other"]
+    assert starts == ["settings", *["warm"] * runner.WARM_RUNS, "cold"]
+    assert all(record["loss"] == pytest.approx(np.log(2)) for record in records if record["status"] == "ok")
+    assert {record["status"] for record in records if record["candidate"] == "broken"} == {"failed"}
+    assert end.ratio(records, "warm") > 0
+    assert len(measured(tmp_path, monkeypatch, candidates)) == len(records)  # nothing is measured again
+    page = reports.write(tmp_path).read_text("utf-8")
+    assert "The program no-such-program is not installed: get it." in page
+    assert "no luck" in page
+    assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("format", files.FORMATS)
+@pytest.mark.parametrize("library", ["liblinear", "sgd"])
+def test_the_script_predicts_better_than_chance(format, library, small_files, tmp_path):
+    train, held_out = files.write_files(files.Case(format, 10), tmp_path)
+    paths = Paths(format, train, held_out, tmp_path)
+    script.main(library, format, *map(str, (train, held_out, paths.predictions, paths.stages)), "0.01")
+    labels = files.labels_in(held_out)
+    assert set(np.unique(labels)) == {0, 1}
+    chances = np.loadtxt(paths.predictions)
+    assert np.mean((chances > 0.5) == labels) > 0.55
+    assert list(json.loads(paths.stages.read_text())) == ["import", "read", "fit", "write"]
+
+
+def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
+    (tmp_path / "a.svm").write_text("1 3:1 7:0.5\n0 2:1\n")
+    assert vowpal_wabbit.text_of(tmp_path / "a.svm").read_text() == "1 | 3:1 7:0.5\n-1 | 2:1\n"
+    paths = Paths("svmlight", *[tmp_path / "a.svm"] * 2, tmp_path)
+    commands = dict(get("Vowpal Wabbit, cache").commands(paths, {"passes": 2}))
+    assert "--cache_file" in commands["train"]
+    assert get("Vowpal Wabbit").unavailable("clicks") == "It reads svmlight only."
+
+
+def test_an_unknown_format_is_refused():
+    with pytest.raises(BenchError, match=r"Unknown format 'csv'\. Expected one of: svmlight, clicks"):
+        files.choose_cases(("csv",))

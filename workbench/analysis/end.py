@@ -1,0 +1,81 @@
+"""From a file to predictions: what each candidate takes to the same held-out loss, warm and cold."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from workbench.analysis import formatting
+
+TOLERANCE = 0.02
+"""Share by which the held-out loss may be above the best that any candidate reached."""
+STARTS = ("warm", "cold")
+
+Record = dict[str, Any]
+
+
+class Taken(NamedTuple):
+    """What a candidate takes from a start: the run of median seconds of `runs`, whose extremes are low and high."""
+
+    record: Record
+    low: float
+    high: float
+    runs: int
+
+
+def within(loss: float, best: float) -> bool:
+    """Return whether a held-out loss is near enough to the best one."""
+    return loss <= best * (1 + TOLERANCE)
+
+
+def cases_of(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Return the records of each case, smaller ones first."""
+    cases: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: (record["megabytes"], record["format"])):
+        cases.setdefault(record["case"], []).append(record)
+    return cases
+
+
+def taken(records: Sequence[Record], start: str) -> dict[str, Taken]:
+    """Return what each candidate of a case takes, the soonest first; those that do not reach the loss are left out."""
+    best = min((record["loss"] for record in records if record["loss"] is not None), default=0.0)
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        if record["start"] == start and record["status"] == "ok" and within(record["loss"], best):
+            found.setdefault(record["candidate"], []).append(record)
+    kept = {name: _median(runs) for name, runs in found.items()}
+    return dict(sorted(kept.items(), key=lambda item: item[1].record["seconds"]))
+
+
+def _median(runs: list[Record]) -> Taken:
+    """Return the run of the lower median of the seconds."""
+    seconds = [run["seconds"] for run in runs]
+    middle = statistics.median_low(seconds)
+    return Taken(runs[seconds.index(middle)], min(seconds), max(seconds), len(runs))
+
+
+def ratio(records: Sequence[Record], start: str) -> float | None:
+    """Return the seconds of the soonest competitor by those of the project; None if either is missing."""
+    found = taken(records, start)
+    others = [one.record["seconds"] for one in found.values() if one.record["side"] == "competitor"]
+    return min(others) / found["project"].record["seconds"] if others and "project" in found else None
+
+
+def reason_left_out(records: Sequence[Record], candidate: str) -> str:
+    """Return why a candidate has no time in a case."""
+    own = [record for record in records if record["candidate"] == candidate]
+    if reason := next((record["reason"] for record in own if record["status"] != "ok"), ""):
+        return str(reason)
+    losses = [record["loss"] for record in own if record["loss"] is not None]
+    best = f"; its best is {formatting.format_number(min(losses), 4)}" if losses else ""
+    return f"No setting reaches the loss{best}."
+
+
+def summary(records: Iterable[Record]) -> str:
+    """Return the ratios of all cases in one sentence."""
+    parts = []
+    for case, own in cases_of(records).items():
+        each = [f"{start} {formatting.format_number(value)}" for start in STARTS if (value := ratio(own, start))]
+        parts += [f"{case}: {', '.join(each)}"] if each else []
+    if not parts:
+        return "No case has a time of the project and of a competitor."
+    return f"Seconds of the soonest competitor by those of the project: {'; '.join(parts)}."

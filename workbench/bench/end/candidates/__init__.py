@@ -1,0 +1,1 @@
+"""Candidates of `bench end`, one library a file; each registers itself."""

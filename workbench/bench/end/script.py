@@ -1,0 +1,108 @@
+"""What a user writes with scikit-learn or PyTorch: read a file, train, predict the rows of another one.
+
+Run as a program, with no other module of the project: library, format, file to train on, file held out, file of
+predictions, file of seconds by stage, and a value: the passes, of liblinear the inverse strength of the penalty, of sgd
+its strength.
+"""
+
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+
+BATCH_ROWS = 256
+
+
+def read_svmlight(train, held_out):
+    """Return X csr, y and X of the rows held out, of two svmlight files."""
+    import numpy as np
+    from sklearn.datasets import load_svmlight_file
+
+    x, y = load_svmlight_file(train)
+    x_held_out, _ = load_svmlight_file(held_out, n_features=x.shape[1])
+    for matrix in (x, x_held_out):  # scikit-learn reads 64-bit indices, which its linear models refuse
+        matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    return x, y, x_held_out
+
+
+def read_clicks(train, held_out):
+    """Return the same of two CSV files: the first column is the label, I... are numbers, all others categories."""
+    import numpy as np
+    import pandas as pd
+    from scipy import sparse
+    from sklearn.preprocessing import OneHotEncoder
+
+    first, second = pd.read_csv(train), pd.read_csv(held_out)
+    numbers = [name for name in first.columns if name.startswith("I")]
+    categories = [name for name in first.columns if name.startswith("C")]
+    encoder = OneHotEncoder(handle_unknown="ignore", dtype=np.float32)
+    encoder.fit(first[categories].astype(str))
+
+    def matrix(frame):
+        logarithms = np.log1p(frame[numbers].fillna(0).to_numpy(np.float32)) / 8
+        return sparse.hstack([encoder.transform(frame[categories].astype(str)), logarithms], format="csr")
+
+    return matrix(first), first.iloc[:, 0].to_numpy(), matrix(second)
+
+
+def train_sklearn(library, x, y, value):
+    """Return the probabilities of X by LIBLINEAR, or by gradient descent row by row."""
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+    if library == "liblinear":
+        model = LogisticRegression(solver="liblinear", C=value)
+    else:
+        model = SGDClassifier(loss="log_loss", alpha=value, random_state=0)
+    model.fit(x, y)
+    return lambda held_out: model.predict_proba(held_out)[:, 1]
+
+
+def train_embedding_bag(x, y, passes):
+    """Return the probabilities of X by sums of weights, learned by AdaGrad in batches."""
+    import torch
+
+    bag = torch.nn.EmbeddingBag(x.shape[1], 1, mode="sum", sparse=True)
+    torch.nn.init.zeros_(bag.weight)
+    bias = torch.nn.Parameter(torch.zeros(1))
+    rules = [torch.optim.Adagrad(part, lr=0.1) for part in (list(bag.parameters()), [bias])]
+
+    def scores(rows):
+        entries, starts = torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.indptr[:-1]).long()
+        return bag(entries, starts, per_sample_weights=torch.from_numpy(rows.data).float())[:, 0] + bias
+
+    targets = torch.from_numpy(y).float()
+    for _ in range(int(passes)):
+        for first in range(0, len(y), BATCH_ROWS):
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                scores(x[first : first + BATCH_ROWS]), targets[first : first + BATCH_ROWS]
+            )
+            loss.backward()
+            for rule in rules:
+                rule.step()
+                rule.zero_grad()
+    return lambda held_out: torch.sigmoid(scores(held_out)).detach().numpy()
+
+
+def main(library, format, train, held_out, predictions, stages, value):
+    """Train on a file and write the probabilities of the rows of another, and the seconds of each stage."""
+    times = [time.perf_counter()]
+    import numpy as np
+    import sklearn.linear_model  # noqa: F401
+
+    if library == "embedding_bag":
+        import torch  # noqa: F401
+    times.append(time.perf_counter())
+    x, y, x_held_out = (read_svmlight if format == "svmlight" else read_clicks)(train, held_out)
+    times.append(time.perf_counter())
+    made = train_embedding_bag if library == "embedding_bag" else lambda *rest: train_sklearn(library, *rest)
+    predict = made(x, y, float(value))
+    times.append(time.perf_counter())
+    np.savetxt(predictions, predict(x_held_out), fmt="%.6g")
+    times.append(time.perf_counter())
+    seconds = [end - start for start, end in itertools.pairwise(times)]
+    Path(stages).write_text(json.dumps(dict(zip(("import", "read", "fit", "write"), seconds, strict=True))), "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

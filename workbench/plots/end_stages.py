@@ -1,0 +1,95 @@
+"""Seconds from a file to predictions by stage: one bar a candidate and start, one segment a stage."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from workbench.analysis import end, formatting
+from workbench.analysis.configurations import Record, records
+from workbench.plots import style
+from workbench.plots.chart import Chart, Control, message, register
+
+STAGES = {
+    "start": "#BBBBBB",
+    "import": "#E69F00",
+    "read": "#56B4E9",
+    "fit": "#D55E00",
+    "write": "#009E73",
+    "train": "#0072B2",
+    "apply": "#CC79A7",
+}
+"""Stages in their order with their colours; train and apply are whole processes."""
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
+    """Draw the bars, the soonest candidate first, warm above cold."""
+    bars = _bars(frame, case)
+    if not bars:
+        return message(figure, "No candidate reached the loss.")
+    axes = figure.add_subplot()
+    places = list(range(len(bars)))[::-1]
+    for place, record in zip(places, bars, strict=True):
+        left = 0.0
+        for stage in (name for name in STAGES if name in record["stages"]):
+            axes.barh(place, record["stages"][stage], left=left, color=STAGES[stage], height=0.7)
+            left += record["stages"][stage]
+    used = [stage for stage in STAGES if any(stage in record["stages"] for record in bars)]
+    for stage in used:
+        axes.barh(0, 0, color=STAGES[stage], label=stage)
+    axes.set_yticks(places, [f"{record['candidate']}, {record['start']}" for record in bars])
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("seconds", fontsize=style.NORMAL)
+    axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=len(used), fontsize=style.SMALL, frameon=False)
+    title = f"From the file to predictions, {case}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
+    first = bars[0]
+    return f"Soonest is {first['candidate']}, {first['start']}, with {formatting.format_seconds(first['seconds'])}."
+
+
+def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
+    """Return seconds, peak memory and loss behind each bar."""
+    return pd.DataFrame(
+        [
+            {
+                "candidate": record["candidate"],
+                "start": record["start"],
+                "seconds": formatting.format_seconds(record["seconds"]),
+                "peak memory": formatting.format_bytes(record["bytes_peak"]),
+                "held-out loss": formatting.format_number(record["loss"], 4),
+                "setting": ", ".join(f"{name} {value}" for name, value in record["setting"].items()) or "defaults",
+                "stages": ", ".join(
+                    f"{stage} {formatting.format_seconds(record['stages'][stage])}"
+                    for stage in STAGES
+                    if stage in record["stages"]
+                ),
+            }
+            for record in _bars(frame, case)
+        ]
+    )
+
+
+def _bars(frame: pd.DataFrame, case: str | None) -> list[Record]:
+    """Return the records that are drawn, in order."""
+    own = [record for record in records(frame) if record["case"] == case]
+    each = {start: end.taken(own, start) for start in end.STARTS}
+    order = list(each["warm"]) or list(each["cold"])
+    return [each[start][name].record for name in order for start in end.STARTS if name in each[start]]
+
+
+def _cases(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the names of the cases."""
+    return tuple(dict.fromkeys(frame["case"]))
+
+
+register(
+    Chart(
+        "end_stages",
+        "From a file to predictions",
+        draw,
+        table,
+        (Control("case", "format and size of the file", _cases, lambda frame: _cases(frame)[0]),),
+        rows="end",
+    )
+)
