@@ -84,3 +84,15 @@ def test_the_headline_is_the_number_at_the_datas_own_density_where_there_is_one(
     assert found.where.startswith("At 3.01 %, the data's own density. CSR ours")
     assert [row["format"] for row in found.rows] == ["csr", "dense"]
     assert headline_of(group_of(maker.DENSE), "seconds_step", []).number == "Not known"
+
+
+def test_a_side_that_was_not_measured_is_called_so_in_the_headline():
+    rows = maker.sweep((maker.DENSE, maker.SPARSE), (0.001,), rounds=1)
+    for row, seconds in zip(rows, (6e-4, 6e-5), strict=True):
+        stopped = {"status": "stopped", "reason": "The budget was out.", "seconds_predicted": seconds}
+        row |= dict.fromkeys(key for key in row if key.startswith("seconds_step")) | stopped | {"samples": None}
+    (group,) = configurations.groups(store.frame(rows))
+    where = headline_of(group, "seconds_step", []).where
+    assert where == (
+        "At 0.1 % density. CSR ours (row_sparse gradient, standard update): not measured; dense: not measured."
+    )

@@ -177,13 +177,16 @@ def headline_of(group: configurations.Group, measure: str, evens: Sequence[Break
     if one is None or one.ratio is None:
         return Headline(measure, "Not known", "", finding, ())
     sparse, dense, _ = one.known
-    quantities = [
-        f"{formatting.name_configuration(row)}: {formatting.format_measured_quantity(row, measure)}"
-        for row in (sparse, dense)
-    ]
     each = " a step" if measure.startswith("seconds") else ""
+    values = [formatting.format_measured_quantity(row, measure) for row in (sparse, dense)]
+    sides = [
+        f"{formatting.name_configuration(row)}: {value + each if value else 'not measured'}"
+        for row, value in zip((sparse, dense), values, strict=True)
+    ]
+    if all(values):  # the unit once, at the end
+        sides[0] = sides[0].removesuffix(each)
     own = ", the data's own density" if _asked_densities(one) is None else " density"
-    where = f"At {formatting.format_density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
+    where = f"At {formatting.format_density(one.density or 0.0)}{own}. {'; '.join(sides)}."
     executed = execution.describe_contest(one, group.rows, measure)
     return Headline(measure, _number(one, measure), where, finding, (sparse, dense), executed)
 
