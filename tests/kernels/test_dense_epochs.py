@@ -26,9 +26,11 @@ def fill(source, order, start, begin, end):
     fill_halves(source, order, start, begin, end)
 
 
-EVERY_RULE = sorted({*RULES, "adagrad", *(rule for rule, _ in WAYS)})
-WIDTHS = (MOST_NARROW, MOST_NARROW + 1, 16, 33, 67)
-"""Both layouts, whole and masked vectors, one tile and several."""
+WIDTHS = (16, 33, 67, *(pytest.param(width, marks=pytest.mark.exhaustive) for width in (MOST_NARROW, MOST_NARROW + 1)))
+"""Whole and masked vectors, one tile and several; both layouts, as tests of rules and of columns have them."""
+FEW_RULES = ("sgd", "adagrad", "adam", "centered_rmsprop", "group_adagrad")
+"""Rules with none to three states, with correction of bias, and with a state a row: each compiles a loop."""
+OTHER_RULES = sorted({*RULES, *(rule for rule, _ in WAYS)} - set(FEW_RULES))
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +58,18 @@ def no_intercept(kernel: Kernel) -> dict[str, np.ndarray]:
     return {name: np.zeros(0, np.float32) for name, _, _ in kernel.parsed if name in ("counts", "intercept")}
 
 
+def goals_of_stripes(case: dict) -> set:
+    """Return the goals of a case: each size of a batch with each loop and each way to hold rows."""
+    return {(case["batch_rows"], case["held"]), (case["batch_rows"], case["rule"], case["width"])}
+
+
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_dense_epoch_of_hostile_rows_is_what_the_definition_says(name: str, held: str) -> None:
     assert_as_defined(dense.get("logistic", "adagrad", held), hostile(name))
 
 
+@pytest.mark.covering(goals=lambda case: {case["held"], case["name"]})
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize("name", ["narrow", "64 bits, narrow"])
 def test_a_dense_epoch_is_of_any_type(name: str, held: str) -> None:
@@ -85,12 +93,15 @@ def test_every_loss_has_its_dense_epoch_of_any_batch(loss: str, batch_rows: int)
     assert_as_defined(dense.get(loss, "adagrad"), CASES["plain"], batch_rows=batch_rows)
 
 
-@pytest.mark.parametrize("rule", EVERY_RULE)
+@pytest.mark.parametrize(
+    "rule", [*FEW_RULES, *(pytest.param(rule, marks=pytest.mark.exhaustive) for rule in OTHER_RULES)]
+)
 def test_every_rule_has_its_dense_epoch(rule: str) -> None:
     kernel, case = dense.get("squared", rule), replace(CASES["plain"], N=2)
     assert_as_defined(kernel, case, **(unchanged(kernel, case) if rule != "sgd" else {}))
 
 
+@pytest.mark.covering(goals=lambda case: {case["held"], (case["rule"], case["width"])})
 @pytest.mark.parametrize("held", ["dense", "csr"])
 @pytest.mark.parametrize(("rule", "width"), [("adagrad", 3), ("group_adagrad", 3), ("adagrad", 20)])
 @pytest.mark.usefixtures("small_blocks")
@@ -98,6 +109,7 @@ def test_a_batch_of_several_blocks_has_one_step(width: int, rule: str, held: str
     assert_as_defined(dense.get("softmax", rule, held), random_case(60, 25, 400, width), batch_rows=17)
 
 
+@pytest.mark.covering(goals=goals_of_stripes)
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize(("rule", "width"), [("adagrad", 1), ("adagrad", 3), ("group_adagrad", 3), ("sgd", 20)])
 @pytest.mark.parametrize("batch_rows", [1, 45, 400])
@@ -109,8 +121,9 @@ def test_a_batch_in_stripes_has_one_step(batch_rows: int, width: int, rule: str,
 
 @pytest.mark.usefixtures("in_stripes")
 def test_stripes_of_no_intercept_and_rows_counted_alike() -> None:
-    kernel = dense.get("logistic", "sgd")
-    assert_as_defined(kernel, random_case(90, 25, 700, 1), batch_rows=70, **no_intercept(kernel))
+    kernel = dense.get("logistic", "adagrad")
+    none = no_intercept(kernel) | {"intercept_history": np.zeros(0, np.float32)}
+    assert_as_defined(kernel, random_case(90, 25, 700, 1), batch_rows=70, **none)
 
 
 @pytest.mark.usefixtures("in_stripes")
@@ -119,7 +132,7 @@ def test_a_label_out_of_range_in_stripes_is_the_first_one_named() -> None:
     labels = np.zeros(60, np.int64)
     labels[[31, 58]] = 3
     with pytest.raises(KernelError, match=r"labels\[31\] is 3; scores have 3 columns"):
-        assert_as_defined(dense.get("softmax", "sgd"), case, targets=labels, order=np.arange(60), batch_rows=60)
+        assert_as_defined(dense.get("softmax", "adagrad"), case, targets=labels, order=np.arange(60), batch_rows=60)
 
 
 def test_whether_a_batch_is_cut_into_stripes_does_not_depend_on_threads() -> None:
@@ -130,6 +143,7 @@ def test_whether_a_batch_is_cut_into_stripes_does_not_depend_on_threads() -> Non
     assert not epoch.suits(256, 64, 1, 4)  # a batch that a cache holds
 
 
+@pytest.mark.covering(goals=lambda case: {(case["blocks"], case["width"]), case["held"]})
 @pytest.mark.parametrize("held", ["dense", "csr"])
 @pytest.mark.parametrize("width", [3, 20])
 @pytest.mark.parametrize("blocks", ["one block", "small_blocks", "in_stripes"])
@@ -156,10 +170,9 @@ def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch
 
 
 def test_rows_counted_alike_and_no_intercept() -> None:
-    for rule, states in (("sgd", ()), ("adagrad", ("intercept_history",))):
-        kernel = dense.get("logistic", rule)
-        none = no_intercept(kernel) | dict.fromkeys(states, np.zeros(0, np.float32))
-        assert_as_defined(kernel, CASES["plain"], **none)
+    for loss, rule, states in (("squared", "sgd", ()), ("logistic", "adagrad", ("intercept_history",))):
+        kernel, case = dense.get(loss, rule), replace(CASES["plain"], N=2 if loss == "squared" else 3)
+        assert_as_defined(kernel, case, **no_intercept(kernel), **dict.fromkeys(states, np.zeros(0, np.float32)))
 
 
 def test_memory_layout_and_read_only_inputs_do_not_matter() -> None:

@@ -65,7 +65,11 @@ def test_rows_beyond_the_caches_are_asked_for_ahead(monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     ("loss", "dtype", "width"),
-    [("logistic", np.float32, 1), ("softmax", np.float32, 3), ("squared", np.float64, 20), ("softmax", np.float64, 3)],
+    [
+        *(("logistic", np.float32, 1), ("softmax", np.float64, 3)),
+        pytest.param("softmax", np.float32, 3, marks=pytest.mark.exhaustive),
+        pytest.param("squared", np.float64, 20, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_it_comes_to_what_rows_in_csr_form_come_to(loss: str, dtype: type, width: int) -> None:
     x = np.random.default_rng(2).standard_normal((30, 70)).astype(dtype)

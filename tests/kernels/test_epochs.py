@@ -18,6 +18,8 @@ from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
 """Beside adagrad, which most tests have, and those of `WAYS` that step the touched rows alone."""
+LIKE_OTHERS = ("adamw", "rmsprop", "signum")
+"""Rules that have as many states as another one; each compiles loops."""
 HOSTILE = (
     *("no rows", "no columns", "no entries", "one entry", "empty rows", "duplicates", "explicit zeros", "nan and inf"),
     *("full row", "full column", "sorted"),
@@ -85,7 +87,10 @@ def test_every_loss_has_its_epoch(loss: str) -> None:
     assert_as_defined(epochs.get(loss, "adagrad"), CASES["plain"])
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, marks=pytest.mark.exhaustive if rule in LIKE_OTHERS else ()) for rule in RULES],
+)
 def test_every_rule_has_its_epoch(rule: str) -> None:
     assert_as_defined(epochs.get("squared", rule), CASES["width 2"])
 
@@ -96,6 +101,15 @@ def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: 
     kernel, case = epochs.get("softmax", rule, way), hostile(name)
     assert kernel.name == f"softmax_{rule}_epoch_{way}"
     assert_as_defined(kernel, case, **unchanged(kernel, case))
+
+
+@pytest.mark.parametrize(
+    ("rule", "way"),
+    [pytest.param(*way, marks=() if way[0] in ("sgd", "adam") else pytest.mark.exhaustive) for way in WAYS],
+)
+@pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
+def test_every_way_has_batches_of_one_row(name: str, rule: str, way: str) -> None:
+    kernel, case = epochs.get("softmax", rule, way), hostile(name)
     assert_as_defined(kernel, sorted_case(case), batch_rows=1, **unchanged(kernel, case))
 
 
