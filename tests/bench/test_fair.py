@@ -100,6 +100,13 @@ def error_after_an_epoch(one, competitor):
     return problem.error_of(trainer.state(), expected)
 
 
+def goals_of_training(case):
+    """Return the goals of a case: each loss for a candidate of the project, each size for others."""
+    is_of_project = case["name"].startswith("project")
+    return {(case["name"], case["size"].split(",")[0] if is_of_project else case["size"])}
+
+
+@pytest.mark.covering(goals=goals_of_training)
 @pytest.mark.parametrize("name", INSTALLED)
 @pytest.mark.parametrize("size", TINY)
 def test_a_competitor_trains_what_float64_loops_train_or_says_why_it_cannot(name, size):
@@ -110,6 +117,7 @@ def test_a_competitor_trains_what_float64_loops_train_or_says_why_it_cannot(name
         assert error_after_an_epoch(one, competitor) < 1e-5
 
 
+@pytest.mark.exhaustive  # `torch.compile` takes half a minute of a core; each measurement checks what it has trained
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler warns of PyTorch
 def test_what_pytorch_compiles_trains_the_same():
     one, competitor = drawn("softmax"), contract.get(COMPILED)
