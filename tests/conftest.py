@@ -21,7 +21,10 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "12")
 collect_ignore = ["support", "mutants"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
-LONGEST = ("kernels", "epochs", "gpu_emulated", "sklearn", "notebooks", "browser", "golden", "claims", "plots", "fused")
+LONGEST = (
+    *("kernels", "dense_epochs", "browser", "epochs", "gpu_emulated", "fair", "notebooks", "sklearn", "claims"),
+    *("dual_dense", "scattered_sums", "bench", "input_validation", "golden", "team", "cli", "fit", "report"),
+)
 """The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run.
 
 The first ones compile kernels for the CPU, each its own; what the others need of them they then find on disk. Each
@@ -75,6 +78,18 @@ def opened():
     yield make
     for panel in panels:
         panel.close()
+
+
+@pytest.fixture
+def no_charts(monkeypatch):
+    """Panels and reports have empty pictures; to draw them takes most of the time of tests that look at none."""
+    from markupsafe import Markup
+
+    from workbench.panels import picture
+    from workbench.reports import report
+
+    monkeypatch.setattr(picture, "draw", lambda name, frame, **chosen: picture.Picture("A chart", "No picture.", b""))
+    monkeypatch.setattr(report, "inline", lambda *given, **options: Markup("<svg></svg>"))
 
 
 @pytest.fixture

@@ -6,10 +6,23 @@ from tests.support import rows as made
 from tests.support.panel_runs import inputs, text, write_run
 from workbench.measure.rounds import FIRST, MOST
 from workbench.panels import lab, pages
+from workbench.panels.panel import Panel
 from workbench.study import choices
 from workbench.sweeps import grid
 from workbench.sweeps.estimate import SECONDS_OVERHEAD
 from workbench.sweeps.spec import Cell
+
+pytestmark = pytest.mark.usefixtures("no_charts")
+
+
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory):
+    """A panel in a folder of its own for tests that leave its choices as they were."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("panel"))
+        made = Panel(lab.study())
+        yield made
+        made.close()
 
 
 def sparse_of(study) -> list[dict]:
@@ -114,11 +127,10 @@ def test_numbers_are_read_as_people_write_them(here):
         ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
     ],
 )
-def test_wrong_choices_are_told_in_words_and_nothing_is_lost(here, opened, chosen, told):
+def test_wrong_choices_are_told_in_words_and_nothing_is_lost(panel, chosen, told):
     with pytest.raises(lab.ChoiceError) as error:
         lab.study(**chosen)
     assert told in str(error.value)
-    panel = opened(lab.study())
     panel.state.choose(**chosen)
     assert pages.html.escape(told) in text(panel)
     assert panel.run.disabled
@@ -186,11 +198,11 @@ def test_a_changed_field_changes_the_state(here, opened):
 
 
 @pytest.mark.parametrize("choice", choices.CHOICES, ids=lambda choice: choice.name)
-def test_every_choice_has_a_field_that_shows_the_state(here, opened, choice):
-    panel = opened(lab.study())
+def test_every_choice_has_a_field_that_shows_the_state(panel, choice):
     other = {"one": lambda: choice.options()[0], "many": choice.options}.get(choice.kind, lambda: "7")()
     panel.state.choose(**{choice.name: other})
     assert panel.form.fields[choice.name].value == other
+    panel.state.choose(**lab.study().choices)
 
 
 def test_no_control_lacks_a_description_or_a_tooltip(here, opened):

@@ -12,6 +12,8 @@ from workbench.study import suited
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import dump_spec
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 
 @pytest.fixture
 def news(here):

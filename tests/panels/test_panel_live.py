@@ -45,7 +45,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     assert "Sparse is faster" in panel.results.chart.image.value or "go sparse" in text(panel)
 
 
-def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, opened, monkeypatch):
+def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, opened, no_charts, monkeypatch):
     drawn = []
     study, clock = lab.study(), Clock()
     panel = opened(study, clock=clock)
@@ -63,7 +63,7 @@ def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, ope
     assert len(drawn) == 3  # the last rows, and then nothing changes
 
 
-def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long(here, opened, monkeypatch):
+def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long(here, opened, no_charts, monkeypatch):
     study, clock = lab.study(), Clock()
     panel, rows, told = opened(study, clock=clock), made.sweep(), []
     monkeypatch.setattr(panels_panel, "of_run", lambda state: told.append(clock.now) or "")
@@ -105,7 +105,7 @@ def test_a_run_in_which_nothing_changes_is_looked_at_by_its_stamps_alone(here, m
     assert (len(read), len(study.rows)) == (3, 3)
 
 
-def test_the_last_rows_are_drawn_at_once(here, opened):
+def test_the_last_rows_are_drawn_at_once(here, opened, no_charts):
     study, clock = lab.study(), Clock()
     panel = opened(study, clock=clock)
     rows = made.sweep()
@@ -133,7 +133,7 @@ def test_the_rows_of_an_older_spec_are_not_shown_while_a_run_starts(here, opened
     assert study.rows == ()
 
 
-def test_failed_trials_and_a_failed_run_are_shown_with_their_reasons(here, opened):
+def test_failed_trials_and_a_failed_run_are_shown_with_their_reasons(here, opened, no_charts):
     study = lab.study()
     rows = made.sweep()
     write_run(study.folder, [*rows[:3], made.unfit(rows[4])], "failed", message="The supervisor died <here>.")
@@ -145,7 +145,7 @@ def test_failed_trials_and_a_failed_run_are_shown_with_their_reasons(here, opene
     assert not panel.run.disabled
 
 
-def test_a_dead_supervisor_is_told(here, opened):
+def test_a_dead_supervisor_is_told(here, opened, no_charts):
     study = lab.study()
     panel = opened(study)
     write_run(study.folder, made.sweep())
@@ -187,7 +187,7 @@ def test_a_charts_controls_become_widgets_and_the_choice_reaches_the_chart(here,
     assert {"group", "density"} <= {key for _, chosen in drawn for key in chosen}
 
 
-def test_a_chosen_control_stays_when_rows_arrive(here, opened):
+def test_a_chosen_control_stays_when_rows_arrive(here, opened, no_charts):
     study, clock = lab.study(), Clock()
     rows = made.sweep()
     write_run(study.folder, rows[:6])
@@ -202,7 +202,7 @@ def test_a_chosen_control_stays_when_rows_arrive(here, opened):
     assert len(panel.results.chart.controls["density"].options) == 6
 
 
-def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(here, opened):
+def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(here, opened, no_charts):
     study, clock = lab.study(), Clock()
     write_run(study.folder, made.sweep()[:1])
     panel = opened(study, clock=clock)
@@ -217,7 +217,7 @@ def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(he
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_table_can_be_shown_with_and_without_rows(here, opened, view):
+def test_every_table_can_be_shown_with_and_without_rows(here, opened, no_charts, view):
     study = lab.study()
     panel = opened(study)
     panel.results.view.value = view

@@ -29,7 +29,7 @@ def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
     assert "Starting." in text(panel)
 
 
-def test_stop_answers_at_once(here, opened):
+def test_stop_answers_at_once(here, opened, no_charts):
     study = lab.study()
     panel = opened(study)
     write_run(study.folder, made.sweep())
@@ -70,7 +70,7 @@ def test_a_new_panel_on_the_same_folder_shows_the_same(here, opened):
     assert "img" in again.results.chart.image.value
 
 
-def test_choices_changed_in_the_panel_are_found_again(here, opened, monkeypatch):
+def test_choices_changed_in_the_panel_are_found_again(here, opened, no_charts, monkeypatch):
     monkeypatch.setattr(run_folder, "start_run", lambda spec, folder: write_run(folder, [], "starting"))
     panel = opened(lab.study())
     panel.form.fields["widths"].inputs[0].value = "8"
@@ -103,7 +103,7 @@ def test_export_writes_report_and_rows_into_the_run_folder(here, opened):
     assert "<code>runs/can_sparse_reduce_training_time/report.html</code>" in text(panel)
 
 
-def test_exceptions_of_a_button_are_shown(here, opened, monkeypatch):
+def test_exceptions_of_a_button_are_shown(here, opened, no_charts, monkeypatch):
     study = lab.study()
     write_run(study.folder, made.sweep(), "finished")
     panel = opened(study)

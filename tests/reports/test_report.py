@@ -198,7 +198,7 @@ def test_text_from_rows_and_arguments_is_taken_literally(tmp_path):
     assert cells == {6, 7}, "each table keeps its number of cells"
 
 
-def test_no_rows_and_only_failures_still_give_a_report(tmp_path):
+def test_no_rows_and_only_failures_still_give_a_report(tmp_path, no_charts):
     _, page = page_of(tmp_path, [])
     assert "There is no answer yet" in page.text
     assert "Cells without a result" not in page.text, "a section that has nothing to show is left out"
@@ -249,14 +249,14 @@ def test_markdown_stays_short_and_says_what_it_leaves_out(tmp_path):
     assert "more are left out here" in path.read_text()
 
 
-def test_groups_that_are_not_drawn_are_counted(tmp_path):
+def test_groups_that_are_not_drawn_are_counted(tmp_path, no_charts):
     rows = [row for width in range(1, 7) for row in maker.sweep(densities=(0.01, 0.1), width=width, samples=6)]
     _, page = page_of(tmp_path, rows)
     assert "Not drawn, but in the tables: 2 groups of cells, smaller ones or without a result." in page.text
     assert len(page.named("svg")) == 2 * (4 + 4 + 1 + 1 + 1)
 
 
-def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path):
+def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path, no_charts):
     lost = [maker.failed(row, "unsupported", "No CUDA device.") for row in maker.sweep(device="cuda", rounds=2)]
     rows = [*lost, *maker.sweep(densities=(0.01, 0.1), samples=6)]
     _, page = page_of(tmp_path, rows)

@@ -49,6 +49,7 @@ def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():
     assert [line["cells"][-1][0] for line in table["lines"]] == ["1", "1", "2", "2"]
 
 
+@pytest.mark.usefixtures("no_charts")
 def test_the_verdict_table_links_each_number_to_its_row(tmp_path, stored):
     page = export.write_report(stored, tmp_path / "a.html").read_text()
     linked = set(re.findall(r'<a href="#(cell-\d+)">', page))
@@ -56,6 +57,7 @@ def test_the_verdict_table_links_each_number_to_its_row(tmp_path, stored):
     assert all(f'<tr id="{place}">' in page for place in linked)
 
 
+@pytest.mark.usefixtures("no_charts")
 @pytest.mark.parametrize("kind", [".html", ".md"])
 def test_how_far_the_answer_moves_is_told_under_the_verdict_from_the_sweep_of_structures_beside_it(
     tmp_path, stored, kind
