@@ -21,7 +21,7 @@ from tests.support.implementations import (
     same_bits,
     strided,
 )
-from tests.support.kernel_goals import goals_in_parts, goals_of
+from tests.support.kernel_goals import goals_in_parts, goals_of, loops_of
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
@@ -103,6 +103,7 @@ def test_same_bits_at_every_thread_count_and_on_every_run(name: str, case: Case)
     assert_inputs_unchanged(kernel, args, two)
 
 
+@pytest.mark.covering(goals=lambda case: {case["name"], (loops_of(case["name"]), case["case_name"])})
 @pytest.mark.parametrize("case_name", ["plain", "narrow", "width 33", "64 bits"])
 @every_kernel
 def test_memory_layout_and_read_only_inputs_do_not_matter(name: str, case_name: str) -> None:

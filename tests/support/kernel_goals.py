@@ -1,8 +1,8 @@
 """What the cases of kernels must show together, for tests marked `covering` of a kernel `name` and a `case`.
 
 Kernels of one family have the same loops, as updates have that differ in their formula: an adversarial input is given
-to one of them. Each kernel computes the core cases, every class of widths and every combination of types; a width is
-computed by one kernel of each folder.
+to one of them. Each kernel computes the core cases, every class of widths and every combination of types, which compile
+code for each; of updates one of a family does. A width is computed by one kernel of each folder.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -26,6 +26,11 @@ def family_of(name: str) -> str:
     return f"updates {name.rpartition('_')[2]}" if folder_of(name) == "updates" else name
 
 
+def loops_of(name: str) -> str:
+    """Updates by what they update, whose loops are compiled alike; any other kernel has its own."""
+    return family_of(name) if folder_of(name) == "updates" else name
+
+
 def folder_of(name: str) -> str:
     """The folder of a kernel in `kernels`."""
     return kernels.get(name).reference.__module__.split(".")[1]
@@ -42,9 +47,11 @@ def goals_of(
         title, types = names[id(case)], f"{case.dtype} {case.indices.dtype}"
         width = sum(bound < case.N for bound in widths)
         like = folder_of(name) if "width" in title else family_of(name)
-        found: set[Hashable] = {(like, title), (name, "width", width), (name, types)}
+        compiled = loops_of(name)
+        found: set[Hashable] = {(like, title), (compiled, "width", width), (compiled, types)}
         found.add((family_of(name), "width", width, case.dtype))
-        return found | {(name, title)} if title in core else found
+        is_core = title in core and (compiled == name or "64 bits" not in title)
+        return found | {(name, title)} if is_core else found
 
     return goals
 
