@@ -22,13 +22,17 @@ def test_dense_rows_of_hostile_shapes_are_what_the_definition_says(name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("loss", "name"), [("softmax", "plain"), ("squared", "64 bits, narrow"), ("softmax", "64 bits")]
+    ("loss", "name"),
+    [
+        *(("softmax", "plain"), ("squared", "64 bits, narrow")),
+        pytest.param("softmax", "64 bits", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_every_loss_and_type(loss: str, name: str) -> None:
     assert_as_defined(dual_dense.get(loss), CASES[name])
 
 
-@pytest.mark.parametrize("width", [1, LANES - 1, LANES, 33])
+@pytest.mark.parametrize("width", [1, LANES - 1, pytest.param(LANES, marks=pytest.mark.exhaustive), 33])
 def test_every_width(width: int) -> None:
     assert_as_defined(dual_dense.get("logistic"), replace(CASES["plain"], N=width))
 
