@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import golden_cases
+from tests.support import golden_cases, golden_linreg
 from tests.support.golden_differences import DIFFERENCES
 from tests.support.golden_rule import Difference
 from workbench.ops import DensifyWarning
@@ -61,7 +61,9 @@ def needed(folder: Path, group: str, case_id: str) -> set[tuple[Difference, str]
     return run(folder, group, case_id)
 
 
-def test_cases(group, case_ids, pytestconfig, subtests):
+def test_cases(group, case_ids, pytestconfig, subtests, monkeypatch):
+    if pytestconfig.getoption("--exhaustive"):
+        monkeypatch.setattr(golden_linreg, "MOST_OF_SINGLE_ROWS", 10)
     for case_id in case_ids:
         with subtests.test(case_id):
             needed(folder_of(pytestconfig), group, case_id)
