@@ -145,7 +145,9 @@ def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_i
 
 
 def test_a_message_names_parameters_of_readers_as_options():
-    error = data.DataError("It needs the parameter 'labels': label='first', labels= a file, whole=True, column = ...")
+    error = data.DataError(
+        "It needs the parameter 'labels': label='first', labels= a file, whole=True, column = ... (in Python x=1)"
+    )
     told = "the option --labels: --label first, --labels a file, --reading whole=true, --reading column=..."
     assert exit_codes.text_of(error) == f"It needs {told}"
 

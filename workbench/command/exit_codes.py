@@ -96,6 +96,7 @@ def _as_options(text: str) -> str:
     them."""
     from workbench import data
 
+    text = re.sub(r" \(in Python [^()\n]*\)", "", text)
     for own in ("labels", "columns", "kind"):
         text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
     names = {name for source in data.names() for name in data.get(source).parameters}

@@ -30,3 +30,33 @@ def import_optional(package: str, extra: str, what: str) -> Any:
     except ImportError as error:
         install = f"pip install 'sparse-workbench[{extra}]'"
         raise DataError(f"{what} needs {package}, which is not installed: {install}.") from error
+
+
+def reader_option_advice(dataset: str = "", **options: str | bool) -> str:
+    """Return what to type to read a file with these parameters of its reader, on the command line and in Python.
+
+    Parameters
+    ----------
+    dataset : str, default ""
+        Data set that is to read the file; "" if the one that reads it stays.
+    **options : str or bool
+        Parameters of that reader. A text in capitals, such as "NAME", stands for what the user fills in.
+
+    Returns
+    -------
+    str
+        One sentence, which begins with "Type" and ends with a full stop.
+
+    Examples
+    --------
+    >>> reader_option_advice(implicit=True)
+    'Type --reading implicit=true (in Python implicit=True).'
+    >>> reader_option_advice("ratings", duplicates="last")
+    'Type --dataset ratings --reading duplicates=last (in Python dataset="ratings", duplicates="last").'
+    """
+    words = ",".join(f"{name}={str(value).lower() if value is True else value}" for name, value in options.items())
+    named = ({"dataset": dataset} if dataset else {}) | options
+    python = ", ".join(
+        f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}" for name, value in named.items()
+    )
+    return f"Type {f'--dataset {dataset} ' if dataset else ''}--reading {words} (in Python {python})."

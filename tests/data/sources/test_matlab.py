@@ -80,7 +80,7 @@ def test_names_and_the_side_can_be_said(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "parameters", "message"),
     [
-        ({"A": X, "B": X + 1, "y": Y}, {}, r"x.mat holds several matrices: A \(6 x 4 double\), B .*Say variable = "),
+        ({"A": X, "B": X + 1, "y": Y}, {}, r"x.mat holds several matrices: A \(6 x 4 double\), B .*variable="),
         ({"y": Y}, {}, r"x.mat holds no matrix; it has y \(1 x 6 int64\)"),
         ({"X": X}, {}, r"x.mat does not tell its labels: none has as many entries.* Say labels_variable"),
         ({"X": X, "a": Y, "b": Y}, {}, r"does not tell its labels: a \(1 x 6 int64\), b \(1 x 6 int64\) may be"),

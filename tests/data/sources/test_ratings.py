@@ -5,6 +5,7 @@ import pytest
 
 from workbench import data, formats
 from workbench.data import DataError
+from workbench.data.dataset.targets import refuse_constant
 
 PLAIN = [("7", "12", "3.5"), ("196", "12", "5"), ("7", "9", "1"), ("22", "377", "2")]
 SEPARATORS = {"tab": "\t", "space": "  ", "comma": ", ", "semicolon": ";", "colons": "::"}
@@ -99,17 +100,26 @@ def test_ratings_can_be_counted_as_pairs(tmp_path):
     pairs = [row[:2] for row in PLAIN]
     check(load(tmp_path, text_of(pairs), implicit=True), pairs)
     check(load(tmp_path, text_of(pairs, first="user\titem\n"), implicit=True), pairs)
-    with pytest.raises(DataError, match=r"r.txt has two columns and no ratings. Say implicit = true"):
+    with pytest.raises(DataError, match=r"r.txt has two columns and no ratings; .*\nType --reading implicit=true "):
         load(tmp_path, text_of(pairs))
 
 
 def test_a_pair_that_is_rated_again_is_refused_or_its_last_rating_taken(tmp_path):
     text = text_of([*PLAIN, ("7", "9", "4"), ("8", "9", "4"), ("7", "9", "3")], first="\n")
-    with pytest.raises(DataError, match=r"r.txt:6: user 7 rates item 9 again, after .*r.txt:4. Say duplicates = last"):
+    with pytest.raises(
+        DataError, match=r"r.txt:6: user 7 rates item 9 again, after .*r.txt:4; .*\nType --reading duplicates=last "
+    ):
         load(tmp_path, text)
     made = load(tmp_path, text, duplicates="last")
     check(made, [PLAIN[0], PLAIN[1], PLAIN[3], ("8", "9", "4"), ("7", "9", "3")])
     assert (made.y.tolist(), made.facts["duplicates"]) == ([3.5, 5, 2, 4, 3], 2)
+
+
+def test_ratings_that_are_all_equal_name_the_option_for_what_was_taken(tmp_path):
+    text = text_of([(*pair[:2], "1") for pair in PLAIN])
+    with pytest.raises(DataError, match=r"is 1: there is nothing to learn\.\n.*\nType --reading implicit=true "):
+        refuse_constant(load(tmp_path, text))
+    assert load(tmp_path, text, implicit=True).facts["implicit"]
 
 
 def test_another_file_has_the_columns_of_the_first(tmp_path):
@@ -119,7 +129,10 @@ def test_another_file_has_the_columns_of_the_first(tmp_path):
     assert made.x.toarray().tolist() == [[0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1]]
     assert made.facts["fields"] == first.facts["fields"]
     (tmp_path / "new.txt").write_text(text_of([("22", "9", "4"), ("8", "9", "4"), ("8", "1", "5"), ("7", "1", "5")]))
-    with pytest.raises(DataError, match=r"new.txt:2: the user '?8'? is none of the 3 known: 7, 22, 196. Say unknown ="):
+    with pytest.raises(
+        DataError,
+        match=r"new.txt:2: the user '?8'? is none of the 3 known: 7, 22, 196; .*\nType --reading unknown=empty",
+    ):
         data.load("ratings", like=first, path=tmp_path / "new.txt", cache=False)
     made = data.load("ratings", like=first, path=tmp_path / "new.txt", unknown="empty", cache=False)
     assert made.x.toarray().tolist() == [[0, 1, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0], [0] * 6, [1, 0, 0, 0, 0, 0]]

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from kernels.registry import unknown_name
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
+from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.labels.meaning import format_names
 
 OF_MODEL = {"linear": "numbers", "logistic": "binary", "softmax": "classes"}
@@ -65,7 +65,13 @@ def refuse_constant(dataset: Dataset) -> None:
         same = f"{span[0]:g}"
     else:
         return
-    raise DataError(f"Every label of {_origin(dataset)} is {same}: there is nothing to learn. Check the file's labels.")
+    advice = "Check the file's labels."
+    if "users" in dataset.facts:
+        advice = (
+            "If each line is a user and an item that was taken, a model can learn the order of items.\n"
+            f"{reader_option_advice(implicit=True)}"
+        )
+    raise DataError(f"Every label of {_origin(dataset)} is {same}: there is nothing to learn.\n{advice}")
 
 
 def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:

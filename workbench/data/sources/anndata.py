@@ -87,9 +87,7 @@ def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
     if column in file.obsm:
         return np.asarray(file.obsm[column])
     there = format_names([*file.obs, *file.obsm])
-    raise MissingLabelsError(
-        f"{path} has no labels in {column!r}; there is: {there}. Name them: column = ...\n{ADVICE_LABELS}"
-    )
+    raise MissingLabelsError(f"{path} has no labels in {column!r}; there is: {there}.\n{ADVICE_LABELS}")
 
 
 register(Source("anndata", make, "a file of yours", LICENCE, lambda path, **rest: (path,), blocks=blocks))

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional, reader_option_advice
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
 from workbench.data.labels.meaning import NONE, Wanted, format_names
 from workbench.data.shards.shuffling import stack_with_labels
@@ -57,8 +57,7 @@ def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator
             rows, features = _shape(held, path)
             if column is not None and column not in held:
                 raise MissingLabelsError(
-                    f"{path} has no labels in {column!r}; there is: {format_names(held)}. Name them: column = ...\n"
-                    f"{ADVICE_LABELS}"
+                    f"{path} has no labels in {column!r}; there is: {format_names(held)}.\n{ADVICE_LABELS}"
                 )
             for start in range(0, rows, ROWS_OF_BLOCK):
                 yield _block(held, column, start, min(start + ROWS_OF_BLOCK, rows), features)
@@ -67,7 +66,10 @@ def _blocks(path: str | os.PathLike, group: str, column: str | None) -> Iterator
 def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
     """Return rows and features by the descriptor of a group, whose other fields are checked."""
     if "binsparse" not in held.attrs:
-        raise DataError(f"{path} has no binsparse descriptor; name the group that has it: group = ...")
+        raise DataError(
+            f"{path} has no binsparse descriptor; it is in a group of another name.\n"
+            f"{reader_option_advice(group='NAME')}"
+        )
     about = json.loads(held.attrs["binsparse"])
     about = about.get("binsparse", about)
     if about["format"] != "CSR":

@@ -18,7 +18,7 @@ from workbench import formats
 from workbench.data.contract import Source, register
 from workbench.data.dataset.edges import graph_of
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.labels import is_whole, of_text, places_of, read_label_file
 from workbench.data.files.matrix_market import is_market
 from workbench.data.files.reading import ZIP, dataset_of, read_matrix, read_npz_arrays, reading
@@ -31,7 +31,7 @@ NAME = "graph"
 LICENCE = "that of the file"
 WHAT = "a graph (.npz, .mtx, or text with an edge a line: u v)"
 PARTS = ("data", "indices", "indptr", "shape")
-ADVICE = "Give labels = a file with one for each node (.npy, .mtx, or text, one a line)"
+ADVICE = 'Type --labels FILE (in Python labels="FILE") with a label for each node (.npy, .mtx, or text, one a line).'
 
 
 class Labelled(NamedTuple):
@@ -118,14 +118,17 @@ def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool
 def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
     """Return the labels in the file of them; without one there is nothing to train towards (`DataError`)."""
     if labels is None:
-        ranked = "the data set ratings reads edges with implicit = true, for models of the order of items"
-        raise DataError(f"{path} has edges and no labels of its nodes. {ADVICE}; or {ranked}.")
+        raise DataError(
+            f"{path} has edges and no labels of its nodes.\n{ADVICE}\n"
+            "If each edge is a user and an item that was taken, a model can learn the order of items.\n"
+            f"{reader_option_advice('ratings', implicit=True)}"
+        )
     if not named:
         return Labelled(*read_label_file(labels))
     with reading(labels, "labels of named nodes (each line: node label)"):
         layout = separated.layout(labels)
         if layout.columns != 2:
-            raise DataError(f"{labels} has {layout.columns} columns; with named = true it has a node and its label.")
+            raise DataError(f"{labels} has {layout.columns} columns; with named=true it has a node and its label.")
         node, label = separated.read_columns(labels, layout, {0: "text", 1: "text"}).values()
         place = separated.place_of(labels, layout)
         names = [node.texts[code] for code in node.codes]
@@ -139,7 +142,7 @@ def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike
     """Return edges, labels and features of an .npz archive with adj_* and attr_* arrays; DataError without labels."""
     names = archive.files
     if labels is None and "labels" not in names:
-        raise DataError(f"{path} holds no labels, but {format_names(names)}. {ADVICE}.")
+        raise DataError(f"{path} holds no labels, but {format_names(names)}.\n{ADVICE}")
     edges = _edges_of(_compressed(archive, "adj", path), path)
     features = _compressed(archive, "attr", path) if "attr_indptr" in names else None
     if labels is not None:
@@ -214,7 +217,7 @@ def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, pla
     fitting = [base for base in (0, 1) if least >= base and most < nodes + base]
     if zero_based == "auto" and len(fitting) == 2:
         unclear = f"nodes are {least} to {most} of {nodes}, and may count from 0 or from 1"
-        raise DataError(f"{place(0)} and on: {unclear}. Say zero_based = true or false.")
+        raise DataError(f"{place(0)} and on: {unclear}.\n{reader_option_advice(zero_based=True)} Or false.")
     base = (fitting or [0])[0] if zero_based == "auto" else 0 if zero_based else 1
     for end in ends:
         outside = (end < base) | (end >= nodes + base)

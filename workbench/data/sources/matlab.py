@@ -18,7 +18,7 @@ from scipy.io.matlab import MatReadError, MatReadWarning, matfile_version
 from workbench import formats
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like, starts_with
@@ -235,6 +235,8 @@ NAME = "matlab"
 LICENCE = "that of the file"
 LABEL_NAMES = ("y", "gnd", "label", "labels", "target", "targets", "class", "classes", "l", "t", "ytrain", "y_train")
 """What the variable of labels is called, in any case, where it is not named: the first of these that fits."""
+ADVICE_VARIABLE = reader_option_advice(variable="NAME")
+ADVICE_OTHER_LABELS = reader_option_advice(labels_variable="NAME")
 
 
 def make(
@@ -319,10 +321,10 @@ def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
     matrices = [matrix for matrix in matrices if matrix.name.casefold() not in LABEL_NAMES] or matrices
     matrices = [matrix for matrix in matrices if matrix.kind == "sparse"] or matrices
     if not matrices:
-        raise DataError(f"{path} holds no matrix; it has {_told(listed)}. Say variable = the name of one.")
+        raise DataError(f"{path} holds no matrix; it has {_told(listed)}.\n{ADVICE_VARIABLE}")
     largest = sorted(matrices, key=lambda one: one.size)
     if len(largest) > 1 and largest[-1].size == largest[-2].size:
-        raise DataError(f"{path} holds several matrices: {_told(matrices)}. Say variable = the name of one.")
+        raise DataError(f"{path} holds several matrices: {_told(matrices)}.\n{ADVICE_VARIABLE}")
     return largest[-1]
 
 
@@ -336,9 +338,8 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
     if len(vectors) == 1:
         return vectors[0]
     which = f"{_told(vectors)} may be" if vectors else "none has as many entries as there are rows or columns"
-    advice = f"Say labels_variable = the name of the labels of {x}"
     raise MissingLabelsError(
-        f"{path} does not tell its labels: {which}. {advice}; it has {_told(listed)}.\n{ADVICE_LABELS}"
+        f"{path} does not tell its labels: {which} of {x}; it has {_told(listed)}.\n{ADVICE_LABELS}"
     )
 
 
@@ -358,8 +359,8 @@ def _turned(x: Variable, y: Variable, transposed: bool | None, path: str | os.Pa
         if rows in _sides(y):
             return is_turned, y.kind != "char" and y.shape[0] != rows
     sides = {None: "neither the rows nor the columns", False: "not the rows", True: "not the columns"}[transposed]
-    advice = "Say labels_variable = another one" + ("" if transposed is None else ", or leave transposed out")
-    raise DataError(f"{path}: the number of labels in {y} fits {sides} of {x}. {advice}.")
+    advice = ADVICE_OTHER_LABELS + ("" if transposed is None else " Or leave transposed out.")
+    raise DataError(f"{path}: the number of labels in {y} fits {sides} of {x}.\n{advice}")
 
 
 def _as_matrix(value: Any) -> Any:

@@ -48,9 +48,9 @@ def make(
             return dataset_of(NAME, x, np.zeros(x.shape[0]), wanted, path, LICENCE, str)
     if (labels is None) == (label_column is None):
         given = "no labels" if labels is None else "both labels and label_column"
-        advice = "labels = a file with one for each row, or label_column = the column that holds them, from 0"
+        advice = "labels are a file with one for each row; label_column is the column that holds them, from 0"
         error = MissingLabelsError if labels is None else DataError
-        raise error(f"{path} is given {given}. Give one of: {advice}.\n{ADVICE_LABELS}")
+        raise error(f"{path} is given {given}; {advice}.\n{ADVICE_LABELS}")
     with reading(path, WHAT):
         _refuse_other(path)
         x = scipy.sparse.coo_array(read_market(path))

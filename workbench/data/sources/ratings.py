@@ -19,7 +19,7 @@ import scipy.sparse
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.labels import Numbers, places_of, sorted_ids
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import rating_columns, refuse_binary
@@ -179,8 +179,10 @@ def _of_columns(
         if columns != COLUMNS.split() or layout.columns != 2:
             raise DataError(f"{path} has {layout.columns} columns; {' '.join(columns)!r} needs {len(columns)}.")
         if not implicit:
-            advice = "Say implicit = true if each is a user and an item that was taken"
-            raise DataError(f"{path} has two columns and no ratings. {advice}.")
+            raise DataError(
+                f"{path} has two columns and no ratings; each may be a user and an item that was taken.\n"
+                f"{reader_option_advice(implicit=True)}"
+            )
         del names["rating"]
     if implicit:
         names.pop("rating", None)
@@ -216,9 +218,8 @@ def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
         again = int(order[is_again].min())
         before = int(np.argmax(keys == keys[again]))
         user, item = pairs.user_ids[pairs.users[again]], pairs.item_ids[pairs.items[again]]
-        advice = "Say duplicates = last to take the last rating of a pair"
         twice = f"{pairs.place(again)}: user {user} rates item {item} again, after {pairs.place(before)}"
-        raise DataError(f"{twice}. {advice}.")
+        raise DataError(f"{twice}; the last rating of a pair can be taken.\n{reader_option_advice(duplicates='last')}")
     is_left_out = is_again if pairs.ratings is None else np.append(is_again[1:], False)
     return pairs.taken(np.sort(order[~is_left_out])), int(is_again.sum())
 
@@ -235,7 +236,10 @@ def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str
         if unknown == "refuse" and (block.columns < 0).any():
             row = int(np.argmin(block.columns))
             those = f"the {what} {ids[codes[row]]} is none of the {len(in_order):,} known: {format_names(in_order)}"
-            raise DataError(f"{pairs.place(row)}: {those}. Say unknown = empty to leave that part of the row empty.")
+            raise DataError(
+                f"{pairs.place(row)}: {those}; that part of the row can be left empty.\n"
+                f"{reader_option_advice(unknown='empty')}"
+            )
         blocks.append(block)
     return blocks
 

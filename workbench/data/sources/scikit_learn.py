@@ -16,7 +16,7 @@ import scipy.sparse
 from kernels.registry import unknown_name
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.reading import UNREADABLE, dataset_of
 from workbench.data.labels.meaning import Wanted
 
@@ -115,8 +115,10 @@ def _fetched(name: str, entry: Entry, subset: str, download: bool, folder: str |
         if download:
             raise DataError(f"{name} could not be downloaded ({entry.download}): {error}") from error
         fetched = f"it would be downloaded, {entry.download} (source: {entry.origin}; licence: {entry.licence})"
-        advice = "Say download = true to allow it"
-        raise DataError(f"{name} is not among scikit-learn's data on this machine; {fetched}. {advice}.") from error
+        raise DataError(
+            f"{name} is not among scikit-learn's data on this machine; {fetched}.\n"
+            f"{reader_option_advice(download=True)}"
+        ) from error
 
 
 def _labels(bunch: Any, entry: Entry) -> tuple[np.ndarray, tuple[str, ...] | None]:
