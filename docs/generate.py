@@ -191,7 +191,7 @@ def former_names() -> str:
     rows = [("key of a sweep's file", old, new) for old, new in aliases.SPEC_KEYS.items()]
     rows += [("package", f"workbench.{old}", f"workbench.{new}") for old, new in PACKAGES.items()]
     names = [(module, old, new) for module, pairs in aliases.NAMES.items() for old, new in pairs.items()]
-    rows += [("name", f"{module}.{old}", f"{module}.{new}") for module, old, new in names]
+    rows += [("name", f"{module}.{old}", new if "." in new else f"{module}.{new}") for module, old, new in names]
     rows += [("parameter of estimators", old, new) for old, new in sklearn_base.FORMER.items()]
     rows += [("option of optimizers", old, new) for old, new in contract.FORMER.items()]
     for words, command in _commands(typer.main.get_command(cli.app), ()):

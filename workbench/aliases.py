@@ -7,6 +7,7 @@ How to add one: an entry in `SPEC_KEYS` or `NAMES`. Nothing of the project is im
 import it.
 """
 
+import importlib
 import sys
 import warnings
 from collections.abc import Mapping
@@ -20,15 +21,28 @@ SPEC_KEYS = {"contenders": "candidates"}
 
 NAMES = {
     "workbench.advising": {"suggested_model": "suggest_model"},
+    "workbench.command": {"exits": "exit_codes"},
     "workbench.analysis": {"latest": "pool_rounds", "verdict": "contest_verdict"},
     "workbench.bridges": {"Breach": "Violation", "made_dense": "densify_with_warning"},
     "workbench.data": {"between": "rows_between", "merged": "merge_rare_classes", "shuffled": "shuffle_rows"},
     "workbench.formats": {"admit": "coerce", "enter": "validate"},
     "workbench.kvstore": {"Drawn": "LazyRandomRows"},
     "workbench.store": {"others": "external"},
+    "workbench.sweeps.run_folder": {
+        "dump": "workbench.sweeps.spec.dump_spec",
+        "read": "read_progress",
+        "start": "start_run",
+        "stop": "stop_run",
+    },
+    "workbench.sweeps.spec": {
+        "dump": "dump_spec",
+        "load": "load_spec",
+        "parse": "parse_spec",
+        "validate": "validate_spec",
+    },
     "workbench.training": {"Laps": "PhaseTimer", "why_impossible": "impossible_reason"},
 }
-"""Public names by package, each with the name that replaced it."""
+"""Public names by module, each with the name that replaced it: in that module, or with its module if it has moved."""
 
 
 def with_new_keys(given: Mapping[str, Any], names: Mapping[str, str], warn: bool = True) -> dict[str, Any]:
@@ -94,6 +108,8 @@ def find(module: str, name: str) -> Any:
     new = NAMES[module].get(name)
     if new is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    text = f"{module}.{name} is called {module}.{new} now; the old name ends with version {END}."
+    place, _, new = (new if "." in new else f"{module}.{new}").rpartition(".")
+    text = f"{module}.{name} is called {place}.{new} now; the old name ends with version {END}."
     warnings.warn(text, FutureWarning, stacklevel=3)
-    return getattr(sys.modules[module], new)
+    found = getattr(sys.modules.get(place) or importlib.import_module(place), new, None)
+    return importlib.import_module(f"{place}.{new}") if found is None else found

@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from workbench import store
+from workbench import aliases, store
 from workbench.json_text import is_whole, parsed
 from workbench.sweeps.progress import SECONDS_SILENT, Progress, parse
 
@@ -445,3 +445,8 @@ def resolve_run_folder(spec: "Spec", folder: Path, reused: int) -> Path:
     while (root / f"{spec.name}-{number}").exists():
         number += 1
     return next(same, root / f"{spec.name}-{number}")
+
+
+def __getattr__(name: str) -> Any:
+    """Return what a former name stands for, with a FutureWarning."""
+    return aliases.find(__name__, name)

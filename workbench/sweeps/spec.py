@@ -416,3 +416,8 @@ def source_hash(cell: Cell, code: closure.Code | None = None) -> str:
 def _excluded_modules(cell: Cell) -> frozenset[str]:
     """Return the modules that a configuration's result does not depend on: those for CUDA on the CPU."""
     return frozenset() if cell.device == "cuda" else ON_CUDA
+
+
+def __getattr__(name: str) -> Any:
+    """Return what a former name stands for, with a FutureWarning."""
+    return aliases.find(__name__, name)
