@@ -97,10 +97,7 @@ Chart = Annotated[
 
 
 def forecast(runs: Runs, out: Chart = None) -> None:
-    """Fit a cost model on records: how well it predicts, and how break-evens move with width, batch, features and skew.
-
-    Example: workbench forecast runs/demo-density
-    """
+    """Fit a cost model on records: how well it predicts, how break-evens move with width, batch, features and skew."""
     from workbench.command import predicting
 
     predicting.predict(runs, out)

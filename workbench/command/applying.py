@@ -18,10 +18,7 @@ def apply(
     labels: Annotated[Path | None, typer.Option(help="File of labels (.npy or text), to measure quality.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --out.")] = False,
 ) -> None:
-    """Predict the rows of a file with a saved model, and print its quality if the file has labels.
-
-    Example: workbench apply model/ new.txt --out scores.csv
-    """
+    """Predict the rows of a file with a saved model, and print its quality if the file has labels."""
     from workbench.training.trained import ModelFolderError, load_model
 
     if out is not None and out.exists() and not force:

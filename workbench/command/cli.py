@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import advise_options, applying, data_commands, exit_codes
+from workbench.command import advise_options, applying, data_commands, exit_codes, help_texts
 from workbench.command.compare_options import compare
 from workbench.command.end_options import bench_end
 from workbench.command.fair_options import bench_fair
@@ -150,6 +150,7 @@ def check(
     labels: data_commands.Labels = "",
     columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
+    label: data_commands.Label = "",
     reading: data_commands.Reading = "",
     width: Annotated[int, typer.Option(min=0, help="Columns that the model has; 0: those of the data.")] = 0,
     like: Annotated[
@@ -159,8 +160,9 @@ def check(
     json: data_commands.Json = False,
 ) -> None:
     """Say what a framework would stumble over, or take without a word: a line a violation; status 1 after an error."""
-    from workbench.command import data_checks
+    from workbench.command import data_checks, data_source
 
+    reading = data_source.with_label(reading, label)
     options = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
     data_checks.show(data_checks.check_source(source, framework, width, like, **options), json)
 
@@ -291,6 +293,9 @@ def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:
     from workbench.command import benching
 
     benching.run(ctx, suite, *options)
+
+
+help_texts.add_help_texts(app)
 
 
 def main() -> None:

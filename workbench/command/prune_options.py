@@ -11,10 +11,7 @@ def bench_prune(
     runs: Annotated[int, typer.Option(min=1, help="Runs kept of each configuration, the newest first.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
 ) -> None:
-    """Keep the newest records of each configuration, remove those of older code.
-
-    Example: workbench bench prune results --dry-run
-    """
+    """Keep the newest records of each configuration, remove those of older code."""
     from workbench.store.pruning import prune, table_of
 
     if not folder.is_dir():

@@ -55,10 +55,7 @@ def train(
     ] = False,
     **options: Any,
 ) -> None:
-    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality.
-
-    Example: workbench train train.txt --save model/
-    """
+    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
     from workbench.command import data_source
 
     settings = {name: value for name, value in options.items() if value is not None}
