@@ -164,13 +164,15 @@ def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, cap
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
-def test_parameters_of_the_others_are_literals_with_type_and_help(path):
+def test_parameters_of_the_others_are_literals_with_type_and_help(path, caplog):
     lines = tagged(read(path), "parameters")[0].source.splitlines()
     for line, node in zip(lines, ast.parse("\n".join(lines)).body, strict=True):
         assert isinstance(node, ast.AnnAssign), line
         assert line.count("  # ") == 1, line
         ast.literal_eval(node.value)
     assert lines[-1].startswith("smoke: bool = False  # ")
+    assert papermill.inspect_notebook(path)
+    assert not caplog.records, "papermill cannot read a line: a second = in it, say"
 
 
 @pytest.mark.parametrize("path", SHORT + LONG, ids=lambda path: path.stem)
