@@ -272,3 +272,12 @@ def test_a_budget_of_the_command_line_replaces_that_of_the_spec():
     Path("x.toml").write_text(LONG)
     assert sweeping.load_sweep(Path("x.toml"), {}, 7.0)[0].limits.seconds_sweep == 7.0
     assert sweeping.load_sweep(Path("x.toml"), {})[0].limits.seconds_sweep is None
+
+
+@pytest.mark.parametrize(("label", "model"), [("bought", "logistic"), ("colour", "softmax")])
+def test_a_data_file_in_place_of_a_spec_is_measured_with_the_model_of_its_labels(label, model):
+    rows = [f"{row % 7},{['red', 'blue', 'green'][row % 3]},{row % 2}" for row in range(60)]
+    Path("clicks.csv").write_text("\n".join(["size,colour,bought", *rows]) + "\n")
+    came = run("sweep", "clicks.csv", "--label", label, "--dry-run")
+    assert came.exit_code == 0, came.output
+    assert f"The model is {model}" in words(came)

@@ -83,7 +83,7 @@ def text_of(error: Exception) -> str:
     if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
+        return _without_python(str(error))
     if not error.filename:
         return error.strerror
     folder = Path(os.fsdecode(error.filename)).parent
@@ -91,12 +91,17 @@ def text_of(error: Exception) -> str:
     return f"{error.strerror}: {error.filename}{advice}"
 
 
+def _without_python(text: str) -> str:
+    """Return the text without what would be typed in Python."""
+    return re.sub(r" \(in Python [^()\n]*\)", "", text)
+
+
 def _as_options(text: str) -> str:
     """Return the text of an error about data, which names parameters of a reader as the options that commands have for
     them."""
     from workbench import data
 
-    text = re.sub(r" \(in Python [^()\n]*\)", "", text)
+    text = _without_python(text)
     for own in ("labels", "columns", "kind"):
         text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
     names = {name for source in data.names() for name in data.get(source).parameters}

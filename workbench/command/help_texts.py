@@ -23,7 +23,7 @@ EXAMPLES = {
         "workbench advise train.txt --for pytorch",
     ),
     "sweep": (
-        "workbench sweep --path train.txt --budget 60",
+        "workbench sweep train.txt --budget 60",
         'workbench sweep --path train.txt --densities "0.01, 0.1" --formats "csr, coo"',
         "workbench sweep my_sweep.toml --dry-run",
     ),

@@ -10,13 +10,18 @@ from workbench.command.options import CHOSEN, with_choices
 
 PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
 
+SPECS = (".toml", ".json")
+"""Ends of names of files that hold a spec; other files are data."""
+
 
 @with_choices
 def sweep(
     ctx: typer.Context,
     spec: Annotated[
         Path | None,
-        typer.Argument(help="A TOML file, or the spec.json of a run; workbench/specs has examples. Or choose below."),
+        typer.Argument(
+            help="A TOML file, the spec.json of a run (workbench/specs has examples), or your data as --path."
+        ),
     ] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
@@ -41,6 +46,8 @@ def sweep(
     from workbench.data.contract import with_label
     from workbench.sweeps import agent_commands, estimate, run_folder
 
+    if spec is not None and spec.is_file() and spec.suffix not in SPECS and not choices.get("path"):
+        spec, choices["path"] = None, str(spec)
     if label:
         choices["reading"] = with_label(choices.get("reading") or "", label)
     settings, size = sweeping.load_sweep(spec, choices, budget)

@@ -11,7 +11,7 @@ from rich.table import Table
 from workbench import data, formats, store
 from workbench.analysis import formatting, refinement
 from workbench.command import conclusion, terminal
-from workbench.command.data_source import print_reader
+from workbench.command.data_source import print_reader, with_model
 from workbench.study import suited
 from workbench.study.choices import ChoiceError
 from workbench.study.suited import name_of, spec_of
@@ -65,6 +65,8 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
             guessed, why = suited.guess_reader(chosen["path"], chosen.get("reading", ""))
             print_reader(chosen["path"], guessed["dataset"], why)
             chosen = {**chosen, **guessed}
+        if "path" in chosen and not {"model", "widths"} & set(chosen):
+            chosen = with_model(chosen)
         complete = suited.complete_with_suggestions(chosen)
         suited.refuse_unread(chosen, complete["dataset"])
         return spec_of(complete, name_of(complete))
