@@ -36,6 +36,14 @@ def _fixed_places(x: Any) -> tuple | None:
 
 
 @final
+class Slots(dict[str, int]):
+    """Slots (positions) of arguments by name. Raises BindError for an unknown one."""
+
+    def __missing__(self, name: str) -> int:
+        raise BindError(f"There is no argument {name!r}; the arguments are {list(self)}.")
+
+
+@final
 class InputChecker:
     """Sparse arrays passed in by the caller, by slot, which are validated before each pass that reads them.
 
@@ -55,11 +63,11 @@ class InputChecker:
 
     def recheck(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
         """Validate the arrays held in the slots except those in `taken`; return them by slot."""
-        return {
-            slot: self.check(slot, values[slot], name)
-            for slot, name in self.names.items()
-            if slot not in taken and not self._is_settled(slot, values[slot])
-        }
+        checked = {}
+        for slot, name in self.names.items():
+            if slot not in taken and not self._is_settled(slot, values[slot]):
+                checked[slot] = self.check(slot, values[slot], name)
+        return checked
 
     def _is_settled(self, slot: int, value: Any) -> bool:
         """Return whether the array of the slot has the same read-only indices as when it was validated."""
@@ -73,23 +81,24 @@ class InputChecker:
 
 @final
 class Released:
-    """Arguments whose arrays an executor has released: `names` by slot, until they are passed again."""
+    """Arguments whose arrays an executor has released: `names` by slot, until they are passed again.
+
+    `without_rows` are arrays without rows, by slot, that take the place of released ones.
+    """
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.without_rows: dict[int, Any] = {}
 
-    def release(self, values: list, slot: int, facts: Facts) -> None:
-        """Replace the array in the slot by one without rows."""
-        if slot not in self.without_rows:
-            known = facts.complete
-            self.without_rows[slot] = formats.zeros((0, *known.shape[1:]), known.format, known.dtype)
-        values[slot] = self.without_rows[slot]
-        self.names[slot] = facts.name
+    def add(self, slot: int, facts: Facts) -> None:
+        """Make the array without rows for a slot."""
+        known = facts.complete
+        self.without_rows[slot] = formats.zeros((0, *known.shape[1:]), known.format, known.dtype)
 
     def require(self, arrays: Container[int]) -> None:
         """Raise BindError unless all released arguments are in `arrays`; then forget them."""
-        if missing := [name for slot, name in self.names.items() if slot not in arrays]:
+        if not all(map(arrays.__contains__, self.names)):
+            missing = [name for slot, name in self.names.items() if slot not in arrays]
             raise BindError(
                 f"The arrays of {', '.join(missing)} were let go of by release; give them to forward again."
             )
@@ -106,7 +115,7 @@ class Arguments(Mapping):
         self._executor = executor
 
     def __getitem__(self, name: str) -> Any:
-        return self._executor.values[self._executor.slot_of(name)]
+        return self._executor.values[self._executor.slots[name]]
 
     def __setitem__(self, name: str, value: Any) -> None:
         formats.assign(self[name], value)

@@ -42,9 +42,13 @@ class Repeated:
     def run(self, lap: Callable[[Step], None] | None) -> float:
         """Run all steps and return the loss. `lap` is called with the last step of each part of the program."""
         alone = self.executor.alone
-        with alone:
-            alone.trained(False)
+        if not alone.lock.acquire(False):
+            alone.refuse()
+        try:
+            alone.trained_by = 0
             self.context.run(self._run, lap)
+        finally:
+            alone.lock.release()
         return self.loss.item()
 
     def _run(self, lap: Callable[[Step], None] | None) -> None:

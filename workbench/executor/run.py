@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
 from kernels.plan import BatchPlan
-from workbench.executor import binding, heads
-from workbench.executor.arguments import Arguments, InputChecker, Released
+from workbench.executor import binding, heads, steps
+from workbench.executor.arguments import Arguments, InputChecker, Released, Slots
 from workbench.executor.program import Pool, Program, Writer
 from workbench.executor.steps import BindError, Step
 from workbench.graph import Facts, Graph, Inference
@@ -26,33 +26,28 @@ ADVICE = "Bind an executor for each thread: each then has its own arrays and val
 class ReentrancyGuard:
     """Reentrancy guard: one call at a time; a second one raises BindError. Costs less than half a microsecond.
 
-    It also records which thread's training pass may be followed by `backward`.
+    A call takes the `lock` with `acquire(False)`, or `refuse`s, and releases it at its end: as a context manager the
+    guard would take two calls more in each pass.
+    It also records in `trained_by` which thread's training pass may be followed by `backward`; 0 if there is none.
     """
 
-    __slots__ = ("_lock", "_trained_by")
+    __slots__ = ("lock", "trained_by")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._trained_by = 0
+        self.lock = threading.Lock()
+        self.trained_by = 0
 
-    def __enter__(self) -> None:
-        if not self._lock.acquire(False):
-            raise BindError(f"This executor is at work already, in another call or thread. {ADVICE}")
+    def refuse(self) -> NoReturn:
+        """Raise BindError, because another call has the lock."""
+        raise BindError(f"This executor is at work already, in another call or thread. {ADVICE}")
 
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def trained(self, training: bool) -> None:
-        """Record that this thread has done a training pass, or that the last one was consumed."""
-        self._trained_by = threading.get_ident() if training else 0
-
-    def consume(self) -> None:
-        """Consume the training pass. Raises BindError if there is none or another thread did it."""
-        if not self._trained_by:
+    def require_trained(self) -> None:
+        """Raise BindError if there is no training pass, or another thread did it."""
+        if not self.trained_by:
             raise BindError(
                 "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."
             )
-        if self._trained_by != threading.get_ident():
+        if self.trained_by != threading.get_ident():
             raise BindError(f"The last forward(training=True) was made by another thread. {ADVICE}")
 
 
@@ -95,7 +90,7 @@ class Executor:
         self.programs: dict[tuple, Program] = {}
         self.values: list[Any] = [None] * len(self.training.slots)
         slots = self.training.slots
-        self.slots = {name: slots[node] for name, node in graph.variables().items()}
+        self.slots = Slots((name, slots[node]) for name, node in graph.variables().items())
         self.ones: dict[int, Any] = {}
         self.output_slots = [slots[head] for head in graph.heads]
         self.output_names = graph.outputs()
@@ -113,6 +108,7 @@ class Executor:
         self.grads: dict[str, Any] = {}
         self.args, self.alone, self.released = Arguments(self), ReentrancyGuard(), Released()
         self.headed: Program | None = None  # the program whose heads of ones are in place
+        self.backward_steps: list[Step] = []  # of the last backward
         self.held_shapes, self.traits = dict[int, tuple](), dict[int, tuple]()  # traits: class, dtype and shape
         self.program: Program
         self._hold(arrays)
@@ -137,7 +133,7 @@ class Executor:
         """Return the batch plan of array `x` for an argument of `reads_plan`; None if the step that reads it is
         faster without.
         """
-        return products.plan_for(x, self.program.widths[self.slot_of(name)])
+        return products.plan_for(x, self.program.widths[self.slots[name]])
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -154,12 +150,6 @@ class Executor:
     def bytes_buffers(self) -> int:
         """Bytes that the executor allocated for dense values."""
         return self.pool.nbytes
-
-    def slot_of(self, name: str) -> int:
-        """Return the slot (position) of an argument. Raises BindError for an unknown one."""
-        if name not in self.slots:
-            raise BindError(f"There is no argument {name!r}; the arguments are {list(self.slots)}.")
-        return self.slots[name]
 
     def forward(
         self,
@@ -205,7 +195,9 @@ class Executor:
         """
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
-        with self.alone:
+        if not self.alone.lock.acquire(False):
+            self.alone.refuse()
+        try:
             arrays, are_alike = self._accepted(new_args, is_own)
             if self.released.names:
                 self.released.require(arrays)
@@ -213,10 +205,12 @@ class Executor:
                 arrays, are_alike = arrays | again, False
             self._hold(arrays, are_alike)
             self._take_plans(plans or {})
-            self.alone.trained(False)
+            self.alone.trained_by = 0
             self._run(self.program.training if training else self._forward_steps(wanted), lap)
-            self.alone.trained(training)
-            return [self.values[slot] for slot in self.output_slots]
+            self.alone.trained_by = threading.get_ident() if training else 0
+            return list(map(self.values.__getitem__, self.output_slots))
+        finally:
+            self.alone.lock.release()
 
     def _forward_steps(self, wanted: Sequence[int] | None) -> list[Step]:
         """Return the forward steps for the outputs at positions `wanted`; all if None."""
@@ -254,18 +248,39 @@ class Executor:
         --------
         See `workbench.executor`.
         """
-        with self.alone:
-            self.alone.consume()
+        if not self.alone.lock.acquire(False):
+            self.alone.refuse()
+        try:
+            self.alone.require_trained()
             if heads is not None or self.headed is not self.program:
                 self._take_heads(heads)
                 self.headed = self.program if heads is None else None
+                self.backward_steps = self._steps_with_heads()
             if self.program.reads_again:
                 self.outside.recheck(self.values)
-            self.alone.trained(False)
-            self._run(self.program.backward, lap)
+            self.alone.trained_by = 0
+            self._run(self.backward_steps, lap)
             for name, slot in self.program.written.items():
                 self.grads[name] = self.values[slot]
             return self.grads
+        finally:
+            self.alone.lock.release()
+
+    def _steps_with_heads(self) -> list[Step]:
+        """Return the backward steps; those that would multiply the gradient of a loss by a head of one are left out,
+        and their results are put in place.
+        """
+        if self.headed is None:
+            return self.program.backward
+        ones = set(map(id, self.ones.values()))
+        kept = []
+        for step in self.program.backward:
+            head = self.values[step.inputs[1]] if step.call is steps.scale_in_place else None
+            if head is not None and id(head) in ones and head.size == 1:
+                self.values[step.output] = self.values[step.inputs[0]]
+            else:
+                kept.append(step)
+        return kept
 
     def release(self, *names: str) -> None:
         """Release batch plans, factored gradients and the arrays of these arguments, so that the next batch reuses
@@ -282,9 +297,13 @@ class Executor:
         --------
         See `workbench.executor`.
         """
-        self.alone.trained(False)
+        self.alone.trained_by = 0
+        released = self.released
         for name in names:
-            self.released.release(self.values, self.slot_of(name), self.known[name])
+            slot = self.slots[name]
+            if slot not in released.without_rows:
+                released.add(slot, self.known[name])
+            self.values[slot], released.names[slot] = released.without_rows[slot], name
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, slot in self.program.written.items():
@@ -327,7 +346,7 @@ class Executor:
         """Return the validated arrays by slot, and whether the current program fits their shapes."""
         arrays, are_alike = {}, True
         for name, value in new_args.items():
-            slot = self.slot_of(name)
+            slot = self.slots[name]
             if not (isinstance(value, np.ndarray) or is_own):
                 value = self.outside.check(slot, value, name)
             if (type(value), value.dtype, value.shape) != self.traits[slot]:
@@ -394,7 +413,7 @@ class Executor:
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, plan in plans.items():
-            x = self.values[self.slot_of(name)]
+            x = self.values[self.slots[name]]
             if plan.shape != x.shape:
                 raise BindError(f"The plan of {name} is of a batch {plan.shape}; {name} is {x.shape}. Build it anew.")
             if plan_slot := self.program.plans.get(self.slots[name]):

@@ -11,6 +11,7 @@ Both take one label per score, [R, N] or for N = 1 also [R]; the softmax ones ta
 array(2.5, dtype=float32)
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -70,6 +71,13 @@ def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.nd
     return flat, alike if alike.shape == flat.shape else alike.reshape(flat.shape)
 
 
+@functools.cache
+def _trusted(kernel: str) -> Callable[..., Any]:
+    """Return the kernel of that name, looked up once."""
+    trusted: Callable[..., Any] = kernels.get(kernel).trusted
+    return trusted
+
+
 def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
     """Return the loss, the loss that also writes the gradient of the scores, and the latter bound to arrays that
     calls share.
@@ -77,7 +85,7 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
 
     def joint(scores, labels, slope):
         flat, ready = _ready(scores, labels, classes)
-        return np.asarray(kernels.get(kernel).trusted(flat, ready, slope.reshape(flat.shape)), scores.dtype)
+        return np.asarray(_trusted(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))

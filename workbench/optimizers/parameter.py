@@ -204,9 +204,9 @@ class Parameter:
 
     def tables(self, weights: Weights) -> list[np.ndarray]:
         """Return weights and states as tables [rows, N] for kernels; views where possible."""
-        arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
         if self.is_table:
-            return arrays
+            return [weights, *self.states]
+        arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
         rows = len(arrays[0]) if self.shape else 1
         if self.optimizer.states_by_row:
             return [table(arrays[0], rows, self.width), *[state.reshape(rows) for state in arrays[1:]]]
@@ -293,7 +293,7 @@ class Parameter:
             values = gradient.values.reshape(places.size, self.width)
             self._run("lazy", weights, [places, values], numbers)
             return
-        slope = table(gradient.slope, len(gradient.slope), self.width)
+        slope = gradient.slope if self.is_table else table(gradient.slope, len(gradient.slope), self.width)
         _, *batch = in_column_order(gradient.plan, gradient.x.data, slope)
         self._run("fused", weights, [places, *batch], numbers)
 

@@ -317,6 +317,7 @@ class Updater:
         weights: Mapping[str, np.ndarray | RowSparse],
         gradients: Mapping[str, Gradient],
         squares: Mapping[str, float] | None = None,
+        is_own: bool = False,
     ) -> None:
         """Do one step of every parameter that has a gradient. Weights and states change in place.
 
@@ -330,6 +331,8 @@ class Updater:
             Dense, row_sparse or factored (`Unsummed`) gradients of the weights' shape and dtype.
         squares : mapping of str to float, optional
             Sums of squares of the whole gradients, for `clip_global_norm`, if these are only some rows of them.
+        is_own : bool, default False
+            Whether an executor has just made the gradients for these weights; their indices are then not validated.
 
         Raises
         ------
@@ -349,17 +352,20 @@ class Updater:
             if name not in weights:
                 known("weights", list(gradients), list(weights))
             self._check_weights(name, weights[name])
-            check_gradient(name, weights[name], gradient)
+            if not is_own:
+                check_gradient(name, weights[name], gradient)
         rescale = self.options["rescale"]
         if self.clip_global_norm is not None:
             whole = {name: summed(gradient) for name, gradient in gradients.items()}
             gradients, squares = whole, square_norms(whole) if squares is None else squares
             rescale *= shrink(self.clip_global_norm, self.options["rescale"], squares)
-        parameters = self.parameters
-        steps = {name: parameters[name].step + 1 if name in parameters else 1 for name in gradients}
-        numbers = {name: self.numbers(name, step, rescale) for name, step in steps.items()}
+        parameters, numbers = self.parameters, {}
+        for name in gradients:
+            step = parameters[name].step + 1 if name in parameters else 1
+            numbers[name] = self.numbers(name, step, rescale)
         for name, gradient in gradients.items():
-            self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
+            parameter = parameters.get(name) or self._parameter(name, weights[name])
+            parameter.apply(weights[name], gradient, numbers[name])
 
     def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> Ahead:
         """Prepare the next `count` steps of dense weights for one compiled call; see `many_steps.begin`.

@@ -1,6 +1,6 @@
 """Events of steps: the loss, and where the time went."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -45,6 +45,10 @@ class StepEvent:
         return sum(self.seconds.values())
 
 
+PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward": "gradient", "store": "gradient"}
+"""The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
+
+
 class PhaseTimer:
     """Times the phases of a step; `known` holds phases timed elsewhere."""
 
@@ -58,20 +62,8 @@ class PhaseTimer:
         self.seconds[phase] += now - self.last
         self.last = now
 
-
-PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward": "gradient", "store": "gradient"}
-"""The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
-
-
-def phase_callback(laps: PhaseTimer | None) -> Callable[[Any], None] | None:
-    """Return the function that the executor calls after each step to time its phase."""
-    if laps is None:
-        return None
-    seconds = laps.seconds
-
-    def lap(step: Any) -> None:
+    def add_step(self, step: Any) -> None:
+        """Add the time since the last split to the phase of an executor's step, which calls this when it is done."""
         now = perf_counter()
-        seconds[PHASE_OF[step.part]] += now - laps.last
-        laps.last = now
-
-    return lap
+        self.seconds[PHASE_OF[step.part]] += now - self.last
+        self.last = now

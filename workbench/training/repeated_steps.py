@@ -16,7 +16,7 @@ from workbench.data.batches import slicing
 from workbench.data.batches.slicing import MadeDense
 from workbench.executor import repeated as passes
 from workbench.optimizers import repeated as updates
-from workbench.training.events import PhaseTimer, StepEvent, phase_callback
+from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RepeatedSteps:
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
         if self._fits():
-            loss = self.passes.run(phase_callback(laps))
+            loss = self.passes.run(laps.add_step)
             self.updates.run()
         else:
             loss = run.forward(self.batch, laps)

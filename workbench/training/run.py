@@ -16,7 +16,7 @@ from workbench.models.patterns import Pattern
 from workbench.ops.products import Unsummed, plan_of
 from workbench.training import saved
 from workbench.training.epoch_calls import calls_for
-from workbench.training.events import PhaseTimer, StepEvent, phase_callback
+from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.pattern_updates import PatternUpdater
 from workbench.training.prepared import Prepared
 from workbench.training.repeated_steps import Repeating
@@ -245,7 +245,7 @@ class Run(Training):
         if self.setup.update == "exact":
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
-        loss = float(self.executor.forward(True, batch.plans, phase_callback(laps), is_own=batch.is_own, **arrays)[0])
+        loss = float(self.executor.forward(True, batch.plans, laps and laps.add_step, is_own=batch.is_own, **arrays)[0])
         if batch.weights is not None:
             np.multiply(self.slope(), batch.weights[:, None], out=self.slope())
         return loss
@@ -258,7 +258,7 @@ class Run(Training):
         """Run the executor backward; a call of an epoch holds no gradient."""
         if self.calls:
             return dict.fromkeys(self.arrays)
-        return self.executor.backward(lap=phase_callback(laps))
+        return self.executor.backward(lap=laps and laps.add_step)
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Return the requested rows of a row_sparse gradient; `rows` are among its indices."""
@@ -275,8 +275,9 @@ class Run(Training):
         if self.calls and self.last:
             self.calls.step_by(self.last)
             return
-        at_patterns = {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
-        self.updater.update(self.arrays, {**gradients, **at_patterns})
+        if self.patterned:
+            gradients = gradients | {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
+        self.updater.update(self.arrays, gradients, is_own=True)
 
     def catch_up(self) -> None:
         """Bring all rows of all touched parameters up to date."""

@@ -1,5 +1,6 @@
 """The table of the products: which kernel computes X @ Y for these formats of X and Y and of the result."""
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -282,6 +283,12 @@ class Method:
     direct: Callable | None = None
     """What computes two plain arrays straight into `out`, without the parts that other formats need."""
 
+    @functools.cached_property
+    def _trusted(self) -> Callable[..., Any]:
+        """The kernel, looked up at the first call."""
+        trusted: Callable[..., Any] = kernels.get(self.kernel).trusted
+        return trusted
+
     def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
         """Return whether these parameters select this method."""
         ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
@@ -316,9 +323,12 @@ class Method:
         """Compute the product; `out` for dense results, `plan` the batch plan of X for methods that read one."""
         if self.direct and out is not None and y.ndim == 2 and not transpose_b:
             return self.direct(x, y, out)
+        if self.call is compressed and out is not None and y.ndim == 2 and not transpose_b:
+            self._trusted(x.indptr, x.indices, x.data, y, out)  # of a small batch the way through `call` takes as long
+            return out
         columns = None if out is None else out[:, None] if y.ndim == 1 else out
         product = self.call(
-            kernels.get(self.kernel).trusted,
+            self._trusted,
             x,
             self._other(as_matrix(y), transpose_b),
             self.transpose_a,

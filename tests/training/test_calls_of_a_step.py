@@ -1,0 +1,49 @@
+"""How many Python calls a small step makes: of a batch of 32 rows they take longer than its arithmetic."""
+
+import sys
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+
+from kernels import threads
+from workbench import data
+from workbench.executor import steps
+from workbench.training import Setup, make_run
+
+ROOTS = ("kernels", "workbench")
+
+
+def calls_of(work) -> Counter:
+    """Calls of Python functions of the project, by file and function."""
+    calls: Counter = Counter()
+
+    def count(frame, event, _):
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.split(".")[0] in ROOTS:
+            calls[module, frame.f_code.co_name] += 1
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_step_of_csr_makes_few_calls_and_looks_up_no_kernel():
+    drawn = data.load("uniform", rows=1024, features=300, density=0.05, cache=False)
+    y = np.float32(drawn.y)[:, None]
+    names = {"model": "logistic", "optimizer": "adagrad", "format": "csr", "gradient": "fused", "update": "lazy"}
+    setup = Setup(**names, batch_rows=32, intercept=False)
+    run = make_run(setup, drawn.x, y, 1)
+    with threads.serial():
+        events = run.events(2)
+        list(islice(events, 4))
+        calls = calls_of(lambda: list(islice(events, 20)))  # of 32 steps, whose batches are made together
+    by_name = Counter(name for _, name in calls.elements())
+    assert by_name["do_step"] == 20, "the check can fail"
+    assert calls["kernels.registry", "get"] == 0
+    assert by_name["scale_in_place"] == 0, "the head of the loss is one"
+    assert sum(calls.values()) <= 75 * 20
+    assert not any(step.call is steps.scale_in_place for step in run.executor.backward_steps)
