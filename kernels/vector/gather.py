@@ -15,6 +15,7 @@ once behind two more functions, which takes four times as long.
 import functools
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import layer, on_threads
-from kernels.code_cache import digest_of, digest_of_files, njit
+from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
 from kernels.threads import LEAST_WORK, ROW_COST, share
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
@@ -203,6 +204,11 @@ class RowLoop(dict[tuple, Callable]):
         """Return the digest of the sources: those of lanes, and everything that the row function refers to."""
         texts = digest_of(self.row) + digest_of_files(__name__)
         return hashlib.sha256(texts.encode()).hexdigest()[:16]
+
+
+def has_compiled_loops() -> bool:
+    """Return whether the disk has compiled code of a row loop, of this version or an earlier one."""
+    return any(Path(CodeCache(work_of).cache_path).glob(f"{__name__}.*.nbc"))
 
 
 def _no_columns(parts: int, rows: int, width: int, *arguments: np.ndarray | float) -> None:

@@ -71,6 +71,7 @@ COMMANDS = [
     "train",
     "lab",
     "doctor",
+    "warm",
     "bench",
     "bench kernels",
     "bench step",

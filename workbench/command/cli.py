@@ -175,6 +175,22 @@ def doctor() -> None:
     console.console.print(doctor.findings_table(doctor.examine()))
 
 
+@app.command()
+def warm(
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CASE]", help="adagrad-steps, adam-epochs and so on; a wrong name lists all. By default all."
+        ),
+    ] = None,
+) -> None:
+    """Compile the code of common trainings now, which else the first training of each kind waits for."""
+    from workbench.command import warming
+
+    seconds = warming.warm(cases or [])
+    typer.echo(f"The code is in the cache. It took {seconds:.1f} s; the next time it is loaded.")
+
+
 @bench.command("kernels")
 def bench_kernels(
     ctx: typer.Context,

@@ -11,6 +11,7 @@ from rich.table import Table
 
 import kernels
 from kernels import devices, registry, threads
+from kernels.vector.gather import has_compiled_loops
 from workbench.bridges import installed
 from workbench.data import cache
 from workbench.measure import loads, machine, memory
@@ -27,7 +28,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything; takes a second or two, changes nothing, starts no sweep."""
-    checks = (_cpu, _cores, _memory, _blas, _numba, _gpu, _cache, _versions, _entries, _frameworks)
+    checks = (_cpu, _cores, _memory, _blas, _numba, _compiled, _gpu, _cache, _versions, _entries, _frameworks)
     return [finding for check in checks for finding in check()]
 
 
@@ -79,6 +80,14 @@ def _numba() -> list[Finding]:
         advice = "A parallel call costs ten times more than with OpenMP: install libgomp1 (Debian) or libgomp."
     summary = f"{chosen} (available: {', '.join(layers)}), {threads.get_threads()} threads"
     return [Finding("Numba threading layer", summary, advice)]
+
+
+def _compiled() -> list[Finding]:
+    """Return the finding on compiled code on disk, with advice if there is none yet."""
+    if has_compiled_loops():
+        return [Finding("compiled code", "in the cache")]
+    advice = "The first training of each kind waits until its code is compiled; 'workbench warm' does so now."
+    return [Finding("compiled code", "none in the cache yet", advice)]
 
 
 def _gpu() -> list[Finding]:

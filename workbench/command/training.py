@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.table import Table
 
 from kernels import devices, threads
+from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
 from workbench.command.console import console
 from workbench.measure import memory
@@ -106,6 +107,11 @@ def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | No
         cell = _searched(cell, problem, settings, search)
     run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width, problem.facts)
     console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
+    if not has_compiled_loops():
+        console.print(
+            "The code of this training is compiled first, once. 'workbench warm' does so ahead for common ones.",
+            **PLAIN,
+        )
     with console.status("loading kernels, or compiling them the first time"):
         warm_kernels(cell)
         next(run.events())  # some code is made for the sizes at hand

@@ -1,0 +1,40 @@
+"""Compiling ahead: the cases are trainings that exist, one by one or all; nothing is compiled here."""
+
+import pytest
+from typer.testing import CliRunner
+
+from kernels.code_cache import CodeCache
+from kernels.vector import gather
+from workbench.command import cli, doctor, warming
+
+
+@pytest.fixture
+def warmed(monkeypatch):
+    cells = []
+    monkeypatch.setattr(warming, "warm_kernels", lambda cell: cells.append(cell) or {"seconds_compile": 1.5})
+    return cells
+
+
+def test_all_cases_are_trainings_of_csr_in_float32_that_differ(warmed):
+    came = CliRunner().invoke(cli.app, ["warm"])
+    assert came.exit_code == 0, came.output
+    assert {(cell.model, cell.format, cell.dtype) for cell in warmed} == {("logistic", "csr", "float32")}
+    kinds = {(cell.optimizer, cell.launch) for cell in warmed}
+    assert kinds == {(name, launch) for name in ("adagrad", "adam", "sgd") for launch in ("kernels", "epoch")}
+    assert "6 of 6: sgd-epochs, 1.5 s" in came.output
+
+
+def test_one_case_is_compiled_alone_and_an_unknown_one_lists_all(warmed):
+    assert CliRunner().invoke(cli.app, ["warm", "adam-steps"]).exit_code == 0
+    assert [(cell.optimizer, cell.launch) for cell in warmed] == [("adam", "kernels")]
+    with pytest.raises(warming.SpecError, match=r"no case 'adam'; expected one of: adagrad-steps, adam-steps"):
+        warming.warm(["adam"])
+
+
+def test_the_doctor_advises_it_while_nothing_is_compiled(monkeypatch, tmp_path):
+    monkeypatch.setattr(CodeCache, "cache_path", str(tmp_path))
+    (finding,) = doctor._compiled()
+    assert "'workbench warm'" in finding.advice
+    (tmp_path / f"{gather.__name__}.adagrad_fused_0-0.py311.1.nbc").touch()
+    (finding,) = doctor._compiled()
+    assert finding.advice == ""

@@ -1,0 +1,58 @@
+"""Compiling the common trainings into the cache ahead, so that the first `train` need not wait for it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.command.console import console
+from workbench.command.training import cell_of
+from workbench.sweeps.spec import Cell, SpecError
+from workbench.sweeps.trial import warm_kernels
+
+OPTIMIZERS = ("adagrad", "adam", "sgd")
+LAUNCHES = {"steps": "kernels", "epochs": "epoch"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of training: `name` is what is typed, `settings` what differs from the defaults of `train`."""
+
+    name: str
+    settings: dict[str, Any]
+
+    @property
+    def cell(self) -> Cell:
+        """The configuration, completed as `train` does."""
+        return cell_of(self.settings)
+
+
+def _cases() -> dict[str, Case]:
+    """Return the common cases by name: logistic regression on csr rows in float32, step by step and by epochs."""
+    common = {"model": "logistic", "format": "csr", "dtype": "float32"}
+    cases = [
+        Case(f"{optimizer}-{how}", {**common, "optimizer": optimizer, "launch": launch})
+        for how, launch in LAUNCHES.items()
+        for optimizer in OPTIMIZERS
+    ]
+    return {case.name: case for case in cases}
+
+
+CASES = _cases()
+
+
+def choose(names: Sequence[str]) -> list[Case]:
+    """Return the cases of these names, or all. Raises SpecError for an unknown name."""
+    if unknown := [name for name in names if name not in CASES]:
+        raise SpecError(f"There is no case {unknown[0]!r}; expected one of: {', '.join(CASES)}.")
+    return [CASES[name] for name in names] or list(CASES.values())
+
+
+def warm(names: Sequence[str]) -> float:
+    """Compile the cases of these names, or all, and print the seconds of each; return those of all together."""
+    cases, start = choose(names), time.perf_counter()
+    for count, case in enumerate(cases, 1):
+        with console.status(f"{count} of {len(cases)}: {case.name}"):
+            seconds = warm_kernels(case.cell)["seconds_compile"]
+        console.print(f"{count} of {len(cases)}: {case.name}, {seconds:.1f} s", highlight=False)
+    return time.perf_counter() - start
