@@ -8,6 +8,7 @@ parameter.
 This module imports nothing of the project, so that every module may read the table.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -216,6 +217,7 @@ CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEAS
 """All that a person may choose of a study, in the order of its form."""
 
 
+@functools.cache
 def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     """Return the names of the settings with this destination and role; by default all, in the order of the table.
 
@@ -228,6 +230,7 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     return tuple(setting.name for setting in chosen)
 
 
+@functools.cache
 def columns(role: str) -> tuple[str, ...]:
     """Return the record columns of the settings with this role, in the order of the table."""
     return tuple(BY_NAME[name].column or name for name in names(role=role))

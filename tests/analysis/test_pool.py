@@ -42,7 +42,7 @@ def test_rounds_of_a_cell_are_pooled_by_round():
 
 def test_rows_of_a_pooled_frame_are_read_once_and_are_those_of_whoever_asks(monkeypatch):
     frame = pool_rounds(store.frame(maker.sweep(rounds=2)))
-    monkeypatch.setattr(pool, "_is_null", lambda value: pytest.fail("read again"))
+    monkeypatch.setattr(pool, "_records", lambda frame: pytest.fail("read again"))
     first, second = configurations.records(frame), configurations.records(frame)
     assert first == second
     first[0]["format"] = "changed"

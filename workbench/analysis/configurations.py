@@ -1,5 +1,6 @@
 """Configurations of rows: which rows measure the same thing, and which configurations may be compared."""
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ GROUP = (*settings.columns("group"), "rows_trained", "machine")
 """Rows that differ in one of these are never compared, nor drawn as one line; how many rows are left is among them."""
 FROM_DATA = ("rows_total", "features", "width", "rows_trained")
 """What a row that failed before its data was read does not know."""
+_values_of_group, _values_of_line = operator.itemgetter(*GROUP), operator.itemgetter(*LINE)
 HELD = "format"
 """The setting `hold` of data that are held in the format of their batches: of a dense training a dense array."""
 NATURAL = "the data's own"
@@ -49,7 +51,8 @@ def groups(frame: pd.DataFrame) -> list[Group]:
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
     for row in sorted(records(pool_rounds(frame)), key=lambda row: row["status"] not in NUMBERED):
         by_key.setdefault(_group_of(row, by_key), []).append(row)
-    varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in by_key}) > 1]
+    columns = zip(*by_key, strict=True)  # the values of each setting of GROUP
+    varying = [name for name, values in zip(GROUP, columns, strict=False) if len(set(values)) > 1]
     ordered = sorted(by_key.items(), key=lambda item: -len(item[1]))
     named = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
     return [Group(group, _label(group, varying), rows) for group, rows in named]
@@ -65,7 +68,7 @@ def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tupl
 
     Its own, or of one without a result the only group it can be of.
     """
-    key = tuple(row[name] for name in GROUP)
+    key = _values_of_group(row)
     if row["status"] in NUMBERED:
         return key
     agreeing = [other for other in by_key if _is_compatible(key, other)]
@@ -76,8 +79,10 @@ def _group_of(row: Record, by_key: Mapping[tuple, list[dict[str, Any]]]) -> tupl
 
 def _is_compatible(key: tuple, other: tuple) -> bool:
     """Return whether two keys differ at most in what the first does not know of its data."""
-    pairs = zip(GROUP, key, other, strict=True)
-    return all(mine == theirs or (mine is None and name in FROM_DATA) for name, mine, theirs in pairs)
+    for name, mine, theirs in zip(GROUP, key, other, strict=True):  # not all(): it is asked for each pair of rows
+        if mine != theirs and not (mine is None and name in FROM_DATA):
+            return False
+    return True
 
 
 def describe(group: Record, names: Sequence[str] = GROUP) -> str:
@@ -95,8 +100,8 @@ def describe(group: Record, names: Sequence[str] = GROUP) -> str:
 
 def names_of(rows: Sequence[Record], names: Sequence[str] = GROUP) -> list[str]:
     """Return the name of each row among these: configuration, density, and what varies of the settings named."""
-    varied = [name for name in names if len({row[name] for row in rows} - {None}) > 1]
-    best = [name for name in BEST if len({row[name] for row in rows}) > 1]
+    varied = [name for name in names if len(set(map(operator.itemgetter(name), rows)) - {None}) > 1]
+    best = [name for name in BEST if len(set(map(operator.itemgetter(name), rows))) > 1]
     return [_name(row, varied, best) for row in rows]
 
 
@@ -109,7 +114,7 @@ def _name(row: Record, varied: Sequence[str], best: Sequence[str]) -> str:
 
 def line_of(row: Record) -> dict[str, Any]:
     """Return the settings of a row that tell its line from the others of a chart."""
-    return {name: row[name] for name in LINE}
+    return dict(zip(LINE, _values_of_line(row), strict=True))
 
 
 def sparse_lines(rows: Iterable[Record]) -> dict[tuple, list[Record]]:

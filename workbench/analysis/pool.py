@@ -1,6 +1,6 @@
 """One row a configuration: rounds pooled, failures and disturbed rounds counted, seconds of one run only."""
 
-import math
+import operator
 import statistics
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +22,7 @@ COMPARISON = tuple(
     name for name in CELL if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
 )
 """Settings in which the contenders of a comparison agree."""
+_cell_of, _comparison_of = operator.itemgetter(*CELL), operator.itemgetter(*COMPARISON)
 ADDED = ("hold", "device", "launch", "intercept", "serial", "trainers")
 """Settings that older rows do not have: they were measured with what is usual."""
 MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
@@ -63,8 +64,8 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame as dicts; missing values are None."""
-    values = {name: frame[name].astype(object).tolist() for name in frame.columns}
-    values = {name: [None if _is_null(value) else value for value in column] for name, column in values.items()}
+    objects = frame.astype(object).where(frame.notna(), None)
+    values = {name: objects[name].tolist() for name in frame.columns}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
@@ -152,7 +153,7 @@ def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
 
 def cell_of(row: Record) -> tuple:
     """Return the identity of the configuration of a row: its settings but the round, and the machine."""
-    return tuple(row[name] for name in CELL)
+    return _cell_of(row)
 
 
 def _count_rounds(rows: list[dict[str, Any]]) -> Rounds:
@@ -196,7 +197,7 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
 
 def _comparison(row: Record) -> tuple:
     """Return the values of the columns that identify a comparison."""
-    return tuple(row[name] for name in COMPARISON)
+    return _comparison_of(row)
 
 
 def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> dict[str, Any]:
@@ -257,8 +258,3 @@ def _median(values: list[Any]) -> Any:
         return None
     median = float(statistics.median(values))  # NumPy's takes ten times as long for a few values, and charts wait
     return int(median) if all(isinstance(value, int) for value in values) else median
-
-
-def _is_null(value: Any) -> bool:
-    """Return whether a value is None, NaN or pandas.NA."""
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))

@@ -22,6 +22,9 @@ from workbench.json_text import parsed
 if TYPE_CHECKING:
     import pandas as pd
 
+UNCHANGED = frozenset({str, int, bool, type(None)})
+"""Types of values that JSON knows as they are, whatever the value."""
+
 # The kinds of columns: what a value must be, and the type of the column in a frame.
 #
 # Rows may come from anyone's file, so a kind also says how large a number may be that a frame has room for.
@@ -192,7 +195,7 @@ class Table:
 
         for row in (rows := list(rows)):
             self._refuse_unknown(row, "A row")
-        values = {name: [_plain(row.get(name), []) for row in rows] for name in self.columns}
+        values = {name: _plain_column([row.get(name) for row in rows]) for name in self.columns}
         kinds = {name: KINDS[column.kind][1] for name, column in self.columns.items()}
         return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
 
@@ -259,6 +262,11 @@ def object_of(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise RowError(f"{where} is a {type(row).__name__}; a record is an object. Fix or remove that line.")
     return row
+
+
+def _plain_column(values: list) -> list:
+    """Return the values of a column as what JSON knows; most columns are so already."""
+    return values if UNCHANGED.issuperset(map(type, values)) else [_plain(value, []) for value in values]
 
 
 def _plain(value: Any, lost: list) -> Any:
