@@ -9,14 +9,25 @@ array([[0., 2.],
        [3., 0.]], dtype=float32)
 """
 
+import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
 if os.name != "posix":
     raise ImportError(
         f"The kernels need a POSIX system, Linux or macOS; this one is {os.name!r}. On Windows use them inside WSL 2."
     )
 
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.registry import get, names, register, rivals_of, unavailable
+from kernels.registry import KernelError, get, names, register, rivals_of, unavailable
+
+if TYPE_CHECKING:
+    from kernels.contract import Case, Cost, Kernel, Sizes
 
 __all__ = ["Case", "Cost", "Kernel", "KernelError", "Sizes", "get", "names", "register", "rivals_of", "unavailable"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of `kernels.contract`, imported now: a registry of other entries needs neither it nor Numba."""
+    if name in __all__:
+        return getattr(importlib.import_module("kernels.contract"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernels.registry import KernelError
+
 if TYPE_CHECKING:
     from kernels.contract import Kernel
 
@@ -13,10 +15,6 @@ INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 NARROW = (np.dtype(np.uint8),), (np.dtype(np.uint16),)
 KINDS = {"f": FLOATS, "d": FLOATS[1:], "i": INTEGERS, "l": INTEGERS[1:], "b": NARROW[0], "h": NARROW[1]}
 """Types that each kind of array operand may have; all operands of a kind have the same one in a call."""
-
-
-class KernelError(ValueError):
-    """A kernel was declared or called incorrectly; the message says what was given, what is allowed and what to do."""
 
 
 def check_operands(kernel: "Kernel", args: Sequence[Any], array_type: type[Any] = np.ndarray) -> bool:

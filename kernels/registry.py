@@ -21,9 +21,14 @@ from contextlib import contextmanager, nullcontext
 from importlib.abc import InspectLoader
 from pathlib import PurePath
 from types import FrameType
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from kernels.contract import Kernel, KernelError
+if TYPE_CHECKING:
+    from kernels.contract import Kernel
+
+
+class KernelError(ValueError):
+    """A kernel was declared or called incorrectly; the message says what was given, what is allowed and what to do."""
 
 
 class Named(Protocol):
@@ -244,11 +249,11 @@ def origin(kind: str, name: str) -> str:
 
 
 FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "competitors")
-_kernels: Registry[Kernel] = Registry("kernel", tuple(f"kernels.{folder}" for folder in FOLDERS), KernelError)
+_kernels: "Registry[Kernel]" = Registry("kernel", tuple(f"kernels.{folder}" for folder in FOLDERS), KernelError)
 register, names, get, unavailable = _kernels.register, _kernels.names, _kernels.get, _kernels.unavailable
 
 
-def rivals_of(name: str) -> list[Kernel]:
+def rivals_of(name: str) -> "list[Kernel]":
     """Return the competitors of the kernel `name` (implementations of other libraries), available or not."""
     get(name)
     return [kernel for kernel in map(get, names()) if kernel.rival_of == name]
