@@ -160,9 +160,10 @@ def check(
     json: data_commands.Json = False,
 ) -> None:
     """Say what a framework would stumble over, or take without a word: a line a violation; status 1 after an error."""
-    from workbench.command import data_checks, data_source
+    from workbench.command import data_checks
+    from workbench.data.contract import with_label
 
-    reading = data_source.with_label(reading, label)
+    reading = with_label(reading, label)
     options = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
     data_checks.show(data_checks.check_source(source, framework, width, like, **options), json)
 

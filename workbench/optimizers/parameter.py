@@ -205,7 +205,7 @@ class Parameter:
     def tables(self, weights: Weights) -> list[np.ndarray]:
         """Return weights and states as tables [rows, N] for kernels; views where possible."""
         if self.is_table:
-            return [weights, *self.states]
+            return [weights, *self.states]  # type: ignore[list-item]  # tables are arrays
         arrays = [array if isinstance(array, np.ndarray) else array.values for array in (weights, *self.states)]
         rows = len(arrays[0]) if self.shape else 1
         if self.optimizer.states_by_row:
