@@ -11,7 +11,7 @@ PANELS = {
     "Train": ("train", "apply"),
     "Data": ("data", "check"),
     "Runs": ("status", "stop", "report", "compare"),
-    "This machine": ("doctor", "lab"),
+    "This machine": ("doctor", "warm", "lab"),
 }
 """Commands by the heading under which they are listed, in this order."""
 
@@ -40,6 +40,7 @@ EXAMPLES = {
     "report": ("workbench report runs/my-sweep", "workbench report runs/my-sweep --out report.html"),
     "compare": ("workbench compare runs/before runs/after", "workbench compare runs/before runs/after --within 1.2"),
     "doctor": ("workbench doctor",),
+    "warm": ("workbench warm", "workbench warm adagrad-steps"),
     "lab": ("workbench lab", "workbench lab my_notebooks --port 8889"),
     "bench kernels": ("workbench bench kernels --quick", "workbench bench kernels --only csr_dense --threads 1"),
     "bench step": ("workbench bench step --quick", "workbench bench step --threads 1"),
