@@ -179,7 +179,7 @@ def test_names_that_papermill_set_and_nobody_knows_are_refused():
     namespace = {"densities": [0.1], "In": ["", "densities = [0.2]", "# Parameters\ndensties = [0.1]\n"]}
     with pytest.raises(lab.ChoiceError, match=r"Unknown parameter 'densties'. Did you mean 'densities'"):
         lab.parameters(namespace)
-    with pytest.raises(lab.ChoiceError, match=r"unknown parameter 'round'. Did you mean 'rounds'"):
+    with pytest.raises(lab.ChoiceError, match=r"Unknown parameter 'round'. Did you mean 'rounds'"):
         lab.parameters({"more": {"round": 4}})
     assert lab.parameters({"more": {"rounds": 4}, "model": "softmax"}) == {"model": "softmax", "rounds": 4}
     namespace["In"][-1] = "# Parameters\ndensities = [0.1]\nshow_widgets = False\n"

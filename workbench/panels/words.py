@@ -13,6 +13,7 @@ FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
 _IN_PYTHON = re.compile(r" \(in Python [^()]*\)")
 _OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<>-]*[\w/>]))?")
 _PARAMETER = re.compile(r"\b(parameter|option) '(\w+)'")
+_NEEDED = re.compile(r"\bthe axis (\w+)")
 _SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is |= ?)(?=['\"])")
 _NAMED = re.compile(r"\*([A-Z][\w ]*)\*")
 _AXIS = re.compile(r"\baxis (\w+) = ")
@@ -25,11 +26,14 @@ def in_panel(text: str) -> str:
     'Type NAME in the field *Label* for a column of it.'
     >>> in_panel("--columns is missing; axis model = 'svm'")
     "the field *Columns file* is missing; *Model* = 'svm'"
+    >>> in_panel("The data set npz needs the axis path, a file of yours.")
+    'The data set npz needs the field *Your file*, a file of yours.'
     >>> in_panel("label is 'wrong'; the columns are a, b.")
     "*Label* is 'wrong'; the columns are a, b."
     """
     text = _IN_PYTHON.sub("", text)
     text = _OPTION.sub(lambda found: _field(found[1].replace("-", "_"), found[2] or "", found[0]), text)
+    text = _NEEDED.sub(lambda found: _field(found[1], "", found[0]), text)
     text = _SUBJECT.sub(lambda found: f"*{FIELDS[found[1]]}*{found[2]}", text)
     text = _PARAMETER.sub(lambda found: _field(found[2], "", found[0]), text)
     return _AXIS.sub(lambda found: f"*{FIELDS[found[1]]}* = " if found[1] in FIELDS else found[0], text)
