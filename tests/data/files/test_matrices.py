@@ -186,25 +186,29 @@ def test_damaged_files_are_refused_or_read(tmp_path):
 # labels
 
 
-@pytest.mark.parametrize("column", [0, 2, 3, -1])
+@pytest.mark.parametrize("column", [0, "2", 3, -1])
 def test_a_column_can_be_the_labels(tmp_path, column):
     dense = by_hand(FILES["real"])
     made = data.load("matrix_market", cache=False, path=written(tmp_path, FILES["real"])["path"], label_column=column)
-    np.testing.assert_array_equal(made.x.toarray(), np.delete(dense, column, axis=1).astype(np.float32))
+    np.testing.assert_array_equal(made.x.toarray(), np.delete(dense, int(column), axis=1).astype(np.float32))
     values = np.array([made.labels.values[k] for k in made.y]) if made.classes else made.y
-    np.testing.assert_array_equal(values, dense[:, column])
+    np.testing.assert_array_equal(values, dense[:, int(column)])
     again = data.load("matrix_market", cache=False, like=made, path=tmp_path / "x.mtx")
     np.testing.assert_array_equal(again.y, made.y)
 
 
 def test_labels_must_come_from_somewhere_and_from_one_place(tmp_path):
     files = written(tmp_path, FILES["real"])
-    with pytest.raises(DataError, match=r"x.mtx is given no labels. Give one of: labels = .* label_column ="):
+    with pytest.raises(
+        DataError, match=r"x.mtx is given no labels; labels are a file .*; label_column is .*\nType --label NAME"
+    ):
         data.load("matrix_market", path=files["path"], cache=False)
     with pytest.raises(DataError, match=r"x.mtx is given both labels and label_column"):
         data.load("matrix_market", **files, label_column=0, cache=False)
     with pytest.raises(DataError, match=r"x.mtx has 4 columns and no 4; they are 0 to 3, or -1 to -4 from the end"):
         data.load("matrix_market", path=files["path"], label_column=4, cache=False)
+    with pytest.raises(DataError, match=r"label_column is 'last'; expected the index of a column"):
+        data.load("matrix_market", path=files["path"], label_column="last", cache=False)
     with pytest.raises(DataError, match=r"x.mtx has 3 rows and 2 labels"):
         load(tmp_path, FILES["real"], "1\n2\n")
 

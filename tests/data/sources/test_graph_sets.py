@@ -76,7 +76,7 @@ def test_nodes_may_count_from_1_and_what_cannot_be_told_is_refused(folder):
     np.testing.assert_array_equal(edge_list(folder, by_one).graph.toarray(), dense(DIRECTED))
     (folder / "e.txt").write_text("1 2\n3 4\n")
     with pytest.raises(
-        DataError, match=r"e.txt:1 and on: nodes are 1 to 4 of 5, .* \nType --reading zero_based=true .*Or false"
+        DataError, match=r"e.txt:1 and on: nodes are 1 to 4 of 5, .*\nType --reading zero_based=true .*Or false"
     ):
         load(folder)
     for zero_based in (True, False):

@@ -80,16 +80,20 @@ def test_names_and_the_side_can_be_said(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "parameters", "message"),
     [
-        ({"A": X, "B": X + 1, "y": Y}, {}, r"x.mat holds several matrices: A \(6 x 4 double\), B .*variable="),
+        ({"A": X, "B": X + 1, "y": Y}, {}, r"(?s)x.mat holds several matrices: A \(6 x 4 double\), B .*variable="),
         ({"y": Y}, {}, r"x.mat holds no matrix; it has y \(1 x 6 int64\)"),
-        ({"X": X}, {}, r"x.mat does not tell its labels: none has as many entries.* Say labels_variable"),
+        ({"X": X}, {}, r"x.mat does not tell its labels: none has as many entries.*\nType --label NAME"),
         ({"X": X, "a": Y, "b": Y}, {}, r"does not tell its labels: a \(1 x 6 int64\), b \(1 x 6 int64\) may be"),
         (
             {"X": X, "y": Y[:5]},
             {"labels_variable": "y"},
             r"labels in y \(1 x 5 int64\) fits neither the rows",
         ),
-        ({"X": X, "y": Y}, {"transposed": True}, r"labels in y .* fits not the columns of X .* leave transposed out"),
+        (
+            {"X": X, "y": Y},
+            {"transposed": True},
+            r"(?s)labels in y .* fits not the columns of X .* leave transposed out",
+        ),
         ({"X": X, "y": Y}, {"variable": "Z"}, r"x.mat has no variable 'Z'; it has X \(6 x 4 double\), y"),
         ({"X": X, "y": Y, "s": {"a": 1}}, {"variable": "s"}, r"the variable s \(1 x 1 struct\) is not read"),
         ({"X": X, "y": Y, "c": np.array([{}, 1], object)}, {"labels_variable": "c"}, r"c \(1 x 2 cell\) is not read"),

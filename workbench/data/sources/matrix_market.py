@@ -25,7 +25,7 @@ WHAT = "a Matrix Market matrix"
 def make(
     path: str | os.PathLike,
     labels: str | os.PathLike | None = None,
-    label_column: int | None = None,
+    label_column: int | str | None = None,
     kind: str | None = None,
     positive: Any = None,
     classes: Sequence[Any] | None = None,
@@ -57,7 +57,7 @@ def make(
         if labels is not None:
             y, place = read_label_file(labels)
             return dataset_of(NAME, x, y, wanted, path, LICENCE, place)
-        x, y, column = _parted(x, label_column or 0, path)
+        x, y, column = _parted(x, _index_of(label_column), path)
         made = dataset_of(NAME, x, y, wanted, path, LICENCE, lambda row: f"{path}, column {column} of row {row}")
         return dataclasses.replace(made, facts={**made.facts, "reread": {"label_column": column}})
 
@@ -68,6 +68,17 @@ def _refuse_other(path: str | os.PathLike) -> None:
         return
     looks, advice = looks_like(path)
     raise DataError(f"{path} cannot be read as {WHAT}: it looks like {looks}. {advice}.")
+
+
+def _index_of(column: int | str | None) -> int:
+    """Return the index of a column, which may come as text, such as "3"; 0 for None; DataError for other text."""
+    try:
+        return int(column or 0)
+    except ValueError:
+        raise DataError(
+            f"label_column is {column!r}; expected the index of a column, from 0.\n"
+            'Type --label 0 for the first column (in Python label="0").'
+        ) from None
 
 
 def _parted(
