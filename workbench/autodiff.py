@@ -164,7 +164,7 @@ class Walk:
         return first, *rule(head, node, node.inputs, node.params)[1:]
 
     def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
-        """Add the gradients `parts` to those of the node's inputs."""
+        """Append the gradients `parts` to those of the node's inputs; block inputs for which the operator has none."""
         op = node.operator
         for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
             if entry not in self.wanted or not op.reads(place, len(node.inputs)):

@@ -352,7 +352,7 @@ class LocalStore(Store):
         return formats.copy(stored) if out is None else formats.assign(out, stored)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """Return a copy of the rows `ids`."""
+        """Return a copy of rows `ids` of the value `key`, row_sparse; StoreError if it has no such rows."""
         stored = self._stored(key)
         if not stored.ndim:
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
@@ -368,7 +368,7 @@ class LocalStore(Store):
         return stored.retain(rows)
 
     def pull_into(self, out: Mapping[Key, Any], rows: Mapping[Key, np.ndarray | None]) -> None:
-        """Bring the rows up to date, then copy them to `out`."""
+        """Apply deferred updates to `rows`, then copy these rows (None: all) to the arrays `out`, by key."""
         self.catch_up(rows)
         for key, array in out.items():
             touched = rows[key]

@@ -419,7 +419,7 @@ class _Advising:
         }
 
     def answer(self, profiled: Profile) -> Answer:
-        """Return the answer from the records measured so far."""
+        """Return the answer from the records measured so far, with the command that trains as recommended."""
         known = self.recommended()
         return Answer(
             known,

@@ -364,7 +364,7 @@ def _size(row: Record, measure: str) -> Interval | None:
 
 
 def _disjoint_intervals_ratio(sparse: Record, size: Interval, dense: Record, against: Interval) -> Contest:
-    """Return memory: a side wins where the intervals lie apart."""
+    """Compare the memory of two records: a side wins if the two intervals do not overlap."""
     low, high = against.low / size.high, against.high / size.low if size.low else math.inf
     source = PREDICTED if COMPUTED in (size.why, against.why) else MEASURED
     is_apart = low > 1 or high < 1

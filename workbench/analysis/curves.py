@@ -90,7 +90,7 @@ def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name(row: Mapping[str, Any], varied: list[str]) -> str:
-    """Return the candidate in words."""
+    """Return the candidate as words: its model and the settings in `varied`, such as "logistic, lazy update"."""
     told = [] if row["update"] == "standard" and "update" not in varied else [f"{row['update']} update"]
     others = [name for name in varied if name not in ("update", "gradient")]
     say = {setting.column or setting.name: setting for setting in settings.SETTINGS}
@@ -121,7 +121,7 @@ def list_measures(curves: pd.DataFrame) -> tuple[str, ...]:
 
 
 def final_values(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
-    """End of each training of each candidate."""
+    """Return seconds and value at the last epoch of each training, by candidate, in the order of repeats."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
     found: dict[str, dict[int, End]] = {}

@@ -61,7 +61,7 @@ def ratio(records: Sequence[Record], start: str) -> float | None:
 
 
 def reason_left_out(records: Sequence[Record], candidate: str) -> str:
-    """Return why a candidate has no time in a case."""
+    """Return why a candidate has no time in a case: its first failure, or that no setting reaches the loss."""
     own = [record for record in records if record["candidate"] == candidate]
     if reason := next((record["reason"] for record in own if record["status"] != "ok"), ""):
         return str(reason)

@@ -227,7 +227,7 @@ def _start(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _largest_time(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
-    """Return the largest of some times."""
+    """Return the goal that the largest of `seconds` (by name) is at most `wanted` (s), with how many exceed it."""
     tell = formatting.format_seconds
     if not seconds:
         return [Goal(what, f"≤ {tell(wanted)}", "not measured", None)]

@@ -59,7 +59,7 @@ def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
 
 
 def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
-    """Return (title, lines) on shape, entries and types."""
+    """Return the title "size" and lines on rows, columns, entries, density and types of a profile."""
 
     def lines() -> Iterator[str]:
         yield f"{profile['rows']:,} rows x {profile['features']:,} columns"

@@ -158,7 +158,7 @@ def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
 
 
 def _advice(side: str, time: Contest) -> str:
-    """Side to take, as sure as it is."""
+    """Return the advice for the side to take, worded by its certainty: "Go sparse", "Probably sparse", ..."""
     if time.verdict == side:
         return "Go sparse" if side == "sparse" else "Stay dense"
     if time.likely == side:

@@ -153,7 +153,7 @@ def _missing_reason(row: Record, reached: str) -> str:
 
 
 def winner_text(contest: Contest, measure: str) -> str:
-    """Return winner and its lead, in a few words."""
+    """Return the winner and its factor, the probable side, or why there is none, such as "sparse, 3 faster"."""
     better = MEASURES[measure][2]
     if contest.verdict in ("sparse", "dense"):
         if contest.ratio is None:

@@ -56,7 +56,7 @@ class Result:
         self.refresh()
 
     def refresh(self) -> "Result":
-        """Read the run folder again and return the same object."""
+        """Read records and progress of the run folder again; return this object, changed."""
         is_started = self.folder.is_file() or (self.folder / store.FILE).exists()
         self._trials = export.frame_of(self.folder) if is_started else store.frame()
         is_run = (self.folder / run_folder.PROGRESS).exists()

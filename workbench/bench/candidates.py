@@ -396,7 +396,7 @@ def _copy_and_judge(out: np.ndarray, judged: Judge, returned: Any) -> float:
 
 
 def _plan(setting: Setting) -> Ready:
-    """Prepare the batch plan as a candidate."""
+    """Return the call that builds the column index of a batch, its check against np.unique, and its cost."""
     batch = setting.batch
     call = functools.partial(plan.build, batch.indptr, batch.indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)

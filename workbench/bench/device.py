@@ -67,7 +67,7 @@ class Events:
         self.hold = self.cupy.RawKernel(_HOLD, "hold")
 
     def __call__(self, call: Call, count: int, clock: Clock = perf_counter) -> float:
-        """Mean seconds of `count` calls."""
+        """Return the mean seconds of a call on the device, of `count` calls with warm or cold caches."""
         total, left = 0.0, count
         while left:
             now = min(left, MOST_CALLS)

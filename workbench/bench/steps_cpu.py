@@ -97,7 +97,7 @@ def _of_users(name: str, problem: Problem) -> Learner:
 
 
 def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepContender]:
-    """Return all learners, ours first; `problem_size` is D * N."""
+    """Return the CPU candidates of a step, own ones first, then PyTorch's and TensorFlow's; `problem_size` is D * N."""
     two = functools.partial(Ours, fused=False)
     ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
     ours.append(StepContender("ours, graph", "ours", Graph, shares=False))

@@ -427,7 +427,7 @@ class Estimator(BaseEstimator, ABC):
         return x[kept], targets[kept], None if weights is None else weights[kept], (x[out], targets[out])
 
     def _scores(self, x: Any) -> np.ndarray:
-        """Return scores [R, outputs]."""
+        """Validate x [R, features] and return its scores [R, outputs]; raises NotFittedError before `fit`."""
         check_is_fitted(self)
         _require_sound(x, "data -> predict")
         x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)

@@ -193,7 +193,7 @@ def column_order(parts: Parts, asked: Requirements) -> None:
 
 
 def duplicates(parts: Parts, asked: Requirements) -> None:
-    """Refuse entries whose place is taken."""
+    """Raise a violation if two entries (or blocks) have the same row and column, with the count and the first one."""
     if parts.order.first is not None:
         one, more = ("block", "blocks") if parts.format == "bsr" else ("entry", "entries")
         row, column = parts.order.first

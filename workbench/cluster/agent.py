@@ -46,7 +46,7 @@ class Agent:
         self.doing = "starting"
 
     def say(self, message: dict[str, Any]) -> None:
-        """Write one message; a closed reader is ignored."""
+        """Write a message as a line of JSON; if the reader has closed the pipe, set `ended` instead of raising."""
         try:
             with self.lock:
                 self.out.write(json.dumps(message) + "\n")
@@ -60,7 +60,9 @@ class Agent:
             self.say({"beat": self.doing})
 
     def serve(self, lines: "Lines") -> None:
-        """Measure what is asked for until the input ends."""
+        """Answer requests read from `lines` until the input ends: the first describes the run, each other one a
+        trial.
+        """
         first = lines.next()
         if first is None:
             return

@@ -306,7 +306,7 @@ class Coordinator:
             self.failure = error
 
     def _attended(self, place: AgentCommand) -> None:
-        """Have an agent measure until all is over, or it is lost."""
+        """Run one agent until the sweep is over or the agent is lost; append the reason to `lost` in that case."""
         try:
             link = Link(place, self.folder, lambda: self.is_over)
         except OSError as error:

@@ -114,7 +114,7 @@ class Process:
             return False
 
     def kill(self) -> None:
-        """See that it is gone, also when it is stopped."""
+        """Kill the process group with SIGKILL, also if it is stopped, wait for it and close its pipes."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -48,7 +48,7 @@ class Shard:
         return f"<Shard {self.number} of {self.shards}: generation {self.generation}, step {self.step}>"
 
     def _begin(self, store: LocalStore) -> None:
-        """Start at step 0 with these values."""
+        """Reset the shard to step 0 with the values of `store`, without pushes or failures."""
         self.store, self.step, self.failure = store, 0, ""
         self.drawn: dict[Key, partition.Source] = {}
         self.pushes: dict[int, dict[int, dict[Key, Any]]] = {}

@@ -135,7 +135,7 @@ class ShardedStore(Store):
         return value if out is None else formats.assign(out, value)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """Pull these rows, each from the shard that owns it."""
+        """Return rows `ids` of the value `key`, pulled from the shards that own them; StoreError for other ids."""
         if not (shape := self._of(key).shape):
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
         try:

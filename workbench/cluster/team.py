@@ -107,7 +107,7 @@ class Team:
         return step
 
     def _attempted(self) -> list[Lost]:
-        """Train until the end, a stop or a loss; who was lost."""
+        """Train from the newest checkpoint until the end, a stop or a loss; return the processes that were lost."""
         step = self._step_saved()
         with self.lock:
             self.steps, self.told = {}, step

@@ -85,7 +85,7 @@ def train(
 
 
 def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
-    """Do a request and tell of it; `ended` stops it."""
+    """Run the requested training, send messages by `say`, and stop the team as soon as `ended` is set."""
 
     def stop_when_asked(team: Team) -> None:
         def wait_and_stop() -> None:
@@ -232,7 +232,7 @@ def _seconds_of_children() -> float:
 
 
 def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
-    """Return the columns on sizes of a distributed training."""
+    """Return the size columns of the record: rows, features, outputs, density, steps an epoch of each trainer."""
     problem = make_problem(cell)
     rows = problem.x.shape[0]
     sizes = {"rows_total": problem.rows_total, "features": problem.x.shape[1]}
@@ -370,7 +370,7 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _trained(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:
-    """Return one training, or how it was refused memory."""
+    """Run one training within `limit` bytes; return its record, with the status memory if it was refused memory."""
     begun, logs = time.perf_counter(), folder / f"streamed-{time.time_ns()}"
     try:
         options: dict[str, Any] = {"steps_saved": 0, "threads": 1, "bytes_most": limit}

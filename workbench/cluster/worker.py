@@ -38,7 +38,7 @@ def unreachable_reason(scheduler: str) -> str:
 
 
 async def serve(scheduler: str, certificates: str) -> None:
-    """Join the scheduler, report it, and run until stopped."""
+    """Connect a Dask worker to the scheduler, print its address as JSON, and run until it is told to finish."""
     host = "127.0.0.1" if is_local(scheduler) else None
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "host": host, "death_timeout": SECONDS_JOIN}
     options["dashboard_address"] = PAGES

@@ -62,7 +62,7 @@ def _lines(process: subprocess.Popen) -> Iterator[dict[str, Any]]:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """See that it has gone, and with it all that it started."""
+    """Close the input of a process, wait for its end, and kill it if it takes longer than SECONDS_END."""
     assert process.stdin is not None
     if not process.stdin.closed:
         process.stdin.close()

@@ -71,7 +71,7 @@ def others_read(path: Path) -> list[dict]:
 
 
 def show(found: Changes) -> None:
-    """The answer, its grounds, and what is not the same."""
+    """Print the headline of a comparison, its reasons, and tables of kernels and configurations that differ."""
     console = terminal.console
     console.print(changes.headline(found), style="bold", markup=False)
     for sentence in changes.sentences(found):

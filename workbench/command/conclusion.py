@@ -27,7 +27,7 @@ class Conclusion:
 
 
 def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
-    """Return the conclusion over all rows of a frame."""
+    """Return headlines, standings, verdict, break-evens and warnings from the records of a frame."""
     advice, groups = advise(frame), configurations.groups(frame)[:1]
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     return Conclusion(

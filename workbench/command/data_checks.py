@@ -39,7 +39,7 @@ class Checked:
 
     @property
     def summary(self) -> str:
-        """One line: what was looked at, and how it is."""
+        """Return a line with the source, the framework, how it was read, and the counts of errors and warnings."""
         what = "as it stands in the file" if self.as_stored else "as it is read"
         what += f", {formatting.format_count(self.summed, 'duplicate')} summed" if self.summed else ""
         found = (

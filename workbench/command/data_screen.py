@@ -14,7 +14,7 @@ from workbench.option_text import written
 
 
 def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """The data sets that there are."""
+    """Print the data sets with needs, parameters, origin and licence, as a table or as JSON."""
     if as_json:
         _print_json(list(sources))
         return

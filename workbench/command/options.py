@@ -45,7 +45,7 @@ def _choice(control: Control) -> inspect.Parameter:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the keyword parameter of a command for a setting."""
+    """Return the keyword-only parameter of a command that stands for a setting, with its type and default."""
     default = setting.default if setting.train is None else setting.train
     kind: Any = setting.type
     if setting.name in COMPLETED:

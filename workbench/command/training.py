@@ -184,7 +184,7 @@ def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
 
 
 def show_problem(cell: Cell, problem: Problem) -> None:
-    """One line on the data as it came out."""
+    """Print a line on the data to train on: rows, features, density, width, size as dense, licence."""
     rows, features = problem.x.shape
     density = problem.x.nnz / (rows * features)
     bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, cell.dtype, "int32")

@@ -56,7 +56,9 @@ class Shared:
     count: dict[np.dtype, int] = field(default_factory=dict)
 
     def take(self, size: int, dtype: np.dtype) -> tuple[str, int]:
-        """Return the key of a block for a value of `size` elements."""
+        """Return the key (dtype, id) of a free or a new memory block for `size` elements; the block grows if too
+        small.
+        """
         free = sorted(self.free.get(dtype, []))
         if free:
             chosen = next((entry for entry in free if entry[0] >= size), free[-1])
@@ -226,7 +228,7 @@ class Writer:
             entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", call, (slot, plan), plan))
 
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
-        """Return the step that computes the node into `out`."""
+        """Return the step that computes node `part` of the graph and writes to `out` (None: to a new array)."""
         slots = self.training.slots
         inputs = tuple(slots[entry] for entry in node.inputs)
         rule, bind = self.facts[node].chosen_rule, None

@@ -52,7 +52,7 @@ class Repeated:
         return self.loss.item()
 
     def _run(self, lap: Callable[[Step], None] | None) -> None:
-        """Run all steps."""
+        """Run all steps in order; call `lap` after each phase. An error is given a note with the name of its step."""
         try:
             for last, calls in self.parts:
                 for step, call in calls:  # noqa: B007 - an error names its step

@@ -356,7 +356,7 @@ class Executor:
         return arrays, are_alike
 
     def _hold_constants(self) -> None:
-        """Put the constants of the graph into their slots."""
+        """Copy the constants of the graph to their slots in `values`."""
         for node in self.training.nodes:
             if node.kind == "constant":
                 slot = self.training.slots[node]

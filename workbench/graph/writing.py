@@ -39,7 +39,7 @@ def _indented(document: dict[str, Any]) -> str:
 
 
 def _entry(node: "Symbol", names: dict["Symbol", str]) -> dict[str, Any]:
-    """Return the JSON object of a node."""
+    """Return the JSON object of a node: name, kind, operator, inputs, parameters, value and attributes."""
     entry: dict[str, Any] = {"name": names[node], "node": "operator" if node.op else node.kind}
     if node.op:
         entry |= {"op": node.op.name, "inputs": [names[each] for each in node.inputs]}
@@ -85,7 +85,7 @@ def _constant(name: str, value: Any) -> dict[str, Any]:
 
 
 def parts(value: Any) -> dict[str, np.ndarray]:
-    """Return the component arrays of a value by name."""
+    """Return the component arrays of a dense or sparse value by name, such as data, indices and indptr."""
     format = formats.format_of(value)
     if format == "dense":
         return {"data": value}

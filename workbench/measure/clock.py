@@ -187,7 +187,7 @@ class Sampler:
             act()
 
     def _take(self) -> None:
-        """Take one sample; phases are summed."""
+        """Measure one sample of `steps_a_sample` steps and append its seconds a step; add the seconds of each phase."""
         samples, before, steps = self.samples, perf_counter(), 0
         for _ in range(samples.steps_a_sample):
             for phase, seconds in self.step().items():

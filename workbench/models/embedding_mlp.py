@@ -12,7 +12,7 @@ from workbench.models import Given, Model, Option, Parameter, glorot, he, regist
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores [R, 1]."""
+    """Build the scores [R, 1]: a linear part plus a multilayer perceptron on sums of embeddings."""
     wide = ops.get("dot")(x, variable("w"), engine=engine)
     hidden = ops.get("dot")(x, variable("e"), engine=engine)
     for layer in range(1, given.options["layers"] + 1):

@@ -40,7 +40,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def parameters(given: Given) -> tuple[Parameter, ...]:
-    """Return weights w [D, H], c [H], and out [H, N]."""
+    """Return the parameters: weights w [D, H], bias c [H], and output weights out [H, N]."""
     hidden = given.options["hidden"]
     return (
         Parameter("w", (given.features, hidden), touched=True, product=True, deviation=glorot(given.features, hidden)),

@@ -23,7 +23,7 @@ def shapes(given: Given) -> list[tuple[int, int]]:
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores [R, N]."""
+    """Build the scores [R, N] of a multilayer perceptron whose weight matrices are csr."""
     count, dot, turn = len(shapes(given)), ops.get("dot"), ops.get("transpose")
     weights = [variable(f"w{layer}", format="csr") for layer in range(1, count + 1)]
     if engine == "dense":  # x is dense

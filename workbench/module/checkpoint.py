@@ -114,7 +114,7 @@ class Layout:
         return [place for place, head in enumerate(self.symbol.heads) if not self._reads_label(head)]
 
     def _reads_label(self, head: Symbol) -> bool:
-        """Return whether the value of an output depends on a label."""
+        """Return whether an output depends on a label other than through the loss of an output layer."""
         reads: dict[Symbol, bool] = {}
         for node in head.nodes():
             read = node.inputs[:1] if node.kind in OUTPUT_LAYERS else node.inputs

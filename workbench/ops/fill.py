@@ -28,7 +28,7 @@ def _dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
 
 
 def _rules(call: Callable) -> tuple[Rule, ...]:
-    """Return a rule for each result format."""
+    """Return one inference rule for each format that the parameter `format` may name."""
 
     def rule(form: str) -> Rule:
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:

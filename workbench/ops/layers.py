@@ -32,7 +32,7 @@ def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shap
 
 
 def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return `source[rows]` [len(rows), width]."""
+    """Return rows `source[rows]` as a matrix [len(rows), width]; floats are copied by a kernel."""
     flat = source.reshape(len(source), math.prod(source.shape[1:]))
     if source.dtype not in (np.float32, np.float64):
         return flat[rows]

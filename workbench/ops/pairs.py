@@ -60,7 +60,7 @@ def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
 def _sparse(
     x: Any, v: np.ndarray, out: np.ndarray | None = None, plan: BatchPlan | None = None, **_: Any
 ) -> np.ndarray:
-    """Compute the interactions for sparse x."""
+    """Compute the pairwise interactions [R, 1] of sparse x [R, D] with factors v [D, K] (Rendle 2010, lemma 3.1)."""
     x, plan = _planned(x, plan)
     sums = rule("csr", False)(x, v)  # [R, K]
     rows = v[plan.columns]
@@ -72,7 +72,7 @@ def _sparse(
 
 
 def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan | None = None, **_: Any) -> RowSparse:
-    """Return the row_sparse gradient of v."""
+    """Return the gradient of the factors v [D, K] for sparse x, row_sparse on the active columns."""
     x, plan = _planned(x, plan)
     slope = head * rule("csr", False)(x, v)  # [R, K]
     gradient = rule("csr", True, "row_sparse")(x, slope, plan=plan)

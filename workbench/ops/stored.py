@@ -91,7 +91,7 @@ def with_any(x: Any, y: Any, f: Function) -> Any:
 
 
 def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Return the values of `y` at rows, or at rows and columns."""
+    """Return the values of y, dense or sparse, at the indexed rows, or at pairs of rows and columns."""
     if isinstance(y, np.ndarray):
         return y[index]
     if y.format == "row_sparse":

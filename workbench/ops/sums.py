@@ -78,7 +78,7 @@ def _bind_sum_to(x: np.ndarray, like: Any, out: np.ndarray) -> Callable[[], Any]
 
 
 def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarray:
-    """Sum x over the axes along which `like` was broadcast."""
+    """Sum x over the axes along which `like` was broadcast; the result has the shape of `like`."""
     if x.shape == like.shape:
         return x if out is None else np.positive(x, out=out)
     lead = x.ndim - like.ndim

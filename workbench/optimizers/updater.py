@@ -485,7 +485,9 @@ class Updater:
         return self._numbers(name, step, rescale)
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        """Compute the scalars of step `step` of a parameter."""
+        """Return the scalars that the kernel takes at step `step` of parameter `name`: rate, decay, rescale and so
+        on.
+        """
         try:
             rate = (
                 self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate

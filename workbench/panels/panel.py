@@ -201,7 +201,7 @@ def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], no
 
 
 def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
-    """Return (text, status) of a configuration's newest rows."""
+    """Return the text of a configuration's cell as HTML, and its status, from its records; adds to `reasons`."""
     if not rows:
         return WAITING, "waiting"
     good = [row["seconds_step"] for row in rows if row["status"] == "ok" and row["seconds_step"]]

@@ -153,7 +153,7 @@ def _described(row: configurations.Record) -> list[dict[str, str]]:
 
 
 def _told(reached: Reached) -> tuple[str, ...]:
-    """Return the cells of a phase in the table, as text."""
+    """Return the cells of a phase in the table, as text: times, share of the bound, what limits it, bytes a second."""
     times = (
         formatting.format_seconds(reached.seconds, 2),
         formatting.format_seconds(reached.seconds_bound, 2),

@@ -111,7 +111,7 @@ def _limit(axes: Axes, found: CaseResult, curves: list[np.ndarray]) -> None:
 
 
 def _finding(found: CaseResult) -> tuple[str, str]:
-    """Return the title, and the sentence."""
+    """Return the title and the sentence on which training reaches the target first, and by what factor."""
     sparse, competitor, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
     if sparse is None or competitor is None:
         missing = "a competitor" if sparse else "a sparse training of ours"

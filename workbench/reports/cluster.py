@@ -69,7 +69,7 @@ def _of_bytes(row: Record) -> list[str]:
 
 
 def _of_steps(steps: analysis.Steps) -> list[list[str]]:
-    """Return a line for each number of machines."""
+    """Return the table rows of step times by the number of machines: measured, network, waiting, ratios."""
     here, measured = ({row["machines"]: row["seconds_step"] for row in side} for side in (steps.here, steps.measured))
     return [
         [

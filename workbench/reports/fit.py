@@ -118,7 +118,7 @@ def _halving(rows: list[Record]) -> str:
 
 
 def method(found: list[CaseResult]) -> str:
-    """Method that holds of all cases, in words."""
+    """Describe how all cases were measured: settings tried, time limits, threads, load of other programs."""
     rows = [row for case in found for entry in case.entries for row in entry.settings]
     limits = sorted({row["seconds_limit"] for row in rows})
     threads = sorted({row["threads"] for row in rows})

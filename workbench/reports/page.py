@@ -92,7 +92,7 @@ def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return names and values of nested mappings, as text."""
+    """Flatten nested mappings to (name, value) pairs as text; names of inner ones begin with the outer name."""
     pairs = []
     for name, value in mapping.items():
         if isinstance(value, Mapping):

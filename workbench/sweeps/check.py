@@ -163,7 +163,7 @@ def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Patte
 def _forward(
     run: Training, scores: np.ndarray, x: Any, others: Mapping[str, Any], generator: np.random.Generator
 ) -> float:
-    """Return the error of the scores on sampled rows."""
+    """Return the largest error of the scores against an independent computation in float64, on sampled rows."""
     rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
     part = x[rows]
     used = np.unique(part.indices)

@@ -102,7 +102,7 @@ def _typed(type_of_value: type, value: Any) -> Any:
 
 
 def _field(setting: Setting) -> tuple[Any, Any]:
-    """Type and default of the field of a configuration."""
+    """Return the type (with bounds and allowed values) and the default of the pydantic field of a setting."""
     kind: Any = setting.type
     if setting.allowed:
         kind = _one_of(functools.partial(allowed_values, setting))
@@ -246,7 +246,7 @@ def _require_known(axes: dict) -> None:
 
 
 def _check_values(axis: str, values: Any) -> tuple:
-    """Return the values of an axis as a tuple, checked."""
+    """Return the values of an axis as a tuple; ValueError for none, invalid or repeated ones."""
     values = tuple(values) if isinstance(values, list | tuple) else (values,)
     if not values:
         raise ValueError(f"axis {axis} has no values; give one or leave the axis out")

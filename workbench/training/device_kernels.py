@@ -43,7 +43,7 @@ class ByKernel(DeviceExecution):
         return self.scores.nbytes + self.slopes.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
-        """Copy a batch into arrays of its own."""
+        """Copy a batch to new arrays on the device, with its column index if the gradient needs one."""
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             y = self.session.copy(y, work)
@@ -101,7 +101,7 @@ class ByKernel(DeviceExecution):
         return gradient
 
     def update(self, batch: DeviceBatch, gradient: Any, numbers: Sequence[float]) -> None:
-        """Run the optimizer's kernel for that kind of gradient."""
+        """Update the weights on the device by the kernel for a fused, dense, lazy or scattered gradient."""
         if gradient is None:
             plan, slope, rule = batch.plan, self.slope(batch.rows), self.optimizer.rule
             operands = plan.columns, plan.segments, plan.rows, batch.values, slope

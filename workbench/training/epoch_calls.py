@@ -97,7 +97,7 @@ class EpochCalls:
         """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """Yield the events of an epoch, one for each call."""
+        """Train an epoch by compiled calls on consecutive parts of its rows; yield an event for each call."""
         laps, batches = PhaseTimer(), self.run.batches
         if not isinstance(batches, data.Batches):
             raise data.DataError(

@@ -38,7 +38,7 @@ class RepeatedSteps:
         self.is_possible = True
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
-        """Yield the events of an epoch."""
+        """Train an epoch by repeating the recorded calls for each batch; yield an event for each step."""
         laps, run, count = PhaseTimer(), self.run, self.rows.size
         order = run.batches.order(epoch)
         for first in range(0, order.size, count):

@@ -225,7 +225,7 @@ class Run(Training):
         return {"wait": ready.seconds_wait} if self.setup.ahead else cut | here, ready.seconds_prepare
 
     def do_step(self, batch: Prepared, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """Return forward, loss, gradient and update, each a phase."""
+        """Run forward, loss, gradient and update on a batch, timed by phase, and return the event of the step."""
         laps = PhaseTimer(phases)
         self.step += 1
         loss = self.forward(batch, laps)

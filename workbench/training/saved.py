@@ -41,7 +41,7 @@ def state_dict(run: "Run") -> dict[str, Any]:
 
 
 def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
-    """See `Run.load_state_dict`."""
+    """Load weights, states and step of a training from `arrays`; SetupError if names or shapes differ."""
     expected = {f"parameter:{parameter.name}" for parameter in run.parameters} | {"step"} | set(_of_dual(run))
     others = {name for name in arrays if not name.startswith("optimizer:")}
     if others != expected:

@@ -133,7 +133,7 @@ def _why_not_these_options(setup: Setup) -> str:
 
 
 def _why_not_held(setup: Setup) -> str:
-    """Return the reason why data is not held so, or ""."""
+    """Return why data cannot be held as the setting `hold` asks, with what to change; "" if it can."""
     if setup.hold == "format":
         return ""
     if setup.format != "dense":

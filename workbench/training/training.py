@@ -128,7 +128,7 @@ class Training(ABC):
 
     @final
     def epoch(self, epoch: int) -> Iterator[StepEvent]:
-        """Yield the steps of one epoch."""
+        """Train one epoch and yield the event of each step: compiled calls if possible, else batch by batch."""
         if (calls := self.calls_of(epoch)) is not None:
             yield from calls
             return

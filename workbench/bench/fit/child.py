@@ -220,7 +220,7 @@ def train_setting(
 
 
 def facts_of(judge: Judge) -> Answer:
-    """Return the columns that the data settles."""
+    """Return the columns of a record that follow from the data: sizes, entries, outputs, quality measure, bytes."""
     rows = judge.rows
     return {
         "rows": rows.x.shape[0],

@@ -201,7 +201,7 @@ class Records:
     def append(
         self, case: Case, contender: Candidate, stage: str, key: str, value: Row, rung: Rung, columns: Row
     ) -> Row:
-        """Store a training of a setting; returns its record."""
+        """Store the record of one training of a setting and return it."""
         cell = case.cell
         row = store.FIT.new_row(
             key=key,

@@ -232,7 +232,7 @@ def _concluded(
     problem: Problem,
     seconds: float,
 ) -> FrameworkAnswer:
-    """Return the answer from the records."""
+    """Return the answer for a framework from its ways' records; BenchError if none could be timed."""
     timed = [_timed(way, records.get(way.name, {}), problem) for way in ways]
     able = [way for way in timed if math.isfinite(way.seconds)]
     if not able:

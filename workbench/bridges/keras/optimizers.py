@@ -135,7 +135,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         return (variable.shape[0], *(1 for _ in variable.shape[1:])) if is_row else tuple(variable.shape)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Step the rows of the gradient, or all where it is dense."""
+        """Update the variable and its states in place: rows in the gradient if it is IndexedSlices, else all rows."""
         arrays = [variable, *(state.value for state in self.states[self._get_variable_index(variable)])]
         rule, settings = optimizers.get(self.rule).rule, self._settings(learning_rate, variable.dtype)
         if not isinstance(gradient, tf.IndexedSlices):

@@ -68,7 +68,7 @@ def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Uns
 
 
 def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
-    """Return the rows that the batch touches, [U, N]."""
+    """Sum a factored gradient over the entries of each active column; return it as row_sparse [D, N]."""
     plan: BatchPlan = factors.plan
     values = aligned.empty((plan.touched, factors.shape[1]), factors.slope.dtype)
     if are_ones:

@@ -399,7 +399,7 @@ def collate(items: Any) -> Item:
 
 
 def joined(parts: Sequence[SparseRows]) -> SparseRows:
-    """Sparse rows one under another."""
+    """Concatenate sparse rows below each other; ValueError if their numbers of features differ."""
     if len(widths := {part.features for part in parts}) > 1:
         raise ValueError(f"Rows of {sorted(widths)} columns came for one batch; all have the same number of features.")
     starts, before = [parts[0].indptr], int(parts[0].indptr[-1])

@@ -152,7 +152,9 @@ class Batches(Feed):
         return rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
 
     def _alone(self, number: int, at: int, order: "_Order | None") -> Batch:
-        """Batch `at` of an epoch."""
+        """Return batch `at` of epoch `number`, in the given order of rows (None: as stored), padded at the end if
+        asked.
+        """
         start, stop = self._span(number)
         begin = start + at * self.rows
         end = min(begin + self.rows, stop)

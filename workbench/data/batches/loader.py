@@ -49,7 +49,7 @@ def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result], at_onc
 
 
 def _prepare_next(items: Iterator[Item], prepare: Callable[[Item], Result]) -> Ready[Result] | None:
-    """Return the next item, prepared; None at the end."""
+    """Prepare the next item and return it with the seconds that took; None if there is none."""
     start = perf_counter()
     for item in items:
         value = prepare(item)

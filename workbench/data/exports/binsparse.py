@@ -38,7 +38,7 @@ def write(dataset: Dataset, path: Path) -> None:
 
 
 def _parts(rows: Iterator[RowBlock]) -> Iterator[tuple[str, int, Any]]:
-    """Yield (array, place, part) for all blocks."""
+    """Yield (name of the array, offset in it, values) for each part of each block of rows."""
     row = entry = 0
     yield "pointers_to_1", 0, np.zeros(1, np.int64)
     for block in rows:

@@ -131,7 +131,7 @@ def _dense(header: Header, values: np.ndarray) -> np.ndarray:
 
 
 def _checked(path: str | os.PathLike) -> tuple[Header, _Entries]:
-    """Return the header, and all entries behind it."""
+    """Return the header and the entries of a Matrix Market file; DataError with the first invalid line."""
     try:
         with open_text(path) as file:
             header = _header(file, path)

@@ -188,7 +188,7 @@ class CheckedText(io.RawIOBase):
         super().close()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to that byte of the text."""
+        """Move to byte `offset` of the text; UnsupportedOperation for packed files and those not in UTF-8."""
         if not self.seekable():
             raise io.UnsupportedOperation(f"{self.path} is packed or not UTF-8 and is read from its beginning only")
         if whence == os.SEEK_CUR and offset == 0:

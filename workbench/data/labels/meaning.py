@@ -212,7 +212,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
 
 
 def guess_label_kind(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
-    """Return the kind of labels that nobody stated, and why."""
+    """Return the kind of labels (classes, numbers, multilabel) inferred from their values, and the reason."""
     if labels.ndim == 1 and (wanted.classes is not None or wanted.positive is not None):
         return "classes", ""
     if labels.ndim == 2:
@@ -316,7 +316,7 @@ def _refuse_unwritable(labels: np.ndarray, place: Place) -> None:
 
 
 def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:
-    """Return labels as float64, [rows] or [rows, N]."""
+    """Return labels as float64, [rows] or [rows, N]; DataError with the row for text or an infinite value."""
     if labels.dtype.kind in "US":
         for row, texts in enumerate(labels.reshape(len(labels), -1)):
             if any(number_named(str(text)) is None for text in texts):

@@ -374,7 +374,7 @@ class _Conversion:
         )
 
     def take(self, block: RowBlock) -> None:
-        """Check a block and pass it on."""
+        """Check a block of rows, add it to the digest, and write it to the shards or to the files for shuffling."""
         x = self.checked(block)
         kept = block.labels if self.origin.labels is not None else self.labels.add(block.labels)
         self.digest.add(x, block.labels)

@@ -189,7 +189,7 @@ class Manifest:
         return bool(self.shards) and "groups" in self.shards[0].files
 
     def arrays(self, shard: Shard) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-        """Type and shape of each file of a shard, by name."""
+        """Return dtype and shape of each array file of a shard, by name."""
         width = () if self.y_width is None else (self.y_width,)
         known: dict[str, tuple[str, tuple[int, ...]]] = {
             "indptr": ("int64", (shard.rows + 1,)),

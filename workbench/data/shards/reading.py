@@ -69,7 +69,7 @@ class Shards:
                 raise DataError(f"{path} has {size} bytes; the manifest says {expected}. {AGAIN}.")
 
     def _open(self, number: int) -> dict[str, ArrayFile]:
-        """Return the arrays of a shard by name."""
+        """Return the array files of shard `number` by name, with their dtype, shape and checksum."""
         known = self.manifest.arrays(self.manifest.shards[number])
         files = self.manifest.shards[number].files
         return {

@@ -160,7 +160,7 @@ class Shuffle:
             self._deal()
 
     def _deal(self) -> None:
-        """Write what is pending to the files."""
+        """Append the pending rows to the files of their hashes, and forget them."""
         if not self._pending:
             return
         keys, rows = _joined(self._pending)

@@ -179,7 +179,9 @@ class _Counting:
         return words
 
     def _choose(self, path: str | os.PathLike) -> None:
-        """Choose words by frequency, ties in alphabetical order."""
+        """Set `chosen`: the most frequent words, ties in alphabetical order; DataError if no word is frequent
+        enough.
+        """
         names, least, most = list(self.number_of), self.words.least_documents, self.words.most_features
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         order = order[self._having[order] >= least]

@@ -91,7 +91,7 @@ class Seen:
             self.words += int(pa.compute.sum(words).as_py() or 0)
 
     def _note_rows(self, numbers: np.ndarray) -> None:
-        """Take in what each row has, NaN for what is no number."""
+        """Update the counts from the number of each row, NaN if its text is not a number."""
         self.rows_of_numbers += len(numbers) - int(np.count_nonzero(np.isnan(numbers)))
         self.rows_of_zero += int(np.count_nonzero(numbers == 0))
         if self.counts_rows and len(numbers):

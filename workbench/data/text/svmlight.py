@@ -62,7 +62,7 @@ class TextRows(NamedTuple):
 
 @compiled
 def _counts(text):
-    """Return (lines, colons, commas) of a text."""
+    """Count line ends, colons and commas in a text, uint8 [bytes]."""
     lines = colons = commas = 0
     for at in range(text.size):
         code = text[at]

@@ -243,7 +243,7 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
 
 @compiled
 def _counts(text):
-    """Return (lines, names at most) of a text."""
+    """Count line ends and characters that end a word in a text, uint8 [bytes]: upper bounds of lines and names."""
     lines = words = 0
     for at in range(text.size):
         code = text[at]

@@ -62,7 +62,7 @@ def finish(block: Block, result: str, out: np.ndarray | None = None) -> Any:
 
 
 def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
-    """Write the block to a dense matrix."""
+    """Write the values of a block, and zeros elsewhere, to a dense matrix `out` (None: a new one); return it."""
     whole = block.rows is None and block.columns is None
     if whole and (out is None or out is block.values):
         return np.ascontiguousarray(block.values)

@@ -104,7 +104,7 @@ class Unsummed:
         return self.slope.dtype
 
     def check(self) -> None:
-        """Raise OpError if the parts do not fit together. O(1)."""
+        """Raise OpError unless score gradient, column index and values belong to one batch. O(1)."""
         rows, columns = self.plan.shape
         expected, actual = (rows, *self.shape[1:]), self.slope.shape
         if self.shape[0] != columns or expected != actual or self.x.data.shape != self.plan.rows.shape:
