@@ -139,6 +139,19 @@ def _refused_rightly(op, dense, held, params) -> None:
 @settings(max_examples=16, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_operator_has_its_dense_meaning(name, data):
+    _draw_and_check(name, data)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ops.names())
+@settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_every_operator_has_its_dense_meaning_in_more_draws(name, data):
+    _draw_and_check(name, data)
+
+
+def _draw_and_check(name, data) -> None:
+    """Draw a call of the operator and compare it with its dense meaning."""
     op, dense, given_, params = data.draw(calls(name))
     if params is not None:
         _check(op, dense, given_, params)

@@ -265,7 +265,7 @@ def fastest_predicted(rows: Iterable[Record]) -> Record | None:
 def posterior_of(rows: Sequence[Record], measure: str) -> Posterior:
     """Return the posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
 
-    The predicted seconds of a step are the prior of those that were measured.
+    The predicted seconds of a step are the prior of the measured ones.
     """
     trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
     noise = next(((row["deviation"], row["freedom"]) for row in rows if number_or_none(row.get("deviation"))), None)

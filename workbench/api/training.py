@@ -38,7 +38,7 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     y : array of shape [rows], optional
         Labels of a matrix in memory, numbers or text.
     model : str, optional
-        Registered model, such as "logistic"; by default the linear one that suits the labels.
+        Registered model, such as "logistic"; by default the linear model for the labels.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
     **parameters

@@ -38,7 +38,7 @@ def unreachable_reason(scheduler: str) -> str:
 
 
 async def serve(scheduler: str, certificates: str) -> None:
-    """Connect a Dask worker to the scheduler, print its address as JSON, and run until it is told to finish."""
+    """Connect a Dask worker to the scheduler, print its address as JSON, and run until the scheduler ends it."""
     host = "127.0.0.1" if is_local(scheduler) else None
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "host": host, "death_timeout": SECONDS_JOIN}
     options["dashboard_address"] = PAGES

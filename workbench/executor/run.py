@@ -267,7 +267,7 @@ class Executor:
             self.alone.lock.release()
 
     def _steps_with_heads(self) -> list[Step]:
-        """Return the backward steps; those that would multiply the gradient of a loss by a head of one are left out,
+        """Return the backward steps; steps that would multiply the gradient of a loss by a head of one are left out,
         and their results are put in place.
         """
         if self.headed is None:

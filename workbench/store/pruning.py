@@ -43,7 +43,7 @@ def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False) -> Prun
 
     Records of one configuration agree in all setting columns but the round, and in the machine. Of these only records
     with the key of the newest successful one, of the same code and data, are kept; without a successful record the
-    newest one. Of trials only the last record of a configuration keeps its curve of losses, the one that charts draw.
+    newest one. Of trials only the last record of a configuration keeps its curve of losses, which charts draw.
     The file is replaced at once, so a kill leaves the old file or the new one. O(bytes).
 
     Parameters

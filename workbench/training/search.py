@@ -49,7 +49,7 @@ LEAST_ROWS = 20
 @final
 @dataclass(frozen=True)
 class Choice:
-    """Result of a search: the decay chosen and what it was chosen from.
+    """Result of a search: the decay chosen and the alternatives.
 
     `decays` [K] and the held-out `losses` [K] of each; `rows` were held out in `folds` turns; `epochs` of the search,
     and `epochs_final` of the training on all rows after it.

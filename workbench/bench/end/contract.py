@@ -44,7 +44,7 @@ Commands = list[tuple[str, list[str]]]
 class Candidate:
     """A way from the file to predictions: `commands(paths, setting)` are its processes, `settings` what is tried.
 
-    `formats` are those that it reads. `program` has to be on the path, `package` to be installed; `install` says how.
+    `formats` lists what it reads. `program` has to be on the path, `package` to be installed; `install` says how.
     """
 
     name: str

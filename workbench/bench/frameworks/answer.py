@@ -191,7 +191,7 @@ def answer_for(
 def _measured(
     request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, told: Told
 ) -> dict[str, dict[str, Any]]:
-    """Return the record of each way; one that ends its process is left out, and the others are timed again."""
+    """Return the record of each way; a way whose process ends early is left out, and the others are timed again."""
     ended: dict[str, dict[str, Any]] = {}
     limit = int(0.9 * memory.available_bytes())
     while True:
