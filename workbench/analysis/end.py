@@ -36,7 +36,9 @@ def cases_of(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def taken(records: Sequence[Record], start: str) -> dict[str, Taken]:
-    """Return what each candidate of a case takes, the fastest first; candidates that do not reach the loss are left out."""
+    """Return what each candidate of a case takes, the fastest first; candidates that do not reach the loss are left
+    out.
+    """
     best = min((record["loss"] for record in records if record["loss"] is not None), default=0.0)
     found: dict[str, list[Record]] = {}
     for record in records:

@@ -251,7 +251,9 @@ class Supervisor:
         return self.is_asked_to_stop.is_set() or (self.folder / run_folder.STOP).exists()
 
     def run(self) -> None:
-        """Run all trials of the schedule, then further ones around break-evens, until done, cut off or asked to stop."""
+        """Run all trials of the schedule, then further ones around break-evens, until done, cut off or asked to
+        stop.
+        """
         trials = self.folder / "trials.jsonl"
         self.state.stage, self.state.stage_since = "planning", time.time()
         with self.beating():

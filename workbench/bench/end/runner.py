@@ -1,4 +1,5 @@
-"""Runs the processes of `bench end`: the settings of each candidate, then the first setting that reaches the loss, warm and cold.
+"""Runs the processes of `bench end`: the settings of each candidate, then the first setting that reaches the loss,
+warm and cold.
 
 Warm is a start after another one of the same candidate: files in memory, compiled code and parsed copies in their
 caches. Cold is a start with these caches empty and the files dropped from memory. A run is measured as a whole, from
