@@ -33,7 +33,7 @@ REMEDY = {
     APART: "measure both in one run",
 }
 """Why a contest is inconclusive, and what to do about it."""
-LARGER_BUDGET = "a larger budget, or the same one again: what was compiled is kept, and trials of both sides have to end"
+LARGER_BUDGET = "a larger budget, or the same one again: compiled code is kept, and trials of both sides have to end"
 """Remedy for a comparison of predictions, of which no trial ended."""
 MEASURED, BOUNDED, PREDICTED = "measured", "bounded", "predicted"
 """Where an answer is from: trials of both sides, a side that did not fit or was cut off, or a model of the costs."""
