@@ -8,10 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WORDS_PAGE, WORDS_PARAGRAPH = 1500, 90
+GENERATED = ("reference", "results", "tutorials")
+"""Folders of pages that the build of the documentation writes."""
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name not in GENERATED),
 ]
 
 

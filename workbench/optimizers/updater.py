@@ -485,9 +485,7 @@ class Updater:
         return self._numbers(name, step, rescale)
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        """Return the scalars that the kernel takes at step `step` of parameter `name`: rate, decay, rescale and so
-        on.
-        """
+        """Return the scalars that the kernel takes at a step of parameter `name`: rate, decay, rescale and others."""
         try:
             rate = (
                 self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate
