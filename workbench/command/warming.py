@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernels.registry import unknown_name
 from workbench.command.console import console
 from workbench.command.training import cell_of
 from workbench.sweeps.spec import Cell, SpecError
@@ -28,11 +29,18 @@ class Case:
 
 
 def _cases() -> dict[str, Case]:
-    """Return the common cases by name: logistic regression on csr rows in float32, step by step and by epochs."""
-    common = {"model": "logistic", "format": "csr", "dtype": "float32"}
+    """Return the common cases by name: logistic regression in float32, on csr rows step by step and by epochs.
+
+    And on dense rows by epochs, which is what sparse training is compared with.
+    """
+    common = {"model": "logistic", "dtype": "float32"}
     cases = [
-        Case(f"{optimizer}-{how}", {**common, "optimizer": optimizer, "launch": launch})
+        Case(f"{optimizer}-{how}", {**common, "format": "csr", "optimizer": optimizer, "launch": launch})
         for how, launch in LAUNCHES.items()
+        for optimizer in OPTIMIZERS
+    ]
+    cases += [
+        Case(f"{optimizer}-dense-epochs", {**common, "format": "dense", "optimizer": optimizer, "launch": "epoch"})
         for optimizer in OPTIMIZERS
     ]
     return {case.name: case for case in cases}
@@ -44,7 +52,7 @@ CASES = _cases()
 def choose(names: Sequence[str]) -> list[Case]:
     """Return the cases of these names, or all. Raises SpecError for an unknown name."""
     if unknown := [name for name in names if name not in CASES]:
-        raise SpecError(f"There is no case {unknown[0]!r}; expected one of: {', '.join(CASES)}.")
+        raise SpecError(unknown_name("case", unknown[0], CASES))
     return [CASES[name] for name in names] or list(CASES.values())
 
 
