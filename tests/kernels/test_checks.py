@@ -83,3 +83,10 @@ def test_traceback_shows_the_line_of_the_check() -> None:
     shown = "".join(traceback.format_exception(caught.value))
     assert "<check of indptr indices data x out>" in shown
     assert "return right(array_0, array_1, array_2, array_3, array_4, )" in shown
+
+
+def test_a_row_just_past_the_last_is_refused_even_if_what_follows_in_memory_would_pass():
+    longer = np.array([0, 1, 3, 3], np.int32)
+    indices, data = np.array([0, 0, 1], np.int32), np.ones(3, np.float32)
+    with pytest.raises(KernelError, match="the matrix has the rows 0 to 1"):
+        kernels.get("slice_rows").trusted(longer[:3], indices, data, np.array([1, 2], np.int64))
