@@ -39,6 +39,14 @@ def test_rounds_decide_what_is_far_apart_or_known_to_be_close(seconds, rounds, t
     assert found.ratio.low <= 8e-3 / seconds <= found.ratio.high
 
 
+def test_records_are_dominated_that_are_surely_slower_than_the_best_and_no_others():
+    near, far = (
+        replace(SPARSE, format=format, fixed=times * SPARSE.fixed) for format, times in (("csc", 1.01), ("coo", 9))
+    )
+    rows = rows_of(DENSE, SPARSE, near, far, noise=0.02)
+    assert {row["format"] for row in compare.undominated_records(rows, "seconds_step")} == {"csr", "csc"}
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_few_rounds_decide_what_is_far_apart_and_say_of_the_rest_what_could_have_been_seen(rounds):
     far, near = judged(DENSE, SPARSE, rounds=rounds), judged(DENSE, replace(ALIKE, fixed=7.5e-3), rounds=rounds)

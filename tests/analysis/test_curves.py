@@ -47,6 +47,12 @@ def test_contenders_are_compared_split_by_split():
     assert "theirs ends with the better log loss" in worse
 
 
+@pytest.mark.parametrize(("measure", "goal"), [("AUC", 0.99 * 0.7), ("log loss", 1.01 * 0.8)])
+def test_the_goal_of_a_pair_is_the_worse_of_both_ends_less_one_percent(measure, goal):
+    ends = [{1: curves.End(1.0, 0.8), 2: curves.End(1.0, 0.5)}, {1: curves.End(2.0, 0.7)}]
+    assert curves.goals_by_repeat(*ends, measure) == {1: pytest.approx(goal)}
+
+
 def test_the_best_of_ours_is_set_beside_the_best_rival():
     title, sentence = curves.headline(two(), "AUC")
     assert title == "ours ends with the best AUC, 0.778 to 0.916"

@@ -18,13 +18,14 @@ def test_rounds_that_agree_are_no_outliers():
     assert found(made.sweep(noise=0.01, shared=0.01)) == []
 
 
-def test_a_round_that_lies_off_is_named_with_how_far():
+@pytest.mark.parametrize(("times", "distance", "noise"), [(3, "3.01", "up to 1."), (1 / 3, "0.334", "down to 0.")])
+def test_a_round_that_lies_off_is_named_with_how_far(times, distance, noise):
     rows = made.sweep(densities=(0.01,), rounds=6, noise=0.005, shared=0.005)
-    slow = next(row for row in rows if row["format"] == "csr" and row["round"] == 2)
-    slow["seconds_step"] *= 3
+    odd = next(row for row in rows if row["format"] == "csr" and row["round"] == 2)
+    odd["seconds_step"] *= times
     told = {(one.row["format"], one.place): one.reason for one in found(rows)}
     reason = told["csr", "round 3"]
-    assert reason.startswith("took 3.01 times the median of its 5 other rounds; up to 1.")
+    assert reason.startswith(f"took {distance} times the median of its 5 other rounds; {noise}")
     assert reason.endswith(" times is noise here")
     assert ("csr", "") not in told, "that its rounds spread is said by then"
     assert not any(format == "dense" for format, _ in told)

@@ -239,6 +239,14 @@ def test_indices_become_int64_where_int32_is_too_narrow(name: str, monkeypatch: 
     assert_close(case, came, run(kernel.reference, args))
 
 
+@pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
+def test_whole_blocks_of_a_row_are_compressed_as_the_rest_of_it(share: float) -> None:
+    kernel, generator = get("dense_to_csr"), np.random.default_rng(0)
+    dense = np.where(generator.random((7, 200)) < share, generator.standard_normal((7, 200)), 0)
+    for came, expected in zip(kernel.cpu(dense), kernel.reference(dense), strict=True):
+        assert came.tolist() == expected.tolist()
+
+
 SIZES = Sizes(R=50, z=700, D=90, N=6, U=80)
 
 

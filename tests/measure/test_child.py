@@ -51,11 +51,14 @@ def test_a_child_answers_its_request_without_what_holds_blas_back(monkeypatch):
 
 
 SERVER = """
-import os, psutil
+import os, psutil, time
+from multiprocessing import forkserver
 from workbench.measure import child
 before = dict(os.environ)
 child.fork_server()
-[server] = [each for each in psutil.Process().children() if "forkserver" in " ".join(each.cmdline())]
+server = psutil.Process(forkserver._forkserver._forkserver_pid)
+while server.cmdline() in ([], psutil.Process().cmdline()):
+    time.sleep(0.01)  # it is a copy of this process until it has loaded its own program
 held = {name: server.environ().get(name) for name in ("OPENBLAS_CORETYPE", "OPENBLAS_THREAD_TIMEOUT")}
 print(held == {"OPENBLAS_CORETYPE": None, "OPENBLAS_THREAD_TIMEOUT": "12"}, dict(os.environ) == before)
 """

@@ -1,6 +1,8 @@
 """Rounds as the unit of evidence: orders, decisions, when rounds are enough, means of one run."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +35,16 @@ def test_each_contender_is_in_each_place_as_often(count):
     orders = [counterbalanced_order(range(count), number) for number in range(2 * count)]
     for place in range(count):
         assert sorted(order[place] for order in orders) == sorted(2 * list(range(count)))
+    for first, second in itertools.combinations(range(count), 2):
+        assert sum(order.index(first) < order.index(second) for order in orders) == count, "each is before each other"
+
+
+@pytest.mark.parametrize("seconds", [(1, 3), (3, 1)], ids=["sparse", "dense"])
+def test_a_ratio_is_narrow_whichever_side_wins(seconds):
+    sparse, dense = ([side * noise for noise in (1.0, 1.02, 0.99, 1.01)] for side in seconds)
+    decision = decided({"s": times(*sparse)}, {"d": times(*dense)}, scatter=Scatter(0.02, 30.0))
+    assert decision.is_narrow
+    assert not replace(decision, ratio=Ratio(1, 0.9, 1.2, 4, 1, 0.5)).is_narrow
 
 
 def test_a_slow_spell_of_the_machine_does_not_move_the_ratio():

@@ -176,6 +176,16 @@ def test_the_gradient_of_a_sum_of_squares_keeps_the_pattern():
     assert gradient == formats.RowSparse(np.float64([[2, 4]]), [1], (10**9, 2))
 
 
+@pytest.mark.parametrize(
+    ("name", "axis", "chosen"), [("max", 1, [[0, 0.5, 0.5], [0, 0, 2]]), ("min", None, [[0.5, 0, 0], [0, 0.5, 0]])]
+)
+def test_equal_extremes_share_the_gradient(name, axis, chosen):
+    x, op = np.array([[-1.0, 3, 3], [2, -1, 5]]), getattr(ops, name)
+    head = np.array([1.0, 2]) if axis == 1 else np.float64(1)
+    (gradient,) = op.gradient(head, op(x, axis=axis), (x,), op.resolve({"axis": axis}))
+    assert gradient.tolist() == chosen
+
+
 def test_the_gradient_of_a_product_is_right_beside_zeros():
     x = np.float64([[2, 0, 3], [0, 0, 1], [2, 3, 4]])
     (gradient,) = ops.prod.gradient(np.ones(3), ops.prod(x, axis=1), (x,), ops.prod.resolve({"axis": 1}))

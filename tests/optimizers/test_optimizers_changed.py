@@ -160,6 +160,24 @@ def test_rows_that_came_with_a_loaded_state_have_missed_nothing(name):
     assert more.toarray()[[4, 5]].tolist() == np.full((2, N), 9.0).tolist()
 
 
+@pytest.mark.parametrize("name", ["momentum", "adam"])
+def test_rows_that_only_states_hold_have_missed_nothing_before_they_are_weights_again(name):
+    """Their states act on the zeros that stand for rows that are not stored: from then on, not from the first step."""
+    exact, off, trained = make(name, "exact", decay=0.0), make(name, "off", decay=0.0), []
+    first, later = RowSparse(np.ones((3, N)), [0, 1, 2], (D, N)), RowSparse(np.ones((1, N)), [0], (D, N))
+    for updater in (exact, off):
+        weights = to_format(np.zeros((D, N)), "row_sparse")
+        for _ in range(3):
+            updater.update({"w": weights}, {"w": first})
+        updater.catch_up({"w": weights})
+        weights = RowSparse(weights.values[:2], [0, 1], (D, N))
+        for _ in range(4):
+            updater.update({"w": weights}, {"w": later})
+        updater.catch_up({"w": weights})
+        trained.append(weights.toarray())
+    np.testing.assert_allclose(*trained, rtol=1e-11, atol=1e-13)
+
+
 # Index arrays that are written to
 
 
