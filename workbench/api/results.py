@@ -169,7 +169,7 @@ def open(run: str | Path) -> Result:
     Parameters
     ----------
     run : path or str
-        Run folder, its name below `runs`, or a `.jsonl` file of records.
+        Run folder, its name below `runs`, or a `.jsonl` or `.jsonl.gz` file of records.
 
     Returns
     -------
@@ -191,6 +191,8 @@ def open(run: str | Path) -> Result:
     """
     run = _path(run)
     for path in (Path(run).expanduser(), run_folder.ROOT / str(run)):
+        if not path.exists() and (older := store.packed_path(path)).is_file():
+            return Result(older)
         if path.is_file() or any((path / name).exists() for name in (run_folder.PROGRESS, "trials.jsonl")):
             return Result(path)
     known = [str(path) for path in run_folder.list_runs()]

@@ -81,7 +81,7 @@ class Runner:
         self._take_device(cells)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        rows = store.BENCH.read(self.rows_file) if self.rows_file.exists() else []
+        rows = store.BENCH.read(self.rows_file) if store.is_stored(self.rows_file) else []
         done = {row["key"] for row in rows if row["status"] in FINAL}
         self.cells, self.keys = list(cells), [key(cell, self.policy) for cell in cells]
         rest = [number for number, each in enumerate(self.keys) if each not in done]

@@ -470,7 +470,7 @@ def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
     """Yield each row as it was appended, of the parts that `results` has not whole from this code and machine."""
     file, here = results / store.CLUSTER.file, machine.machine_id()
     code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=training.MODEL)))
-    known = store.CLUSTER.read(file) if file.exists() else []
+    known = store.CLUSTER.read(file) if store.is_stored(file) else []
     done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
     for part in parts:
         if done.issuperset(f"{name} {code}" for name in part.names):

@@ -32,7 +32,7 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
         err=True,
     )
     is_whole = runner.run(chosen, folder, runs, follow)
-    if (folder / store.ADVICE.file).exists():
+    if store.is_stored(folder / store.ADVICE.file):
         frame = store.ADVICE.frame(store.ADVICE.read(folder))
         screen.console.print(screen.goals_table(analysis.list_targets(frame)))
         rows = _swept(chosen, runs)

@@ -34,7 +34,7 @@ def frame_of(named: str) -> pd.DataFrame:
             f"git has no {path} at {revision}: {why}. Give a run folder, a .jsonl file or REVISION:FILE."
         )
     with tempfile.TemporaryDirectory(prefix="workbench-compare-") as folder:
-        file = Path(folder) / "rows.jsonl"
+        file = Path(folder) / f"rows{''.join(Path(path).suffixes[-2:])}"
         file.write_bytes(done.stdout)
         return store.frame(store.read(file))
 

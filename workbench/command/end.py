@@ -25,7 +25,7 @@ def run(cases: Sequence[Case], only: Sequence[str], folder: Path, command: str) 
         is_whole = Runner(folder, told).run(cases, only)
         if is_whole:
             bar.update(task, description="finished", completed=1.0)
-    if (folder / store.END.file).exists():
+    if store.is_stored(folder / store.END.file):
         console.print(analysis.summary(store.END.read(folder)), highlight=False)
         console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole

@@ -29,7 +29,7 @@ def run(
         is_whole = Runner(folder, policy, threads, told).run(configurations)
         if is_whole:
             bar.update(task, description="finished", completed=1.0)
-    if not (folder / store.FAIR.file).exists():
+    if not store.is_stored(folder / store.FAIR.file):
         return is_whole
     found = analysis.compare_all(store.FAIR.read(folder))
     console.print(screen.goals_table(analysis.list_targets(found)))

@@ -39,7 +39,7 @@ def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, polic
         is_whole = Runner(folder, policy, told).run(chosen, only)
         if is_whole:
             bar.update(task, description="finished", completed=1.0)
-    if not (folder / store.FIT.file).exists():
+    if not store.is_stored(folder / store.FIT.file):
         return is_whole
     found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(folder)))
     console.print(screen.goals_table(analysis.list_targets(found)))

@@ -52,7 +52,7 @@ EXAMPLES = {
     "bench fit": ("workbench bench fit --data train.txt", "workbench bench fit --data clicks.csv --label clicked"),
     "bench fair": ("workbench bench fair --quick", "workbench bench fair --density 0.15 --threads 1"),
     "bench end": ("workbench bench end --megabytes 10", "workbench bench end --format clicks --megabytes 1"),
-    "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --runs 2"),
+    "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --pack"),
     "data list": ("workbench data list", "workbench data list --json"),
     "data profile": (
         "workbench data profile train.txt",

@@ -32,7 +32,7 @@ def run(names: Sequence[str], folder: Path, seconds_budget: float, command: str 
         for name, rows in parts.run(names, folder, seconds_budget, told):
             if rows:
                 console.print(table(name, rows))
-    if (folder / store.SELF.file).exists():
+    if store.is_stored(folder / store.SELF.file):
         console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     else:
         console.print("Noise is recorded. Next: workbench bench self coverage power", highlight=False)

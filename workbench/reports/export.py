@@ -94,7 +94,7 @@ def title_of(run: str | Path) -> str:
     """Return the title that the run's spec gives, else the run's name."""
     run = Path(run)
     if not (run / run_folder.SPEC).exists():
-        return run.stem
+        return run.name.removesuffix(".gz").removesuffix(".jsonl")
     spec = run_folder.read_spec(run)
     return spec.description or spec.name
 
@@ -135,7 +135,7 @@ def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
     paths."""
     for path in beside:
         for place in (path.parent / data_structure.NAME, path.parent / f"{data_structure.NAME}.jsonl"):
-            if (place / store.FILE).exists() or place.is_file():
+            if (place / store.FILE).exists() or (place.suffix and store.is_stored(place)):
                 return frame_of(place)
     return None
 

@@ -9,7 +9,7 @@ trials: `store.append(path, row)` is `store.TRIALS.append(path, row)`.
 
 from workbench import aliases
 from workbench.store import external
-from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
+from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning, is_stored, packed_path
 from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, FAIR, FIT, SELF, TRIALS
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
     "Table",
     "TornLineWarning",
     "external",
+    "is_stored",
+    "packed_path",
 ]
 
 SCHEMA, FILE, COLUMNS = TRIALS.schema, TRIALS.file, TRIALS.columns

@@ -1,15 +1,22 @@
-"""Removal of superseded records from result files that are kept for long."""
+"""Removal of superseded records from result files that are kept for long, and compression of the rest."""
 
+import gzip
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.store.table import Table, object_of
-from workbench.store.tables import ADVICE, BENCH, CLUSTER, FAIR, FIT, SELF, TRIALS
+from workbench.store.table import Table, is_stored, object_of, packed_path, unpacked
+from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, FAIR, FIT, SELF, TRIALS
 
-_BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, FAIR, FIT, SELF)} | {"self-demo.jsonl": SELF}
+_BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, END, FAIR, FIT, SELF)} | {"self-demo.jsonl": SELF}
+_DIGITS = 7
+"""Significant digits kept of measured numbers: a clock has fewer."""
+_MEASURED = ("number", "numbers", "curve", "records")
+"""Kinds of columns whose floats are measured, if the column is no setting."""
+_BYTES_PLAIN = 200_000
+"""Size from which `pack` compresses a file: smaller ones stay text."""
 _REPEATED = ("round", "tried")
 """Settings in which repetitions of the same configuration differ."""
 _RUNS_OF_SELF_TRIAL = 8
@@ -38,23 +45,27 @@ def table_of(path: Path) -> Table | None:
     return None if path.name == "cuda-registers.jsonl" else TRIALS
 
 
-def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False) -> Pruned:
+def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False, pack: bool = False) -> Pruned:
     """Rewrite a result file so that it has only the newest records of each configuration.
 
     Records of one configuration agree in all setting columns but the round, and in the machine. Of these only records
-    with the key of the newest successful one, of the same code and data, are kept; without a successful record the
-    newest one. Of trials only the last record of a configuration keeps its curve of losses, which charts draw.
-    The file is replaced at once, so a kill leaves the old file or the new one. O(bytes).
+    with the key of the newest successful one, or of its code and run, are kept; without a successful record those of
+    the newest one. Of trials only the last record of a configuration keeps its curve of losses, which charts draw.
+    Measured numbers keep 7 significant digits, and nulls are left out. The file is replaced at once, so a kill leaves
+    the old file or the new one. Older records that are compressed beside the file are read with it, and everything is
+    written to the compressed file. O(bytes).
 
     Parameters
     ----------
     path : path
-        A JSON Lines file of records.
+        A JSON Lines file of records, named as it is uncompressed.
     runs : int, default 1
         Number of runs whose records are kept for each configuration, the newest first; at least 8 of files
         `self-*.jsonl`. Records without a run column count as one run.
     dry_run : bool, default False
         Only count, and leave the file as it is.
+    pack : bool, default False
+        Compress the file to `FILE.gz` if it has 200 kB or more. Everything that reads results reads it as before.
 
     Returns
     -------
@@ -73,21 +84,55 @@ def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False) -> Prun
         raise ValueError(f"runs = {runs}; expected 1 or more.")
     if (table := table_of(path)) is None:
         raise ValueError(f"{path} holds no records of a known table; it cannot be pruned.")
-    text = path.read_bytes()
-    lines = [line for line in text.split(b"\n") if line.strip()]
-    records = [object_of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    older = packed_path(path)
+    if not is_stored(path):
+        raise FileNotFoundError(f"There are no results at {path}.")
+    text = b"".join([unpacked(older) if older.exists() else b"", path.read_bytes() if path.exists() else b""])
+    bytes_before = sum(file.stat().st_size for file in (path, older) if file.exists())
+    records = [
+        object_of(line, f"{path}, line {number}")
+        for number, line in enumerate((line for line in text.split(b"\n") if line.strip()), 1)
+    ]
     groups = _newest(records, table.settings, max(runs, _RUNS_OF_SELF_TRIAL if path.name.startswith("self-") else 1))
     for group in groups if table is TRIALS else ():
         for index in group[:-1]:
-            if records[index].pop("curve", None) is not None:
-                lines[index] = json.dumps(records[index], allow_nan=False, separators=(",", ":")).encode("ascii")
+            records[index].pop("curve", None)
     kept = sorted(index for group in groups for index in group)
-    after = b"".join(lines[index] + b"\n" for index in kept)
-    if after != text and not dry_run:
-        temporary = path.with_name(f".{path.name}.pruned")
-        temporary.write_bytes(after)
-        os.replace(temporary, path)
-    return Pruned(len(lines), len(kept), len(text), len(after))
+    after = b"".join(_line(table, records[index]) for index in kept)
+    is_packed = older.exists() or (pack and len(after) >= _BYTES_PLAIN)
+    content = gzip.compress(after, mtime=0) if is_packed else after
+    if not dry_run and (after != text or is_packed != older.exists() or (is_packed and path.exists())):
+        _replace(older if is_packed else path, content)
+        if is_packed:
+            path.unlink(missing_ok=True)
+    return Pruned(len(records), len(kept), bytes_before, len(content))
+
+
+def _line(table: Table, record: Mapping[str, Any]) -> bytes:
+    """Return a record as a line of JSON: no nulls, measured numbers rounded to `_DIGITS` digits."""
+    kinds = {column.name: column.kind for column in table.columns.values() if column.part != "setting"}
+    short = {
+        name: _rounded(value) if kinds.get(name) in _MEASURED else value
+        for name, value in record.items()
+        if value is not None
+    }
+    return json.dumps(short, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value of JSON with each float in it rounded to `_DIGITS` significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return {name: _rounded(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that a kill leaves the old file or the new one."""
+    temporary = path.with_name(f".{path.name}.pruned")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
 
 
 def _newest(records: Sequence[Mapping[str, Any]], settings: Sequence[str], runs: int) -> list[list[int]]:
@@ -103,8 +148,19 @@ def _newest(records: Sequence[Mapping[str, Any]], settings: Sequence[str], runs:
     kept = []
     for indices in members.values():
         successful = [index for index in indices if records[index].get("status") == "ok"]
-        key = records[(successful or indices)[-1]].get("key")
-        same = [index for index in indices if records[index].get("key") == key]
-        newest = list(dict.fromkeys(records[index].get("run") for index in reversed(same)))[:runs]
-        kept.append([index for index in same if records[index].get("run") in newest])
+        newest = records[(successful or indices)[-1]]
+        same = [index for index in indices if _is_of_same_code(records[index], newest)]
+        newest_runs = list(dict.fromkeys(records[index].get("run") for index in reversed(same)))[:runs]
+        kept.append([index for index in same if records[index].get("run") in newest_runs])
     return kept
+
+
+def _is_of_same_code(record: Mapping[str, Any], newest: Mapping[str, Any]) -> bool:
+    """Return whether a record of the same configuration has the key of the newest one, or its code and run.
+
+    Keys of trainings to a held-out quality contain the round: the rounds of one run have the code in common.
+    """
+    if record.get("key") == newest.get("key"):
+        return True
+    code = newest.get("source")
+    return bool(code) and (record.get("source"), record.get("run")) == (code, newest.get("run"))

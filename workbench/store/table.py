@@ -2,15 +2,20 @@
 
 A file survives a kill at any moment: a row is written whole by one system call, and a line that was torn all the same
 is closed with a mark by the next append, which tells it from a line damaged later.
+
+Older records of a file may be in a compressed file beside it, whose name ends in `.gz`: it is read before the file
+itself. Records are appended to the plain file only; `workbench bench prune --pack` compresses what is there.
 """
 
 import difflib
 import fcntl
+import gzip
 import json
 import math
 import os
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,17 +177,24 @@ class Table:
         are null.
         """
         path = self._file(path)
-        if not path.exists():
+        if not is_stored(path):
             advice = f"Give a .jsonl file, or a run folder that holds {self.file}."
             raise FileNotFoundError(f"There are no results at {path}. {advice}")
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # a row being written now is not torn
-            lines = file.read().split(b"\n")
+        older = packed_path(path)
+        rows = self._rows(older, unpacked(older).split(b"\n")) if older.exists() else []
+        if path.exists() and path != older:
+            with path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH)  # a row being written now is not torn
+                rows += self._rows(path, file.read().split(b"\n"))
+        return rows
+
+    def _rows(self, path: Path, lines: list[bytes]) -> list[dict[str, Any]]:
+        """Return the records in the lines of a file; warn of those that a killed writer tore."""
         if lines[-1] and not _is_whole(lines[-1]):
             lines[-1] += _TORN
         if torn := sum(line.endswith(_TORN) for line in lines):
             message = f"{path}: left out {torn} line(s) torn by a killed writer; resume the run to measure them again"
-            warnings.warn(message, TornLineWarning, stacklevel=2)
+            warnings.warn(message, TornLineWarning, stacklevel=3)
         numbered = ((number, line) for number, line in enumerate(lines, 1) if line and not line.endswith(_TORN))
         return [self._decode(line, f"{path}, line {number}") for number, line in numbered]
 
@@ -203,7 +215,7 @@ class Table:
         """Return the keys that need no new measurement: those of a record whose status is not in `again`."""
         if unknown := (again := set(again)) - set(STATUSES):
             raise ValueError(unknown_name("status", min(unknown), STATUSES))
-        rows = self.read(path) if self._file(path).exists() else []
+        rows = self.read(path) if is_stored(self._file(path)) else []
         return {row["key"] for row in rows if row["status"] not in again}
 
     def _file(self, path: str | os.PathLike) -> Path:
@@ -251,6 +263,29 @@ class Table:
         self._refuse_unknown(row, where)
         self._check_kinds(row, f"{where}: ")
         return dict.fromkeys(self.columns) | row
+
+
+def packed_path(path: str | os.PathLike) -> Path:
+    """Return the compressed file beside a result file that may hold its older records.
+
+    >>> packed_path("results/self-same.jsonl").name, packed_path("results/self-same.jsonl.gz").name
+    ('self-same.jsonl.gz', 'self-same.jsonl.gz')
+    """
+    path = Path(path)
+    return path if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
+
+
+def is_stored(path: str | os.PathLike) -> bool:
+    """Return whether a result file exists, plain or compressed."""
+    return Path(path).exists() or packed_path(path).exists()
+
+
+def unpacked(path: Path) -> bytes:
+    """Return the content of a compressed file; RowError if it is damaged. O(bytes)."""
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise RowError(f"{path} is not a whole gzip file ({error}); restore or remove it.") from None
 
 
 def object_of(line: bytes, where: str) -> dict[str, Any]:

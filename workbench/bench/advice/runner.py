@@ -275,7 +275,7 @@ def place_of(case: Case, runs: Path) -> Path:
 def remaining_cases(cases: Iterable[Case], results: Path) -> list[Case]:
     """Return the cases that have no good row in `results` yet."""
     file = results / store.ADVICE.file
-    done = store.ADVICE.done_keys(file, again=("failed",)) if file.exists() else set()
+    done = store.ADVICE.done_keys(file, again=("failed",)) if store.is_stored(file) else set()
     return [case for case in cases if _keys(case)[1] not in done]
 
 

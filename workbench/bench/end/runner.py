@@ -46,7 +46,7 @@ class Runner:
         candidates = [get(name) for name in only or names()]
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        known = store.END.read(self.file) if self.file.exists() else []
+        known = store.END.read(self.file) if store.is_stored(self.file) else []
         done = {(record["case"], record["candidate"]) for record in known}
         try:
             for place, case in enumerate(cases):

@@ -56,7 +56,7 @@ class Runner:
         """Measure the configurations without records; False if Ctrl-C stopped it, which loses nothing finished."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        done = done_keys(store.FAIR.read(self.file)) if self.file.exists() else set()
+        done = done_keys(store.FAIR.read(self.file)) if store.is_stored(self.file) else set()
         try:
             for place, one in enumerate(configurations):
                 if (key := self.key(one)) in done:

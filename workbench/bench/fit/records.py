@@ -195,7 +195,7 @@ class Records:
         """Make the folder, describe the machine in it, read the records it has."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        rows = store.FIT.read(self.file) if self.file.exists() else []
+        rows = store.FIT.read(self.file) if store.is_stored(self.file) else []
         self.known = {row["key"]: row for row in rows if row["status"] in FINAL}
 
     def append(

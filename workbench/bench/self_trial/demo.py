@@ -49,7 +49,7 @@ def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) ->
 
 def read_decisions(path: Path) -> list[dict[str, Any]]:
     """Return the decisions of earlier runs; none if the file is not there yet."""
-    return store.SELF.read(path) if path.exists() else []
+    return store.SELF.read(path) if store.is_stored(path) else []
 
 
 def run(settings: Spec, load: str) -> Schedule:

@@ -225,7 +225,7 @@ def task_of(cell: Cell, name: str, round: int) -> Task:
 
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the rows of a file; none if it is not there yet."""
-    return store.read(file) if file.exists() else []
+    return store.read(file) if store.is_stored(file) else []
 
 
 def of_this_machine(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
