@@ -32,7 +32,7 @@ def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
     for line in table["lines"]:
         assert [one.split(": ")[0] for one in line["rounds"]] == ["r1"]
         assert line["rounds"][0].count(",") == 3
-        assert line["samples"].endswith("µs (one in 7 of 400)")
+        assert line["samples"].endswith("µs (one in 17 of 400)")
         assert line["command"].startswith(
             "workbench train --dataset synthetic --model logistic --optimizer sgd --rows 20000"
         )

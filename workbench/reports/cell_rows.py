@@ -9,7 +9,7 @@ from workbench.analysis import configurations, formatting, quality_warnings
 from workbench.analysis.intervals import values_of
 from workbench.analysis.outliers import usual_deviation_of_records
 
-MOST_SAMPLES = 60
+MOST_SAMPLES = 24
 """Samples of a cell that are shown; all are in the file of rows."""
 COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "spread", "quality", "energy a step")
 NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy a step", "group")

@@ -115,9 +115,28 @@ first font is missing the second one has the same width."""
 
 def save(figure: Figure, path: Path) -> None:
     """Write the figure as SVG or PNG, by the suffix: the same bytes for the same picture, so that rows tell changes."""
-    is_svg = path.suffix == ".svg"
+    if path.suffix != ".svg":
+        figure.savefig(path, dpi=150)
+        return
+    buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": path.stem, **TEXT}):
-        figure.savefig(path, dpi=150, metadata={"Date": None} if is_svg else None)
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    path.write_text(_with_short_numbers(buffer.getvalue()), encoding="utf-8")
+
+
+def _with_short_numbers(svg: str) -> str:
+    """Return an SVG whose coordinates have two decimals: a hundredth of a point cannot be seen.
+
+    >>> _with_short_numbers('<path d="M 0.123456 12.5 "/>')
+    '<path d="M 0.12 12.5 "/>'
+    """
+    places = r'(?<= d=")[^"]*|(?<= x=")[^"]*|(?<= y=")[^"]*|(?<=translate\()[^)]*'
+    return re.sub(places, lambda text: re.sub(r"-?\d+\.\d{3,}", _short_number, text[0]), svg)
+
+
+def _short_number(found: re.Match) -> str:
+    """Return a decimal number in a text with two decimals at most."""
+    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def is_drawn(figure: Figure) -> bool:
@@ -134,7 +153,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with matplotlib.rc_context({"svg.hashsalt": place, **TEXT}):
         figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
-    text = buffer.getvalue()
+    text = _with_short_numbers(buffer.getvalue())
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{place}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench import plots
+from workbench import plots, store
 from workbench.analysis import configurations
 from workbench.reports import export, page, report
 from workbench.reports.export import ExportError
@@ -56,13 +56,21 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
     name, machine = run_folder.read_spec(run).name, export.machine_of(run)
     _refuse_other_machine(folder, machine)
     files = [folder / f"{name}.jsonl", folder / run_folder.MACHINE]
-    run_folder.replace_file(files[0], "".join(json.dumps(row) + "\n" for row in run_folder.read_current_records(run)))
+    run_folder.replace_file(files[0], "".join(map(_line, run_folder.read_current_records(run))))
+    store.packed_path(files[0]).unlink(missing_ok=True)
     run_folder.replace_file(files[1], json.dumps(machine, indent=1))
     files += [export.write_report(run, folder / f"{name}-report{kind}") for kind in (".html", ".md")]
     files += _charts(run, folder, name)
     for old in _all_charts(folder, name) - set(files):
         old.unlink()
     return files
+
+
+def _line(record: dict[str, Any]) -> str:
+    """Return a record as a line of JSON without nulls."""
+    return (
+        json.dumps({name: value for name, value in record.items() if value is not None}, separators=(",", ":")) + "\n"
+    )
 
 
 def _all_charts(folder: Path, name: str) -> set[Path]:
