@@ -273,7 +273,10 @@ def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
 def test_the_quick_demo_sweeps_alone_and_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     spec_file(tmp_path, 0, "demo_quick")
     monkeypatch.setattr(demo, "SPECS", tmp_path)
+    compiled: list = []
+    monkeypatch.setattr(demo.warming, "warm_together", lambda cells: compiled.extend(cells) or 1.0)
     came = run("demo", "--quick", "--root", "runs/demo")
+    assert {cell.format for cell in compiled} >= {"dense", "csr"}
     assert came.exit_code == 0, came.output
     assert "Verdict" in came.output
     assert f"Report: {tmp_path / 'runs/demo/report.html'}" in came.output

@@ -1,5 +1,7 @@
 """Compiling ahead: the cases are trainings that exist, one by one or all; nothing is compiled here."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from typer.testing import CliRunner
 
@@ -39,3 +41,22 @@ def test_the_doctor_advises_it_while_nothing_is_compiled(monkeypatch, tmp_path):
     (tmp_path / f"{gather.__name__}.adagrad_fused_0-0.py311.1.nbc").touch()
     (finding,) = doctor._compiled()
     assert finding.advice == ""
+
+
+def test_configurations_are_compiled_in_as_many_processes_as_asked_for(monkeypatch):
+    asked = []
+
+    class Pool(ThreadPoolExecutor):
+        """Threads in place of processes, which note what they are to do and fail, as compiling may."""
+
+        def __init__(self, count, **_):
+            asked.append(count)
+            super().__init__(count)
+
+        def submit(self, function, cell):
+            asked.append(function)
+            return super().submit(lambda: 1 / 0)
+
+    monkeypatch.setattr(warming, "ProcessPoolExecutor", Pool)
+    assert warming.warm_together(["a", "b", "c"], most=2) >= 0
+    assert asked == [2, *[warming.warm_kernels] * 3]

@@ -1,10 +1,14 @@
 """Compiling the common trainings into the cache ahead, so that the first `train` need not wait for it."""
 
+import multiprocessing
+import signal
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
+from kernels import threads
 from kernels.registry import unknown_name
 from workbench.command.console import console
 from workbench.command.training import cell_of
@@ -63,4 +67,30 @@ def warm(names: Sequence[str]) -> float:
         with console.status(f"{count} of {len(cases)}: {case.name}"):
             seconds = warm_kernels(case.cell)["seconds_compile"]
         console.print(f"{count} of {len(cases)}: {case.name}, {seconds:.1f} s", highlight=False)
+    return time.perf_counter() - start
+
+
+def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
+    """Compile the code of configurations into the cache, in as many processes as there are cores.
+
+    What cannot be compiled is left to the trial of that configuration, which says why.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Configurations, those that take longest first.
+    most : int, optional
+        Number of processes at most; by default the cores that this process may use.
+
+    Returns
+    -------
+    float
+        Seconds that it took.
+    """
+    start = time.perf_counter()
+    count = min(len(cells), most or max(int(threads.cores()), 1))
+    context = multiprocessing.get_context("spawn")
+    ignore = (signal.SIGINT, signal.SIG_DFL)
+    with ProcessPoolExecutor(count, mp_context=context, initializer=signal.signal, initargs=ignore) as pool:
+        wait([pool.submit(warm_kernels, cell) for cell in cells])
     return time.perf_counter() - start
