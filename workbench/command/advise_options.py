@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from workbench.aliases import END
 from workbench.command import data_commands, exit_codes
 
 
@@ -105,5 +106,6 @@ def forecast(runs: Runs, out: Chart = None) -> None:
 
 def predict(runs: Runs, out: Chart = None) -> None:
     """Run `forecast`, which had this name up to 0.2."""
-    typer.echo("Note: 'workbench predict' is called 'workbench forecast' now; the old name goes with 0.4.", err=True)
+    text = f"'workbench predict' is called 'workbench forecast' now; the old name ends with version {END}."
+    typer.echo(f"Note: {text}", err=True)
     forecast(runs, out)
