@@ -1,5 +1,6 @@
 """Pages of the documentation that are made from the code and from the records: reference, gallery, tutorials."""
 
+import gzip
 import html
 import importlib
 import inspect
@@ -241,26 +242,52 @@ def _home(module: object, name: str) -> str:
 
 
 def gallery(folder: Path) -> str:
-    """Return the gallery of results and copy its charts: which machine, against whom, how much, when."""
-    parts = ["# Gallery\n", "Charts and pages made from the records in `results/`, by machine.\n"]
+    """Return the gallery of results and copy its pages and charts: which machine, against whom, how much, when."""
+    parts = ["# Gallery\n", "What was measured, by machine. Each page ends with the command that made it.\n"]
+    shutil.rmtree(folder / "pages", ignore_errors=True)
+    listed = []
     for machine in sorted(path for path in (ROOT / "results").iterdir() if path.is_dir()):
         facts = json.loads((machine / "machine.json").read_text(encoding="utf-8"))
         parts.append(f"## {machine.name}\n")
         parts.append(f"{facts.get('cpu', 'unknown processor')}, {facts.get('cores', '?')} cores.\n")
-        captions = _captions(machine)
+        captions, rows = _captions(machine), []
         for chart in sorted(machine.glob("*.svg")):
             target = folder / "charts" / machine.name / chart.name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(chart, target)
-            title = chart.stem.replace("-", " ").replace("_", " ")
-            sentence = captions.get(chart.stem) or title
-            parts.append(f"### {title}\n\n![{sentence}](charts/{machine.name}/{chart.name})\n")
         for page in sorted(machine.glob("*.md")):
-            newest = max((_time_of(line) for line in _lines(machine / f"{page.stem}.jsonl")), default="")
-            when = f", newest record of {newest[:10]}" if newest else ""
-            parts.append(f"- `results/{machine.name}/{page.name}`{when}")
-        parts.append("")
-    return "\n".join(parts)
+            place = _copy_results_page(page, folder, captions)
+            listed.append(place.removesuffix(".md"))
+            newest = max(map(_time_of, _records(machine, page.stem.removesuffix("-report"))), default="")
+            rows.append((f"[{page.stem}]({place})", _lead(page.read_text(encoding="utf-8")), newest[:10]))
+        parts.append(table(("page", "what came of it", "newest record"), rows))
+        for name, sentence in captions.items():
+            if (machine / f"{name}.svg").exists():
+                title = name.replace("-", " ").replace("_", " ")
+                parts.append(f"### {title}\n\n![{sentence}](charts/{machine.name}/{name}.svg)\n\n{sentence}\n")
+    return "\n".join([*parts, "```{toctree}", ":hidden:", "", *listed, "```", ""])
+
+
+def _copy_results_page(page: Path, folder: Path, captions: Mapping[str, str]) -> str:
+    """Copy a page of results into the site, its charts with their sentence as text; return its place in `folder`."""
+    machine = page.parent.name
+    place = f"pages/{machine}/{page.name}"
+
+    def image(found: re.Match) -> str:
+        """Return the Markdown of a chart of this page, as seen from the copy."""
+        return f"![{captions.get(found[2], found[1])}](../../charts/{machine}/{found[2]}.svg)"
+
+    text = re.sub(r"!\[([^\]]*)\]\(([\w.-]+)\.svg\)", image, page.read_text(encoding="utf-8"))
+    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+    (folder / place).write_text(text, encoding="utf-8")
+    return place
+
+
+def _lead(text: str) -> str:
+    """Return what a page of results says first: its bold text, or its first sentence."""
+    bold = re.findall(r"\*\*([^*]+)\*\*", text)
+    body = text.split("\n", 1)[1].strip()
+    return bold[0] if bold else re.split(r"(?<=[.:]) ", _first_paragraph(body), maxsplit=1)[0]
 
 
 def _captions(machine: Path) -> dict[str, str]:
@@ -317,8 +344,11 @@ def _is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+def _records(machine: Path, name: str) -> list[str]:
+    """Return the lines of a file of records, plain and compressed; none without such a file."""
+    plain, packed = machine / f"{name}.jsonl", machine / f"{name}.jsonl.gz"
+    text = gzip.decompress(packed.read_bytes()).decode("ascii") if packed.exists() else ""
+    return (text + (plain.read_text(encoding="utf-8") if plain.exists() else "")).splitlines()
 
 
 def _time_of(line: str) -> str:

@@ -13,7 +13,11 @@ GENERATED = ("reference", "results", "tutorials")
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name not in GENERATED),
+    *(
+        page
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if page.relative_to(ROOT / "docs").parts[0] not in GENERATED
+    ),
 ]
 
 
