@@ -9,6 +9,7 @@ started it, however that ended: it looks whether that is still its parent.
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -107,6 +108,8 @@ SECONDS_STRETCH = 0.1
 """How long a load works between two looks at its parent."""
 SECONDS_BUSY = 0.3
 """How much of each second a burst takes."""
+SECONDS_DRIFT, SHARE_DRIFT = 60.0, 0.5
+"""The period of a load that drifts, and the largest share of a core that it takes."""
 BYTES_COPIED = 200 * 2**20
 QUIET = "quiet"
 
@@ -128,6 +131,13 @@ def _burst() -> None:
     time.sleep(1 - SECONDS_BUSY)
 
 
+def _drift() -> None:
+    """Keep one core busy for a share of the time that goes up and down slowly, from none to `SHARE_DRIFT`."""
+    share = SHARE_DRIFT * (1 - math.cos(2 * math.pi * time.monotonic() / SECONDS_DRIFT)) / 2
+    _spin(share * SECONDS_STRETCH)
+    time.sleep((1 - share) * SECONDS_STRETCH)
+
+
 def _copies() -> Callable[[], None]:
     """Return a function that copies a large array, to keep the memory busy."""
     source = np.ones(BYTES_COPIED // 8)
@@ -138,6 +148,7 @@ def _copies() -> Callable[[], None]:
 LOADS: dict[str, Callable[[], Callable[[], None]]] = {
     "busy core": lambda: lambda: _spin(SECONDS_STRETCH),
     "bursts": lambda: _burst,
+    "drift": lambda: _drift,
     "memory traffic": _copies,
 }
 """Name -> what makes a stretch of the load's work, which is repeated."""

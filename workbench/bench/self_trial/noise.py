@@ -1,7 +1,7 @@
 """Recorded noise: what the trials of candidates next to each other do while nothing but the machine changes.
 
-A recording is rows of trials in rounds: the candidates of a group there and back, so that each has two trials a round,
-its halves, quiet or beside a load. The `key` of a row ends with the name of its half.
+A recording is rows of trials in rounds that are measured in turns, as in a sweep, quiet or beside a load. Each candidate
+of a group takes part twice, as two processes, its halves; the `key` of a row ends with the name of its half.
 """
 
 import math
@@ -18,6 +18,7 @@ from workbench.bench.self_trial.trials import CONTENDERS, SelfTrialError, conten
 from workbench.measure import loads, machine, rounds
 from workbench.measure.loads import QUIET
 from workbench.measure.rounds import counterbalanced_order
+from workbench.sweeps.alternation import ROUNDS_A_SET
 from workbench.sweeps.schedule import Task
 from workbench.sweeps.spec import Cell
 
@@ -110,24 +111,26 @@ def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool]]]) -> Grou
 
 FILE = "self-noise.jsonl"
 CONDITIONS = (loads.QUIET, loads.QUIET, *loads.LOADS)
-"""Conditions that are recorded; without a load twice as long."""
+"""Conditions that are recorded; without a load twice as often."""
 
 
 def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
-    """Record rounds until the budget is over; the first of each condition is always finished.
+    """Record rounds until the budget is over; the first set of rounds of each condition is always finished.
 
-    No outcome: simulations read the rows.
+    Conditions take turns too, each time as another run, so that what a run has in common shows. No outcome: simulations
+    read the rows.
     """
-    every = groups()
-    for share, load in enumerate(CONDITIONS, 1):
-        number, part = 0, trials.Budget(share / len(CONDITIONS) * budget.seconds, started=budget.started)
-        with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
-            while not number or not part.is_over:
+    every, number = groups(), 0
+    while not number or not budget.is_over:
+        for load in CONDITIONS:
+            if number and budget.is_over:
+                break
+            with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
                 for group in random.Random(number).sample(every, len(every)):
-                    for task in there_and_back(group, number):
-                        budget.tell(f"recording noise, {load}, round {number + 1}")
-                        measured.measure_once(task)
-                number += 1
+                    for place in range(ROUNDS_A_SET):
+                        budget.tell(f"recording noise, {load}, round {number + place + 1}")
+                        measured.measure_in_turns(there_and_back(group, number + place))
+        number += ROUNDS_A_SET
     return []
 
 
