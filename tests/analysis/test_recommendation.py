@@ -88,12 +88,12 @@ def test_a_busy_machine_bounds_a_large_factor_and_leaves_a_small_one_likely():
     assert (came.verdict, came.settings["gradient"]) == ("sparse", "fused")
     assert came.time.is_beside_others
     assert re.search(
-        r"^Go sparse: it is at least 1\.\d times faster \(other programs were running\); it needs 7",
+        r"^Go sparse: it is at least \d\.\d times faster \(other programs were running\); it needs 7",
         str(came.headline),
     )
-    near = said([made.disturbed(row) for row in swept(laws=(replace(DENSE, fixed=3e-3), QUICK))])
+    near = said([made.disturbed(row) for row in swept(laws=(replace(DENSE, fixed=1.4 * QUICK.seconds(0.01)), QUICK))])
     assert (near.verdict, near.time.likely) == ("inconclusive", "sparse")
-    assert re.match(r"Probably sparse: it is probably faster, \d(\.\d)? times \(\d\d %\)", str(near.headline))
+    assert re.match(r"Probably sparse: \d(\.\d)? times faster \(\d\d %\)", str(near.headline))
     assert "less memory" in str(near.grounds[2])
 
 

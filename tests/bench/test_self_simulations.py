@@ -1,12 +1,13 @@
 """Simulated comparisons: decided as a sweep decides, from recorded noise, with what follows for known noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.support import self_trial_rows as maker
-from workbench.bench.self_trial import noise, simulations
+from workbench.bench.self_trial import constants, noise, simulations
 from workbench.bench.self_trial.noise import Group, Noise
 from workbench.bench.self_trial.simulations import answers
 from workbench.bench.self_trial.trials import SelfTrialError
@@ -19,7 +20,7 @@ CSR, DENSE = simulations.CSR, simulations.DENSE
 
 def group_of(logs, disturbed=False):
     logs = np.asarray(logs, float)
-    return Group(logs, np.broadcast_to(disturbed, logs.shape))
+    return Group(logs, np.broadcast_to(disturbed, logs.shape), np.arange(len(logs)))
 
 
 def test_an_answer_is_the_decision_of_recorded_rounds_one_after_the_other():
@@ -38,7 +39,7 @@ def test_an_answer_is_the_decision_of_recorded_rounds_one_after_the_other():
 def test_halves_change_places_for_all_candidates_of_a_round_at_once():
     """Each recorded number is its own: the trials of a simulation show which of them they are."""
     logs = np.arange(30.0)[:, None, None] + np.arange(6.0).reshape(3, 2) / 10
-    trials = simulations._trials(group_of(logs), 7, 12, [0.0, 0.0], np.random.default_rng(3))
+    trials = simulations._trials(group_of(logs[7:19]), 12, [0.0, 0.0], np.random.default_rng(3))
     assert len(trials) == 12 * 3
     swaps = []
     for number in range(12):
@@ -55,8 +56,38 @@ def test_halves_change_places_for_all_candidates_of_a_round_at_once():
     assert 0 < sum(swaps) < 12
 
 
+def test_trials_of_one_set_of_processes_keep_their_halves():
+    recorded = replace(group_of(np.arange(30.0)[:, None, None] + [[[0, 0.5]] * 3]), sets=np.arange(30) // 3)
+    trials = simulations._trials(recorded, 30, [0.0], np.random.default_rng(3))
+    halves = {(one.process, round(2 * math.log(one.seconds)) % 2) for one in trials if one.candidate == "dense"}
+    assert {process for process, _ in halves} == set(range(10))
+    assert len(halves) == 10
+    assert len({half for _, half in halves}) == 2
+
+
+def test_constants_are_found_again_in_noise_that_has_them():
+    random, sets = np.random.default_rng(0), np.arange(3000) // 3
+    process = math.sqrt(0.3) * 0.2 * random.standard_normal((1000, 3, 2))[sets]
+    quiet = math.sqrt(0.7) * 0.2 * random.standard_normal((3000, 3, 2)) + process
+    beside = 3 * math.sqrt(0.7) * 0.2 * random.standard_normal((3000, 3, 2)) + [[[0.5], [0.0], [-0.5]]]
+    groups = [Group(quiet, np.zeros(quiet.shape, bool), sets)], [Group(beside, np.ones(beside.shape, bool), sets)]
+    found = constants.estimates(Noise(dict(zip((QUIET, "busy core"), map(tuple, groups), strict=True))))
+    assert found["process"] == pytest.approx(0.3, abs=0.03)
+    assert found["shared"] == pytest.approx(0.0, abs=0.03)
+    assert found["wider"] == pytest.approx(3, rel=0.05)
+    assert found["bias"] == pytest.approx(math.sqrt((0.5**2 + 0.5**2 + 1) / 3), rel=0.05)
+    assert math.isnan(found["unrest"])
+
+
+def test_a_constant_that_a_recording_does_not_show_fails_with_a_reason_and_the_others_have_a_value():
+    rows = {row["what"].partition(",")[0]: row for row in constants.constants(maker.normal_noise(rounds=40))}
+    assert set(rows) == set(constants.CONSTANTS)
+    assert rows["bias"]["status"] == "failed"
+    assert rows["process"]["status"] == "failed"
+
+
 def test_candidates_that_share_recorded_trials_have_noise_of_their_own():
-    found = simulations._trials(group_of(np.zeros((1, 3, 2))), 0, 1, [0.0] * 8, np.random.default_rng(0))
+    found = simulations._trials(group_of(np.zeros((1, 3, 2))), 1, [0.0] * 8, np.random.default_rng(0))
     logs = {one.candidate: math.log(one.seconds) for one in found}
     assert [logs[name] for name in range(4)] == [0.0] * 4
     assert all(logs[name] for name in range(4, 8))
@@ -65,7 +96,7 @@ def test_candidates_that_share_recorded_trials_have_noise_of_their_own():
 def test_disturbed_recorded_trials_are_disturbed_in_a_simulation():
     disturbed = np.zeros((4, 3, 2), bool)
     disturbed[2] = True
-    trials = simulations._trials(group_of(np.zeros((4, 3, 2)), disturbed), 0, 4, [0.5], np.random.default_rng(0))
+    trials = simulations._trials(group_of(np.zeros((4, 3, 2)), disturbed), 4, [0.5], np.random.default_rng(0))
     assert {trial.round for trial in trials if trial.is_disturbed} == {2}
     expected = {("dense", 1.0), (0, math.exp(-0.5))}
     assert {(trial.candidate, trial.seconds) for trial in trials} == expected

@@ -15,6 +15,7 @@ from workbench.bench.self_trial import noise, parts, same, slow, threshold, tria
 from workbench.command import cli
 from workbench.measure import machine
 from workbench.reports import self_trial as reports
+from workbench.sweeps.alternation import ROUNDS_A_SET
 
 CELL = trials.groups()[0]["csr"]
 
@@ -51,7 +52,7 @@ def test_a_meeting_that_was_cut_off_is_not_counted():
 
 
 def test_a_meeting_whose_rounds_were_all_disturbed_is_decided_only_by_a_large_factor():
-    for factor, verdict in ((3.0, "inconclusive"), (90.0, "sparse")):
+    for factor, verdict in ((1.3, "inconclusive"), (9.0, "sparse")):
         found = same.decisions(meeting([1.0] * 12, [factor] * 12, "memory traffic", status="disturbed"))
         (one,) = found["memory traffic"]
         assert (one.verdict, one.rounds, one.ratio.disturbed) == (verdict, 12, 12)
@@ -80,8 +81,8 @@ def test_a_recording_has_each_contender_there_and_back_in_turned_order(measured,
     noise.record(tmp_path, trials.Budget(0.0))
     loads = [trials.load_of(row["experiment"]) for row in measured]
     assert set(loads) == set(noise.CONDITIONS)
-    assert loads.count("quiet") == 2 * 6 * 6
-    assert all(loads.count(load) == 6 * 6 for load in set(loads) - {"quiet"})
+    assert loads.count("quiet") == 2 * 6 * 6 * ROUNDS_A_SET
+    assert all(loads.count(load) == 6 * 6 * ROUNDS_A_SET for load in set(loads) - {"quiet"})
     names = [(trials.contender_of(row), trials.split_key(row["key"])[1]) for row in measured[:6]]
     assert [name for name, _ in names] == [*trials.CONTENDERS, *reversed(trials.CONTENDERS)]
     assert [half for _, half in names] == ["there"] * 3 + ["back"] * 3
@@ -171,10 +172,23 @@ def test_a_trial_that_a_load_slows_must_be_flagged(monkeypatch):
     assert (found["busy core"]["hits"], found["bursts"]["hits"]) == (4, 0)
 
 
+def test_the_page_begins_with_what_it_means_for_a_reader(tmp_path):
+    known = [("coverage", analysis.HELD, load, hits, 200) for load, hits in (("quiet", 190), ("bursts", 186))]
+    known += [("calibration", analysis.SURE_IS_RIGHT, "all", 997, 1000), ("power", analysis.EQUALS, "quiet", 1, 200)]
+    trials.append(tmp_path, [trials.counted(*one, (None, None)) for one in known])
+    text = reports.write(tmp_path).read_text(encoding="utf-8")
+    assert (
+        "What this means for you: Of 1,000 answers that were stated with more than 99 % certainty, 99.7 % named the "
+        "faster side; an interval called 95 % held the true ratio in 93 to 95 % of the cases; of two that are equally "
+        "fast one was called faster with that certainty in 0.5 %."
+    ) in text
+
+
 def test_the_page_says_what_is_met_and_what_is_missed(tmp_path):
     trials.append(tmp_path, maker.shares())
     text = reports.write(tmp_path).read_text(encoding="utf-8")
     assert "**2 of 3 criteria are met.**" in text
+    assert "What this means for you" not in text
     assert "| coverage | holds | recorded | 93 to 97 % | 95.0 % (91.9 to 96.9), 285 of 300 | met |" in text
     assert "| power | decided | recorded | at least 75 % | 50.0 % (40.4 to 59.6), 50 of 100 | missed |" in text
     assert "| same | winner | all | at most 5 % | 3.3 % (1.1 to 9.3), 3 of 90 | met |" in text
@@ -252,7 +266,7 @@ def test_the_help_names_every_part():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["nothing"], "Unknown part of the self-trial 'nothing'. Expected one of: record, coverage"),
+        (["nothing"], "Unknown part of the self-trial 'nothing'. Expected one of: record, constants, coverage"),
         (["coverage", "same"], "Record more first: workbench bench self record"),
     ],
 )

@@ -53,7 +53,7 @@ def test_quiet_is_no_load():
 
 def test_an_unknown_load_lists_the_known():
     with pytest.raises(
-        loads.LoadError, match=r"Unknown load 'noise'.*Expected one of: quiet, busy core, bursts, memory traffic"
+        loads.LoadError, match=r"Unknown load 'noise'.*Expected one of: quiet, busy core, bursts, drift, memory traffic"
     ):
         loads.run_load("noise").__enter__()
 

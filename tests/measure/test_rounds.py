@@ -240,4 +240,4 @@ def test_the_noise_of_all_rounds_of_a_run_is_not_averaged_away():
         1.96 * 0.3 * math.sqrt(NOISE.shared + 1 / 300), rel=0.01
     )
     few = rounds.minimum_detectable_ratio(1)
-    assert math.log(few) == pytest.approx(stats.t.ppf(0.975, FREEDOM) * DEVIATION * math.sqrt(17 / 16))
+    assert math.log(few) == pytest.approx(stats.t.ppf(0.975, FREEDOM) * DEVIATION * math.sqrt(1 + NOISE.shared))

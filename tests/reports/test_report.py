@@ -1,6 +1,7 @@
 """The report: one file that opens without a network, says the answer first, and takes text from rows literally."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -247,6 +248,18 @@ def test_markdown_stays_short_and_says_what_it_leaves_out(tmp_path):
     assert len(path.read_bytes()) < 60_000
     assert "more rows are left out here; the HTML report has all" in path.read_text()
     assert "more are left out here" in path.read_text()
+
+
+def test_each_group_has_its_answer_at_the_top(tmp_path, no_charts):
+    slower = [maker.DENSE, replace(maker.SPARSE, fixed=9 * maker.SPARSE.fixed)]
+    rows = [*maker.sweep(densities=(0.01, 0.1)), *maker.sweep(slower, densities=(0.01, 0.1), width=64)]
+    text, page = page_of(tmp_path, rows)
+    assert "The same for what else was measured" in page.text
+    first, other = (re.search(r"Sparse is ([\d.]+)", part)[1] for part in text.split("<caption>The same for")[:2])
+    assert float(first) > 1.5 * float(other)
+    markdown = report.markdown(store.frame(rows), tmp_path / "report.md", **GIVEN).read_text()
+    assert re.search(r"\| .*64.* \| Sparse is [\d.]+ .*times faster", markdown)
+    assert "The same for" not in page_of(tmp_path, maker.sweep(densities=(0.01, 0.1)))[0]
 
 
 def test_groups_that_are_not_drawn_are_counted(tmp_path, no_charts):

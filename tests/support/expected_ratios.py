@@ -5,7 +5,7 @@ what is to be obeyed. The noise that they are given is computed here.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from workbench.measure.posterior import (
     FREEDOM,
     LIKELY,
     MIN_LOG_SD,
+    NOISE,
     Ratio,
     Scatter,
     Trial,
@@ -278,13 +279,19 @@ def scatters(met: Mapping[tuple, Iterable[Cell]]) -> dict[tuple, Scatter]:
     }
 
 
-def _residuals(trials: Iterable[Trial]) -> tuple[float, float]:
-    """Twice the sum of squares of undisturbed log seconds, less the effects of candidate and round, and its rank."""
-    quiet = [trial for trial in trials if not trial.is_disturbed]
-    if not quiet:
-        return 0.0, 0.0
-    labels = [{(0, trial.run, trial.candidate), (1, trial.run, trial.round)} for trial in quiet]
-    effects = np.array([[label in own for label in sorted(set().union(*labels))] for own in labels], float)
-    left = np.eye(len(quiet)) - effects @ np.linalg.pinv(effects)
-    logs = np.log([trial.seconds for trial in quiet])
-    return 2 * float(logs @ left @ logs), float(round(np.trace(left)))
+def _residuals(trials: Sequence[Trial]) -> tuple[float, float]:
+    """Twice the sum of squares of log seconds, less the effects of candidate and round, and its rank.
+
+    Quiet and disturbed trials have effects of their own, and the noise of these is `NOISE.wider` times as large.
+    """
+    squares = rank = 0.0
+    for is_disturbed, wider in ((False, 1.0), (True, NOISE.wider)):
+        chosen = [trial for trial in trials if trial.is_disturbed == is_disturbed]
+        if not chosen:
+            continue
+        labels = [{(0, trial.run, trial.candidate), (1, trial.run, trial.round)} for trial in chosen]
+        effects = np.array([[label in own for label in sorted(set().union(*labels))] for own in labels], float)
+        left = np.eye(len(chosen)) - effects @ np.linalg.pinv(effects)
+        logs = np.log([trial.seconds for trial in chosen])
+        squares, rank = squares + 2 * float(logs @ left @ logs) / wider**2, rank + round(np.trace(left))
+    return squares, float(rank)

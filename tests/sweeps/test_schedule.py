@@ -52,7 +52,7 @@ def test_contenders_of_a_comparison_come_next_to_each_other_and_rounds_of_one_ar
     for tasks in schedule.rounds():
         rounds.append(tasks)
         for task in tasks:
-            schedule.add(row_of(task))
+            schedule.add(row_of(task, unclear(task)))
     assert all(len({task.cell.density for task in tasks}) == 1 and len(tasks) == 3 for tasks in rounds)
     assert [tasks[0].round for tasks in rounds] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
     of_one = [[task.key for task in tasks] for tasks in rounds if tasks[0].cell.density == 0.1]
@@ -93,7 +93,8 @@ def test_a_comparison_waits_for_the_next_start_after_four_disturbed_rounds_in_a_
     rows = measured(schedule_of(), status=lambda task: "disturbed")
     assert len(rows) == 8
     assert schedule_of(rows).trials_due() == 2
-    rows = measured(schedule_of(), status=lambda task: "disturbed" if task.round % 2 else "ok")
+    seconds = lambda task: 1.0 + (task.cell.format == "dense") * (0.5 if task.round % 4 < 2 else -0.3)  # noqa: E731
+    rows = measured(schedule_of(), seconds, status=lambda task: "disturbed" if task.round % 2 else "ok")
     assert max(row["round"] for row in rows) > 4
 
 
@@ -237,7 +238,7 @@ def test_a_race_that_was_cut_goes_on_with_those_that_are_still_in_it():
     again = schedule_of(rows, contenders=RACERS, race=True)
     assert (again.reused, again.courses[0].measured) == (len(rows), 2)
     rest = measured(again, speeds)
-    assert {row["key"] for row in rest} == set(again.keys) - {again.keys[1]}
+    assert {row["key"] for row in rest} == {again.keys[0], again.keys[2]}, "dense is known to be far behind by then"
     assert {row["round"] for row in rest} >= {2}
 
 
@@ -257,10 +258,10 @@ def test_a_contender_that_other_programs_disturbed_is_measured_again_before_the_
 
 def test_later_rounds_of_a_race_begin_with_the_two_in_front_in_turns():
     schedule = schedule_of(contenders=({}, VENDOR, COO, {"format": "csc"}), race=True)
-    speeds = racing({"csr": 1.2, "coo": 1.0, "vendor": 1.4, "csc": 1.1})
+    speeds = racing({"csr": 1.04, "coo": 1.0, "vendor": 1.06, "csc": 1.02})
     first, *later = [[speeds(task) for task in tasks] for tasks in rounds_in(schedule, speeds, 4)]
-    assert first == [1.2, 1.4, 1.0, 1.1]
-    assert [tasks[:2] for tasks in later] == [[1.1, 1.0], [1.1, 1.0]]
+    assert first == [1.04, 1.06, 1.0, 1.02]
+    assert [tasks[:2] for tasks in later] == [[1.02, 1.0], [1.02, 1.0], [1.0, 1.02]]
     assert all(tasks[2:] == sorted(tasks[2:]) for tasks in later)
 
 

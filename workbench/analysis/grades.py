@@ -76,6 +76,12 @@ def cost_clause(side: str, contest: Contest) -> str:
     return f"choosing {side} costs at most {cost} times on average{_reserve_of_prediction(contest)}"
 
 
+def likely_factor(contest: Contest) -> str:
+    """Return how many times the likelier side is faster, with the probability that it is faster at all."""
+    ratio = contest.known[2]
+    return f"{_value(ratio)} times faster ({format_probability(ratio.probability)}){_reserve_of_prediction(contest)}"
+
+
 def format_factor_with_interval(contest: Contest) -> str:
     """Format how many times the better side is better: an estimate with its interval, or a lower bound."""
     ratio = contest.known[2]

@@ -6,11 +6,10 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from workbench import settings, store
-from workbench.measure.posterior import ANYWHERE, FREEDOM, Scatter, Trial, residuals
+from workbench.measure.posterior import Scatter, Trial, residuals, usual_scatter
 from workbench.measure.rounds import mean_interval
 
 Record = Mapping[str, Any]
@@ -181,16 +180,14 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
     """Scatter of the rounds of each comparison, shrunk towards that of all comparisons on its machine."""
     trials: dict[tuple, list[Trial]] = {}
     for number, cell in enumerate(cells):
-        for (run, round), row in cell.timed.items():
+        for place, row in (cell.disturbed | cell.timed).items():
             if row["seconds_step"]:
-                own = trials.setdefault(_comparison(row), [])
-                own.append(Trial(number, row["seconds_step"], run, round, False, row.get("process")))
+                own, is_beside_others = trials.setdefault(_comparison(row), []), place not in cell.timed
+                own.append(Trial(number, row["seconds_step"], *place, is_beside_others, row.get("process")))
     found = {comparison: residuals(own) for comparison, own in trials.items()}
     machine = COMPARISON.index("machine")
-    usual = {}
-    for name in {comparison[machine] for comparison in found}:
-        squares, freedom = np.sum([found[one] for one in found if one[machine] == name], axis=0)
-        usual[name] = ANYWHERE.shrunk(squares, freedom)._replace(freedom=FREEDOM)
+    machines = {comparison[machine] for comparison in found}
+    usual = {name: usual_scatter(found[one] for one in found if one[machine] == name) for name in machines}
     known = {one: usual[one[machine]].shrunk(*found[one]) for one in found}
     return lambda comparison: known.get(comparison, Scatter())
 

@@ -30,6 +30,7 @@ from workbench.analysis.grades import (
     format_interval,
     grade_comparison,
     keys_of,
+    likely_factor,
 )
 from workbench.analysis.intervals import values_of
 from workbench.analysis.other_densities import break_even, verdicts_at_other_densities
@@ -149,8 +150,10 @@ def _headline(best: Record, time: Contest, memory: Contest) -> Statement:
     side = "dense" if configurations.is_dense(best) else "sparse"
     if time.ratio is None:
         return Statement(f"{_advice(side, time)}{_missing_side_reason(time)}.", keys)
+    if time.likely:
+        return Statement(f"{_advice(side, time)}: {likely_factor(time)}{_memory_beside(side, memory)}.", keys)
     said = grade_comparison(time, TIME)
-    if time.why == HOLDS_ONE and not time.likely:
+    if time.why == HOLDS_ONE:
         span = f"dense takes {format_interval(time.ratio)} times as long as sparse"
         return Statement(f"Inconclusive, take {side} for now: {span}; {cost_clause(side, time)}.", keys)
     said = f"it{said.removeprefix(side)}" if said.startswith(side) else said

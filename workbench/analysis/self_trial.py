@@ -10,6 +10,11 @@ from workbench.analysis.configurations import records
 
 Record = Mapping[str, Any]
 
+SURE_IS_RIGHT = "statements of 99 to 100 % are right"
+HELD = "the 95 % interval holds the true ratio, all ratios"
+EQUALS = "equals are told apart at 99 %"
+"""What some outcomes are called, as the parts that simulate write it."""
+
 
 class Criterion(NamedTuple):
     """One line of the table: what, beside what, wanted, measured with its interval, and whether it is met or None."""
@@ -39,6 +44,26 @@ def criteria(frame: pd.DataFrame) -> list[Criterion]:
 def other_outcomes(frame: pd.DataFrame) -> list[Criterion]:
     """Return the outcomes without a target that did not fail, in the order written."""
     return [_criterion(row) for row in records(newest_outcomes(frame)) if row["met"] is None and row["status"] == "ok"]
+
+
+def meaning(frame: pd.DataFrame) -> str:
+    """Return what the outcomes mean for a reader of answers, in plain sentences; "" before any was simulated."""
+    rows = [row for row in records(newest_outcomes(frame)) if row["share"] is not None]
+    sure = [row for row in rows if row["what"] == SURE_IS_RIGHT]
+    held = [100 * row["share"] for row in rows if row["part"] == "coverage" and row["what"].startswith(HELD)]
+    equals = [100 * row["share"] for row in rows if row["what"] == EQUALS]
+    said = []
+    if sure:
+        said.append(
+            f"Of {sure[-1]['count']:,} answers that were stated with more than 99 % certainty, "
+            f"{100 * sure[-1]['share']:.1f} % named the faster side"
+        )
+    if held:
+        least, most = (f"{end:.0f}" for end in (min(held), max(held)))
+        said.append(f"an interval called 95 % held the true ratio in {least} to {most} % of the cases")
+    if equals:
+        said.append(f"of two that are equally fast one was called faster with that certainty in {max(equals):.1f} %")
+    return f"What this means for you: {'; '.join(said)}." if said else ""
 
 
 def _criterion(row: Record) -> Criterion:

@@ -11,7 +11,7 @@ rounds that one set of living processes measured.
 
 A trial beside which other programs ran is disturbed. It has more noise, one slowdown that all disturbed trials of a run
 share, and one bias for each candidate: a load does not slow all candidates alike, and more disturbed rounds do not
-show by how much. So disturbed rounds cannot decide a ratio of 2, and they do decide one of 20.
+show by how much. So disturbed rounds cannot decide a ratio of 1.3, and they do decide one of 3.
 
 The variance of the noise is not known: that of a comparison is shrunk towards what is usual (moderated t; Smyth 2004,
 Statistical Applications in Genetics and Molecular Biology 3, 3), and intervals are those of Student's t. The prior of
@@ -41,9 +41,9 @@ LIKELY = 0.8
 """Probability from which on a side is called probably faster."""
 SURE = 0.975
 """Probability from which on a side is called faster: the 95 % interval then lies on one side of 1."""
-DEVIATION = 0.25
+DEVIATION = 0.2
 """Standard deviation of a round's log ratio that is usual on a shared machine; quiet ones of one's own have 0.05."""
-FREEDOM = 6.0
+FREEDOM = 10.0
 """Degrees of freedom that the usual standard deviation counts as."""
 MIN_LOG_SD = 0.01
 """The least standard deviation of a log ratio that is believed."""
@@ -59,15 +59,19 @@ class Noise:
     `bias` is that of a ratio of disturbed rounds, and `wider` how many times as large their noise is. `unknown` is the
     prior of a candidate without a prediction, `predicted` that of one with: the error of the cost model. `unrest` is
     a bias of all trials of a run that has disturbed ones, in proportion to their share.
+
+    Measured in turns on two cores (`workbench bench self record constants`), fitted on half of the groups: process
+    0.26, shared 0.31 of runs minutes apart, wider 1.5, bias 0.14, unrest 0.02. What is in use gives more to a bias:
+    other loads and larger arrays were not recorded.
     """
 
-    shared: float = 1 / 16
+    shared: float = 0.15
     process: float = 0.2
     speed: float = 0.2
     slowdown: float = 1.0
-    bias: float = 0.75
+    bias: float = 0.2
     wider: float = 1.5
-    unrest: float = 0.4
+    unrest: float = 0.1
     unknown: float = 30.0
     predicted: float = 0.7
 
@@ -291,25 +295,35 @@ def _codes(labels: Sequence[Hashable]) -> np.ndarray:
     return np.array([known[label] for label in labels])
 
 
-def residuals(trials: Iterable[Trial]) -> tuple[float, float]:
+def residuals(trials: Iterable[Trial], noise: Noise = NOISE) -> tuple[float, float]:
     """Sum of squares of a log ratio's noise in quiet rounds, and its degrees of freedom. O(trials * candidates).
 
-    Within each run, log seconds less the effects of the candidate and of the round, by least squares: with
-    `freedom` independent residuals of half the variance of a ratio.
+    Within the quiet and the disturbed trials of each run, log seconds less the effects of the candidate and of the
+    round, by least squares: with `freedom` independent residuals of half the variance of a ratio. Those of disturbed
+    trials are divided by how many times as large their noise is.
     """
     squares = freedom = 0.0
-    runs: dict[Hashable, list[Trial]] = {}
+    parts: dict[tuple[Hashable, bool], list[Trial]] = {}
     for trial in trials:
-        if not trial.is_disturbed:
-            runs.setdefault(trial.run, []).append(trial)
-    for own in runs.values():
+        parts.setdefault((trial.run, trial.is_disturbed), []).append(trial)
+    for (_, is_disturbed), own in parts.items():
         codes = _codes([trial.candidate for trial in own]), _codes([trial.round for trial in own])
         effects = np.hstack([np.eye(code.max() + 1)[code] for code in codes])
         logs = np.log([trial.seconds for trial in own])
         solution, _, rank, _ = np.linalg.lstsq(effects, logs)
-        squares += 2 * float(((logs - effects @ solution) ** 2).sum())
+        wider = noise.wider if is_disturbed else 1.0
+        squares += 2 * float(((logs - effects @ solution) ** 2).sum()) / wider**2
         freedom += len(own) - int(rank)
     return squares, freedom
+
+
+def usual_scatter(found: Iterable[tuple[float, float]]) -> Scatter:
+    """Return the scatter that is usual among comparisons, from the `residuals` of each.
+
+    It counts as `FREEDOM` degrees of freedom for one of them, however many there are: comparisons differ.
+    """
+    squares, freedom = (sum(column) for column in zip((0.0, 0.0), *found, strict=True))
+    return ANYWHERE.shrunk(squares, freedom)._replace(freedom=FREEDOM)
 
 
 def exp_or_inf(logarithm: float) -> float:

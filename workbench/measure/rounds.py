@@ -23,7 +23,17 @@ from typing import final
 import numpy as np
 from scipy import special
 
-from workbench.measure.posterior import DEVIATION, MIN_LOG_SD, Posterior, Ratio, Scatter, Trial, exp_or_inf, posterior
+from workbench.measure.posterior import (
+    DEVIATION,
+    MIN_LOG_SD,
+    NOISE,
+    Posterior,
+    Ratio,
+    Scatter,
+    Trial,
+    exp_or_inf,
+    posterior,
+)
 
 MOST = 12
 """Rounds of a comparison, unless others are asked for."""
@@ -170,10 +180,8 @@ def minimum_detectable_ratio(rounds: int, deviation: float = DEVIATION) -> float
     """Return the smallest factor that `count` rounds of one run distinguish from 1, for log ratios of that standard
     deviation."""
     scatter = Scatter().shrunk((rounds - 1) * deviation**2, rounds - 1)
-    half = (
-        student_t(0.025, scatter.freedom) * scatter.deviation * math.sqrt(1 / rounds + 1 / BETWEEN_RUN_VARIANCE_RATIO)
-    )
-    return math.exp(half)
+    half = student_t(0.025, scatter.freedom) * scatter.deviation
+    return math.exp(half * math.sqrt(1 / rounds + NOISE.shared))
 
 
 @cache

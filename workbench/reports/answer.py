@@ -29,6 +29,15 @@ def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
     return {"name": name, "number": found.number, "links": links, **said}
 
 
+def answers_of_groups(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
+    """Return the table of the answers of several groups: the settings of each, then number and finding by measure."""
+    rows = []
+    for group in groups:
+        found = [headline_of(group, measure, evens[measure]) for measure in MEASURES]
+        rows.append([group.label, *(f"{one.number}. {one.finding}." for one in found)])
+    return table_of(("for", *(name for name, *_ in MEASURES.values())), rows)
+
+
 def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
     """Return the table of each measure as the templates take it."""
     return [_table(make_standings(group, measure), anchors) for measure in MEASURES]

@@ -110,7 +110,7 @@ SECTIONS = {
 ELSEWHERE = "Other charts"
 FIRST = tuple(name for names in SECTIONS.values() for name in names)
 SCRIPT = "rows.js"
-GROUPS_DRAWN = 4
+GROUPS_DRAWN, GROUPS_ANSWERED = 4, 12
 FIGURE_INCHES = (9.0, 6.0)
 NARROW_INCHES, LINE_INCHES = (4.25, 3.8), 0.19
 """Size of a chart on a telephone without its texts, and the height of a line of text.
@@ -191,6 +191,7 @@ def _content(
         "headlines": answer.headlines(groups[0], evens, places) if groups else [],
         "standings": answer.tables(groups[0], places) if groups else [],
         "of_group": groups[0].label if len(groups) > 1 else "",
+        "of_groups": answer.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED], evens),
         "cells": cell_rows.table(groups, places),
         "title": written(title),
         "about": _about(rows, written(machine), len(frame)),
@@ -338,8 +339,12 @@ def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
 
 def _shown(groups: Sequence[configurations.Group]) -> Sequence[configurations.Group]:
     """Return the groups that are drawn: the largest of those with a result, or the largest where none has one."""
-    known = [group for group in groups if any(row["status"] in configurations.NUMBERED for row in group.rows)]
-    return (known or groups[:1])[:GROUPS_DRAWN]
+    return (_measured(groups) or groups[:1])[:GROUPS_DRAWN]
+
+
+def _measured(groups: Sequence[configurations.Group]) -> list[configurations.Group]:
+    """Return the groups that have a result."""
+    return [group for group in groups if any(row["status"] in configurations.NUMBERED for row in group.rows)]
 
 
 def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:

@@ -22,6 +22,7 @@ def write(folder: str | Path, command: str = "") -> Path:
     frame = written_frame(store.SELF.frame(store.SELF.read(folder)))
     known = written(page.record(folder / "machine.json"))
     content = {
+        "meaning": self_trial.meaning(frame),
         "verdict": _verdict(frame),
         "criteria": page.table_of(
             (*COLUMNS, "wanted", "measured", ""),

@@ -21,7 +21,7 @@ from typing import Any
 
 from workbench import settings, store
 from workbench.analysis.refinement import densities_to_add
-from workbench.measure.posterior import ANYWHERE, FREEDOM, Posterior, Scatter, Trial, posterior, residuals
+from workbench.measure.posterior import Posterior, Scatter, Trial, posterior, residuals, usual_scatter
 from workbench.measure.rounds import MOST, Decision, counterbalanced_order, decide_comparison, rounds_due
 from workbench.sweeps import grid
 from workbench.sweeps.file_contents import Contents
@@ -325,8 +325,7 @@ class Schedule:
 
     def _share_noise(self) -> None:
         """Tell each comparison how much the rounds of all of them scatter."""
-        found = [residuals(course.trials) for course in self.courses]
-        usual = ANYWHERE.shrunk(*(sum(part) for part in zip(*found, strict=True)))._replace(freedom=FREEDOM)
+        usual = usual_scatter(residuals(course.trials) for course in self.courses)
         for course in self.courses:
             course.take_usual(usual)
 

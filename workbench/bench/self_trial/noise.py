@@ -1,13 +1,13 @@
 """Recorded noise: what the trials of candidates next to each other do while nothing but the machine changes.
 
-A recording is rows of trials in rounds that are measured in turns, as in a sweep, quiet or beside a load. Each candidate
-of a group takes part twice, as two processes, its halves; the `key` of a row ends with the name of its half.
+A recording is rows of trials in rounds that are measured in turns, as in a sweep, quiet or beside a load. Each
+candidate of a group takes part twice, as two processes, its halves; the `key` of a row ends with the name of its half.
 """
 
 import math
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,13 @@ class Group:
     """Recorded rounds of a group beside one load, arrays [rounds, candidates, halves] in the order of the recording.
 
     `logs` are log seconds less the mean of the candidate's undisturbed trials without a load, so what a load does to
-    all trials of a candidate is in them. `disturbed` tells beside which trials other programs ran.
+    all trials of a candidate is in them. `disturbed` tells beside which trials other programs ran. `sets` [rounds] has
+    the same number for rounds that the same processes measured.
     """
 
     logs: np.ndarray
     disturbed: np.ndarray
+    sets: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,13 @@ class Noise:
 
     def scaled(self, factor: float) -> "Noise":
         """Return the quiet noise, `factor` times as large."""
-        return Noise({QUIET: tuple(Group(factor * one.logs, one.disturbed) for one in self.groups[QUIET])})
+        return Noise({QUIET: tuple(replace(one, logs=factor * one.logs) for one in self.groups[QUIET])})
+
+    def every_second(self, first: int) -> "Noise":
+        """Return the noise of every second group from number `first` on: constants are fitted to one half of the
+        groups and judged on the other.
+        """
+        return Noise({load: groups[first::2] for load, groups in self.groups.items()})
 
 
 def noise_of(rows: Iterable[Record]) -> Noise:
@@ -65,15 +73,16 @@ def noise_of(rows: Iterable[Record]) -> Noise:
         if row["status"] in ("ok", "disturbed") and row["seconds_step"]:
             name = contender_of(row), HALVES.index(split_key(row["key"])[1])
             which = group_of(row), trials.load_of(row["experiment"])
-            of_round = found.setdefault(which, {}).setdefault((row["run"], row["round"]), {})
+            place = row["run"], row["round"] if row["process"] is None else row["process"], row["round"]
+            of_round = found.setdefault(which, {}).setdefault(place, {})
             of_round[name] = math.log(row["seconds_step"]), is_disturbed(row)
     whole = {which: _whole(by_round) for which, by_round in found.items()}
     middles = {group: _middle(one) for (group, load), one in whole.items() if load == QUIET}
     kept: dict[str, list[Group]] = {}
-    for (group, load), one in whole.items():
+    for (group, load), one in sorted(whole.items(), key=str):
         middle = middles.get(group)
         if middle is not None and len(one.logs) >= LEAST:
-            kept.setdefault(load, []).append(Group(one.logs - middle, one.disturbed))
+            kept.setdefault(load, []).append(replace(one, logs=one.logs - middle))
     if QUIET not in kept:
         most = max((len(one.logs) for which, one in whole.items() if which[1] == QUIET), default=0)
         raise SelfTrialError(
@@ -97,11 +106,14 @@ def _middle(group: Group) -> np.ndarray | None:
 
 
 def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool]]]) -> Group:
-    """Return the rounds that have all trials, in the order of the recording."""
+    """Return the rounds that have all trials, in the order of the recording; keys are (run, set, round)."""
     places = [(name, half) for name in CONTENDERS for half in range(len(HALVES))]
-    every = [[found[place] for place in places] for _, found in sorted(by_round.items()) if len(found) == len(places)]
+    kept = [(place, found) for place, found in sorted(by_round.items()) if len(found) == len(places)]
+    every = [[found[place] for place in places] for _, found in kept]
     values = np.array(every, float).reshape(len(every), len(CONTENDERS), len(HALVES), 2)
-    return Group(values[..., 0], values[..., 1].astype(bool))
+    numbers = {place[:2]: number for number, (place, _) in enumerate(kept)}
+    sets = np.array([numbers[place[:2]] for place, _ in kept], int)
+    return Group(values[..., 0], values[..., 1].astype(bool), sets)
 
 
 # The part that records noise: rounds of all groups, each candidate there and back, as a sweep measures them.

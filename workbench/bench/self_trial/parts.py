@@ -12,6 +12,7 @@ from typing import Any
 from kernels.registry import unknown_name
 from workbench.bench.self_trial import (
     busy,
+    constants,
     demo,
     noise,
     panel,
@@ -41,19 +42,24 @@ def recorded(folder: Path) -> noise.Noise:
     return noise.noise_of(trials.of_this_machine(trials.read(folder / noise.FILE)))
 
 
-def _simulated(simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str) -> Part:
-    """Return the part of the self-trial that runs a simulation on recorded noise."""
+def _simulated(
+    simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str, is_judging: bool = True
+) -> Part:
+    """Return the part of the self-trial that runs a simulation on recorded noise, of the groups that judge or of
+    all.
+    """
 
     def run(folder: Path, budget: trials.Budget) -> Rows:
         found = recorded(folder)
         budget.tell(what)
-        return list(simulation(found))
+        return list(simulation(found.every_second(constants.JUDGED) if is_judging else found))
 
     return Part(what, 0.0, run)
 
 
 PARTS = {
     "record": Part("records noise of this machine, which the simulations need", 0.25, noise.record),
+    "constants": _simulated(constants.constants, "holds the constants of the statistics against recorded noise", False),
     "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
     "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
     "power": _simulated(simulations.power, "simulates how often differences are decided"),

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.bench.self_trial import noise, trials
 from workbench.bench.self_trial.noise import HALVES
 from workbench.bench.self_trial.trials import counted, groups, key_of, split_key
 from workbench.measure import loads
-from workbench.measure.posterior import ANYWHERE, FREEDOM, Scatter, Trial, residuals
+from workbench.measure.posterior import Scatter, Trial, residuals, usual_scatter
 from workbench.measure.rounds import MOST as ROUNDS
 from workbench.measure.rounds import Decision, decide_comparison, rounds_due
 from workbench.sweeps.schedule import TIMED, Comparison, ComparisonState, Schedule
@@ -29,9 +27,9 @@ AT_ONCE = 9
 """Comparisons of a run, whose rounds take turns."""
 CONDITIONS = {loads.QUIET: 0.55, **dict.fromkeys(loads.LOADS, 0.15)}
 """Share of the comparisons beside each load."""
-RECORDED = "quiet, in the recording"
-MOST = 0.05
-"""False winners that are allowed."""
+RECORDED = ", in the recording"
+MOST, SURE = 0.05, 0.02
+"""False winners that are allowed, and those that are called faster with a certainty of 99 %."""
 
 
 def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str, Any]]:
@@ -71,8 +69,10 @@ def judged(folder: Path) -> dict[str, list[Decision]]:
     """Return the decisions of all comparisons of this machine that came to their end, by load, and of those in the
     recording."""
     met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, noise.FILE))
-    quiet = [row for row in recorded if trials.load_of(row["experiment"]) == loads.QUIET]
-    return decisions(met) | {RECORDED: in_recording(quiet)}
+    by_load: dict[str, list[Mapping[str, Any]]] = {}
+    for row in recorded:
+        by_load.setdefault(trials.load_of(row["experiment"]), []).append(row)
+    return decisions(met) | {f"{load}{RECORDED}": in_recording(rows) for load, rows in by_load.items()}
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
@@ -83,8 +83,7 @@ def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
         of_run.setdefault(split_key(row["key"])[0], []).append(row)
     found: dict[str, list[Decision]] = {}
     for (experiment, _), by_comparison in runs.items():
-        squares, freedom = np.sum([residuals(_trials(own)) for own in by_comparison.values()], axis=0)
-        usual = ANYWHERE.shrunk(float(squares), float(freedom))._replace(freedom=FREEDOM)
+        usual = usual_scatter(residuals(_trials(own)) for own in by_comparison.values())
         for own in by_comparison.values():
             if decision := _decision(own, usual):
                 found.setdefault(trials.load_of(experiment), []).append(decision)
@@ -107,21 +106,29 @@ def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Sca
 def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
     """Return records as trials for a decision, those without a time left out."""
     return [
-        Trial(split_key(row["key"])[1], row["seconds_step"], row["run"], row["round"], row["status"] == "disturbed")
+        Trial(
+            split_key(row["key"])[1],
+            row["seconds_step"],
+            row["run"],
+            row["round"],
+            row["status"] == "disturbed" or noise.is_disturbed(row),
+            row["process"],
+        )
         for row in rows
         if row["status"] in TIMED and row["seconds_step"]
     ]
 
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
-    """Return the decisions of each candidate against itself in each twelve rounds of a recording, as a sweep decides
-    them."""
-    by_cell: dict[tuple, dict[int, list[Mapping[str, Any]]]] = {}
+    """Return the decisions of each candidate against itself in each twelve rounds of a recording beside one load, as a
+    sweep decides them."""
+    by_cell: dict[str, dict[tuple, list[Mapping[str, Any]]]] = {}
     for row in rows:
-        by_cell.setdefault((row["run"], split_key(row["key"])[0]), {}).setdefault(row["round"], []).append(row)
+        of_cell = by_cell.setdefault(split_key(row["key"])[0], {})
+        of_cell.setdefault((row["run"], row["round"]), []).append(row)
     found, most = [], ROUNDS
     for by_round in by_cell.values():
-        whole = [by_round[number] for number in sorted(by_round) if len(by_round[number]) == len(HALVES)]
+        whole = [by_round[place] for place in sorted(by_round) if len(by_round[place]) == len(HALVES)]
         found += [_played(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
     return found
 
@@ -145,5 +152,13 @@ def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
         rounds = sum(decision.rounds for decision in chosen) / max(len(chosen), 1)
         limits = (None, MOST) if condition == "all" else (None, None)
         yield counted("same", what, condition, wins, len(chosen), limits, truth=1.0, rivals=1, rounds=rounds)
+    sure = sum(_is_sure(decision) for decision in every)
+    yield counted("same", "a candidate against itself is called faster at 99 %", "all", sure, len(every), (None, SURE))
     level = sum(decision.verdict == "level" for decision in every)
     yield counted("same", "a candidate against itself is found level", "all", level, len(every), (None, None))
+
+
+def _is_sure(decision: Decision) -> bool:
+    """Return whether one of the two is called faster with a certainty of more than 99 %."""
+    ratio = decision.ratio
+    return ratio is not None and max(ratio.probability, 1 - ratio.probability) > 0.99

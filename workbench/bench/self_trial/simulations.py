@@ -15,13 +15,14 @@ import numpy as np
 from workbench.bench.self_trial.noise import Group, Noise
 from workbench.bench.self_trial.trials import counted
 from workbench.measure.loads import LOADS, QUIET
-from workbench.measure.posterior import Trial
+from workbench.measure.posterior import Scatter, Trial, residuals, usual_scatter
 from workbench.measure.rounds import MOST, Decision, decide_comparison
 
 # Simulated comparisons: their noise is taken from recorded rounds, their truth is known, their answer is the design's.
 #
 # A comparison takes consecutive recorded rounds from a random one on, so neighbours in time stay neighbours, and spells
-# and two-peaked rounds stay as they were. Its answer is that of `rounds.decide_comparison`, as in a sweep.
+# and two-peaked rounds stay as they were. Its answer is that of `rounds.decide_comparison` with the scatter that all
+# comparisons of its sweep show, as in a sweep.
 
 
 CSR, VENDOR, DENSE = range(3)
@@ -31,6 +32,8 @@ SLOTS = ((CSR, 0), (VENDOR, 0), (CSR, 1), (VENDOR, 1))
 OWN = 0.1
 """Standard deviation of the logarithm that a candidate has for itself which shares a slot with another one."""
 BASELINE = "dense"
+COMPARISONS = 6
+"""Comparisons of a simulated sweep."""
 PREDICTION_ERRORS = (0.5, 0.9)
 """Standard deviations of the logarithm of predicted ratios: above that of `sweeps.predicted`, on data like its own."""
 BADLY_OFF = 0.1
@@ -88,13 +91,21 @@ def answers(
     groups = [group for group in noise.groups.get(load, ()) if len(group.logs) >= rounds]
     if not groups:
         return []
-    return [_answer(groups[random.integers(len(groups))], rounds, truth, random) for truth in truths]
+    found: list[Answer] = []
+    for first in range(0, len(truths), COMPARISONS):
+        of_sweep = truths[first : first + COMPARISONS]
+        every = [_trials(groups[random.integers(len(groups))], rounds, truth, random) for truth in of_sweep]
+        usual = usual_scatter(map(residuals, every))
+        found += [_answer(*one, usual, random) for one in zip(every, of_sweep, strict=True)]
+    return found
 
 
-def _answer(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> Answer:
-    """Return the decision on simulated rounds and the true ratio of the candidate it names."""
-    start = int(random.integers(len(group.logs) - rounds + 1))
-    decision = decide_comparison(_trials(group, start, rounds, truth, random), {BASELINE}, _predictions(truth, random))
+def _answer(trials: Sequence[Trial], truth: Sequence[float], usual: Scatter, random: np.random.Generator) -> Answer:
+    """Return the decision on simulated trials, of a sweep whose rounds scatter as `usual`, and the true ratio of the
+    candidate it names.
+    """
+    scatter = usual.shrunk(*residuals(trials))
+    decision = decide_comparison(trials, {BASELINE}, _predictions(truth, random), scatter)
     named = int(decision.sparse) if isinstance(decision.sparse, int) else 0
     return Answer(decision, truth[named])
 
@@ -112,12 +123,13 @@ def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Ha
     return {BASELINE: 1.0, **faster}
 
 
-def _trials(group: Group, start: int, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
-    """Return the trials of dense, whose true time is 1, and of each sparse candidate.
+def _trials(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
+    """Return the trials of dense, whose true time is 1, and of each sparse candidate, from a random round on.
 
-    Halves change places for all at once.
+    Halves, which are processes, change places for all at once, with the set of processes.
     """
-    first, swapped = int(random.integers(len(SLOTS))), random.integers(2, size=rounds)
+    start = int(random.integers(len(group.logs) - rounds + 1))
+    first, swapped = int(random.integers(len(SLOTS))), random.integers(2, size=len(group.logs))
     found = []
     for number in range(rounds):
         places: list[tuple[int | str, int, int, float]] = [(BASELINE, DENSE, 0, 0.0)]
@@ -126,9 +138,10 @@ def _trials(group: Group, start: int, rounds: int, truth: Sequence[float], rando
             own = OWN * random.standard_normal() if place >= len(SLOTS) else 0.0
             places.append((place, candidate, half, own - faster))
         for name, candidate, half, more in places:
-            at = start + number, candidate, half ^ int(swapped[number])
+            own_set = int(group.sets[start + number])
+            at = start + number, candidate, half ^ int(swapped[own_set])
             seconds = math.exp(group.logs[at] + more)
-            found.append(Trial(name, seconds, "simulated", number, bool(group.disturbed[at])))
+            found.append(Trial(name, seconds, "simulated", number, bool(group.disturbed[at]), own_set))
     return found
 
 
@@ -145,6 +158,8 @@ NEAR = 0.03
 """How far the share of right statements may be from the mean probability that was stated."""
 SURE = 0.99
 ROUND_SD = 0.2
+DEVIATIONS = (0.05, 0.2, 0.5)
+"""Standard deviations of the log ratio of csr and dense that the quiet noise is scaled to."""
 APART = 0.3
 """Standard deviation of the logarithms of other sparse candidates' times around the first."""
 
@@ -168,6 +183,12 @@ def conditions(noise: Noise) -> list[str]:
 def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield outcomes: how often 95 % intervals hold the true ratio, over all true ratios, then at each alone."""
     what, count = "the 95 % interval holds the true ratio", count or ANSWERS
+    for deviation in DEVIATIONS:
+        scaled, random = noise.scaled(deviation / noise.pair_sd(CSR, DENSE)), np.random.default_rng(4)
+        drawn = truths(count // 4, 2, random).tolist()
+        found = [answer for rounds in FEW_AND_MANY for answer in answers(scaled, QUIET, rounds, drawn, random)]
+        held = [one.holds for one in found]
+        yield _share("coverage", f"{what}, all ratios", f"quiet, sd of a ratio {deviation:g}", held, COVERED)
     for load in conditions(noise):
         random, every = np.random.default_rng(1), list[Answer]()
         for candidates in CANDIDATES:
