@@ -179,13 +179,16 @@ def test_rounds_of_one_process_say_less_than_those_of_several():
     assert widths[0] < widths[1]
 
 
-def test_residuals_are_those_left_by_candidate_and_round_and_of_quiet_trials_only():
+def test_residuals_are_those_left_by_candidate_and_round_and_disturbed_trials_have_effects_and_noise_of_their_own():
     random = np.random.default_rng(4)
     logs = random.normal(0, 0.3, (3, 5)) + random.normal(0, 2, 5) + np.array([[0.0], [1.0], [-4.0]])
     rest = logs - logs.mean(0) - logs.mean(1, keepdims=True) + logs.mean()
     trials = trials_of(dict(zip("abc", np.exp(logs), strict=True)))
     other_run = [trial._replace(run="two", seconds=9 * trial.seconds) for trial in trials]
     disturbed = [Trial("a", 100.0, "one", number, True) for number in range(5, 9)]
+    biased = [one._replace(seconds=7 * one.seconds) if one.candidate == "a" else one for one in trials]
+    beside = [one._replace(round=one.round + 5, is_disturbed=True) for one in biased]
+    assert residuals(trials + beside) == pytest.approx(((2 + 2 / NOISE.wider**2) * (rest**2).sum(), 16))
     assert residuals(trials + disturbed) == pytest.approx((2 * (rest**2).sum(), 8))
     assert residuals(trials + other_run) == pytest.approx((4 * (rest**2).sum(), 16))
     for few in ([], trials[:1], trials[:5], disturbed):

@@ -1,5 +1,6 @@
 """Findings of the self-trial, from its rows: the newest outcome of each, what was wanted, and whether it was met."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ def meaning(frame: pd.DataFrame) -> str:
     if sure:
         said.append(
             f"Of {sure[-1]['count']:,} answers that were stated with more than 99 % certainty, "
-            f"{100 * sure[-1]['share']:.1f} % named the faster side"
+            f"{math.floor(1000 * sure[-1]['share']) / 10:g} % named the faster side"
         )
     if held:
         least, most = (f"{end:.0f}" for end in (min(held), max(held)))
