@@ -45,6 +45,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Sparse Workbench"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,

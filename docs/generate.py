@@ -256,14 +256,13 @@ def gallery(folder: Path) -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(chart, target)
         for page in sorted(machine.glob("*.md")):
-            place = _copy_results_page(page, folder, captions)
+            place = _copy_results_page(page, folder, {name: sentence for name, (_, sentence) in captions.items()})
             listed.append(place.removesuffix(".md"))
             newest = max(map(_time_of, _records(machine, page.stem.removesuffix("-report"))), default="")
             rows.append((f"[{page.stem}]({place})", _lead(page.read_text(encoding="utf-8")), newest[:10]))
         parts.append(table(("page", "what came of it", "newest record"), rows))
-        for name, sentence in captions.items():
+        for name, (title, sentence) in captions.items():
             if (machine / f"{name}.svg").exists():
-                title = name.replace("-", " ").replace("_", " ")
                 parts.append(f"### {title}\n\n![{sentence}](charts/{machine.name}/{name}.svg)\n\n{sentence}\n")
     return "\n".join([*parts, "```{toctree}", ":hidden:", "", *listed, "```", ""])
 
@@ -279,6 +278,7 @@ def _copy_results_page(page: Path, folder: Path, captions: Mapping[str, str]) ->
 
     text = re.sub(r"!\[([^\]]*)\]\(([\w.-]+)\.svg\)", image, page.read_text(encoding="utf-8"))
     (folder / place).parent.mkdir(parents=True, exist_ok=True)
+    text = f"---\nnosearch: true\n---\n{text}"  # their numbers would hide the pages that explain something
     (folder / place).write_text(text, encoding="utf-8")
     return place
 
@@ -290,10 +290,10 @@ def _lead(text: str) -> str:
     return bold[0] if bold else re.split(r"(?<=[.:]) ", _first_paragraph(body), maxsplit=1)[0]
 
 
-def _captions(machine: Path) -> dict[str, str]:
-    """Return the sentence that each chart of the reports shows, by the name of its SVG file without the suffix."""
-    captions = {}
-    for page in machine.glob("*-report.html"):
+def _captions(machine: Path) -> dict[str, tuple[str, str]]:
+    """Return heading and sentence of each chart of the reports, by the name of its SVG file without the suffix."""
+    captions: dict[str, tuple[str, str]] = {}
+    for page in sorted(machine.glob("*-report.html")):
         for figure in re.findall(r"<figure>.*?</figure>", page.read_text(encoding="utf-8"), re.DOTALL):
             chart = re.search(r'<title id="(\w+)-\d+-title">([^<]*)<', figure)
             sentence = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)
@@ -302,7 +302,8 @@ def _captions(machine: Path) -> dict[str, str]:
                 suffix = re.sub(r"[^\w]+", "-", facet).strip("-")
                 name = "-".join(filter(None, (page.stem.removesuffix("-report"), chart[1], suffix)))
                 text = html.unescape(re.sub(r"<[^>]+>", "", sentence[1]))
-                captions[name] = " ".join(text.split()).replace("[", "(").replace("]", ")")
+                sentence = " ".join(text.split()).replace("[", "(").replace("]", ")")
+                captions[name] = (f"{page.stem.removesuffix('-report')}: {html.unescape(chart[2])}", sentence)
     return captions
 
 

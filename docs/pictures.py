@@ -17,6 +17,8 @@ def write_pictures(folder: Path) -> None:
     title = "Packages in levels: each imports only packages of the levels below it."
     (folder / "packages.svg").write_text(boxes_svg(levels[::-1], title), encoding="utf-8")
     (folder / "step.svg").write_text(boxes_svg([[each] for each in STEP], "A training step from data to weights."))
+    title = "From a data file to an answer: packages in the order in which they work."
+    (folder / "file.svg").write_text(boxes_svg([[each] for each in FILE], title))
     (folder / "row_sparse.svg").write_text(row_sparse_svg(), encoding="utf-8")
 
 
@@ -30,6 +32,16 @@ STEP = (
     "optimizers: update of W",
 )
 """Parts of a step, in their order."""
+FILE = (
+    "data: reader, labels",
+    "sweeps.spec, sweeps.grid: configurations",
+    "sweeps.runner: rounds of trials",
+    "sweeps.trial, a process each: training, measure",
+    "store: one record a trial",
+    "analysis: verdicts",
+    "plots, reports, panels, command",
+)
+"""Packages between a data file and a chart, in their order."""
 
 
 def import_graph() -> dict[str, set[str]]:

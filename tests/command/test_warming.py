@@ -59,4 +59,17 @@ def test_configurations_are_compiled_in_as_many_processes_as_asked_for(monkeypat
 
     monkeypatch.setattr(warming, "ProcessPoolExecutor", Pool)
     assert warming.warm_together(["a", "b", "c"], most=2) >= 0
-    assert asked == [2, *[warming.warm_kernels] * 3]
+    assert asked == [2, *[warming.prepare_trial] * 3]
+
+
+def test_a_trial_is_prepared_up_to_where_it_would_measure(monkeypatch):
+    came = []
+
+    def answers(request):
+        for stage in ("compiling", "preparing data", warming.MEASURING, "training"):
+            came.append((request["cell"]["format"], stage))
+            yield {"stage": stage}
+
+    monkeypatch.setattr(warming, "answers", answers)
+    warming.prepare_trial(warming.Cell(format="dense"))
+    assert came == [("dense", stage) for stage in ("compiling", "preparing data", "measuring")]

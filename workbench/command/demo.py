@@ -14,14 +14,23 @@ from workbench.sweeps import grid, run_folder, spec
 SPECS = Path(__file__).parents[1] / "specs"
 TITLE = "Would sparse tensors reduce training time and memory?"
 COMMAND = "workbench demo"
+SECONDS_QUICK, SECONDS_LEAST = 52.0, 20.0
+"""Seconds of compiling and sweeping in the quick demo, and the least of them for the sweep."""
 
 Tell = Callable[[str, Path], None]
 """Shows a run while it goes on: called with a heading and the run's folder; returns when the run is over."""
 
 
-def run(name: str, root: Path, heading: str, tell: Tell) -> list[dict]:
-    """Start or resume the sweep of the packaged spec `name` under `root`, show it, return its rows."""
-    folder = run_folder.start_run(spec.load_spec(SPECS / f"{name}.toml"), root / name)
+def run(name: str, root: Path, heading: str, tell: Tell, seconds: float | None = None) -> list[dict]:
+    """Start or resume the sweep of the packaged spec `name` under `root`, show it, return its rows.
+
+    `seconds` is its budget, by default that of the spec.
+    """
+    planned = spec.load_spec(SPECS / f"{name}.toml")
+    if seconds is not None:
+        limits = planned.limits.model_copy(update={"seconds_sweep": seconds})
+        planned = planned.model_copy(update={"limits": limits})
+    folder = run_folder.start_run(planned, root / name)
     tell(heading, folder)
     state = run_folder.read_progress(folder)
     if state.state == "stopped":
@@ -38,18 +47,21 @@ def train_both(root: Path, tell: Tell) -> list[dict]:
 
 def sweep_density(root: Path, tell: Tell, quick: bool = False) -> list[dict]:
     """Measure seconds a step and memory at several densities, sparse and dense; `quick` in less than a minute."""
-    if quick:
-        compile_candidates()
-    return run(_sweep_name(quick), root, "Sweeping density and format", tell)
+    seconds = max(SECONDS_QUICK - compile_candidates(), SECONDS_LEAST) if quick else None
+    return run(_sweep_name(quick), root, "Sweeping density and format", tell, seconds)
 
 
-def compile_candidates() -> None:
-    """Compile the code of the quick demo's candidates side by side, so that its budget is for measuring."""
+def compile_candidates() -> float:
+    """Compile the code of the quick demo's candidates side by side, so that its budget is for measuring.
+
+    Returns the seconds that it took.
+    """
     cells = grid.expand_grid(spec.load_spec(SPECS / f"{_sweep_name(True)}.toml")).cells
     of_candidates = {(cell.format, cell.hold, cell.launch, cell.gradient, cell.update): cell for cell in cells}
     with console.status("Compiling the code of the candidates, which is kept for the next time"):
         seconds = warming.warm_together(list(of_candidates.values()))
     console.print(f"The code of {len(of_candidates)} candidates is ready after {seconds:.0f} s.", highlight=False)
+    return seconds
 
 
 def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:

@@ -8,14 +8,18 @@ from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
+import numba
+
 from kernels import threads
 from kernels.registry import unknown_name
 from workbench.command.console import console
 from workbench.command.training import cell_of
-from workbench.sweeps.spec import Cell, SpecError
-from workbench.sweeps.trial import warm_kernels
+from workbench.sweeps.spec import Cell, Measure, SpecError
+from workbench.sweeps.trial import MEASURING, answers, warm_kernels
 
 OPTIMIZERS = ("adagrad", "adam", "sgd")
+LARGEST = 2**62
+"""Bytes that a trial may take which is only prepared: as many as it likes."""
 LAUNCHES = {"steps": "kernels", "epochs": "epoch"}
 
 
@@ -70,8 +74,14 @@ def warm(names: Sequence[str]) -> float:
     return time.perf_counter() - start
 
 
+def prepare_trial(cell: Cell) -> None:
+    """Do what a trial does before it measures: this compiles also what checks it, and what its data are made with."""
+    request = {"cell": cell.model_dump(mode="json"), "measure": Measure().model_dump(), "bytes_limit": LARGEST}
+    next((answer for answer in answers(request) if answer.get("stage") == MEASURING), None)
+
+
 def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
-    """Compile the code of configurations into the cache, in as many processes as there are cores.
+    """Compile the code of trials of configurations into the cache, in as many processes as there are cores.
 
     What cannot be compiled is left to the trial of that configuration, which says why.
 
@@ -88,9 +98,9 @@ def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
         Seconds that it took.
     """
     start = time.perf_counter()
-    count = min(len(cells), most or max(int(threads.cores()), 1))
+    count = max(int(min(len(cells), most or len(cells), threads.cores(), numba.config.NUMBA_DEFAULT_NUM_THREADS)), 1)
     context = multiprocessing.get_context("spawn")
     ignore = (signal.SIGINT, signal.SIG_DFL)
     with ProcessPoolExecutor(count, mp_context=context, initializer=signal.signal, initargs=ignore) as pool:
-        wait([pool.submit(warm_kernels, cell) for cell in cells])
+        wait([pool.submit(prepare_trial, cell) for cell in cells])
     return time.perf_counter() - start

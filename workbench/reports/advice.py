@@ -20,7 +20,7 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
     own = {score.case: score for score in found if score.rule == advice.ADVICE}
     content = {
         "goals": page.table_of(
-            ("goal", "wanted", "measured", ""),
+            ("goal", "wanted", "measured", "outcome"),
             ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in advice.list_targets(frame)),
         ),
         "cases": page.table_of(

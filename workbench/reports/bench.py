@@ -59,7 +59,7 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
         "title": _title(set(frame["suite"])),
         "verdict": _verdict([goal.met for goal in reached]),
         "goals": page.table_of(
-            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, outcome[g.met]] for g in reached)
+            ("goal", "wanted", "measured", "outcome"), ([g.what, g.wanted, g.measured, outcome[g.met]] for g in reached)
         ),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(

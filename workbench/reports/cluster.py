@@ -27,7 +27,7 @@ def write(folder: str | Path, command: str = "") -> Path:
     rows = analysis.newest_records(frame)
     content = {
         "goals": page.table_of(
-            ("goal", "wanted", "measured", ""),
+            ("goal", "wanted", "measured", "outcome"),
             ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in analysis.list_targets(frame)),
         ),
         "bytes": page.table_of(
@@ -41,7 +41,7 @@ def write(folder: str | Path, command: str = "") -> Path:
             _of_steps(analysis.steps_of(frame)),
         ),
         "rows": page.table_of(
-            ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", ""),
+            ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", "outcome"),
             map(_of_rows, analysis.newest_records(frame, "rows")),
         ),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),

@@ -26,7 +26,7 @@ def write(folder: str | Path, command: str = "") -> Path:
     content = {
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
         "goals": page.table_of(
-            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
+            ("goal", "wanted", "measured", "outcome"), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
         ),
         "configurations": page.table_of(COLUMNS, map(line, found)),
         "apart": page.table_of(COLUMNS, map(line, fair.separate_configurations(found))),

@@ -51,7 +51,7 @@ def write(folder: str | Path, command: str = "") -> Path:
             for tolerance, cases in by_tolerance.items()
         ],
         "goals": page.table_of(
-            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
+            ("goal", "wanted", "measured", "outcome"), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
         ),
         "parts": [_part(case, frame, folder) for case in found],
         "method": method(found),

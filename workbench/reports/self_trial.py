@@ -25,7 +25,7 @@ def write(folder: str | Path, command: str = "") -> Path:
         "meaning": self_trial.meaning(frame),
         "verdict": _verdict(frame),
         "criteria": page.table_of(
-            (*COLUMNS, "wanted", "measured", ""),
+            (*COLUMNS, "wanted", "measured", "outcome"),
             ([c.part, c.what, c.condition, c.wanted, c.measured, MET[c.met]] for c in self_trial.criteria(frame)),
         ),
         "others": page.table_of(
