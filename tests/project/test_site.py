@@ -1,4 +1,4 @@
-"""The built documentation in a real Chromium, if `make docs` has built it: accessible, searchable from files, no network.
+"""The built documentation in a real Chromium, if it is built: accessible, searchable from files, without a network.
 
 The accessibility checker axe-core is run where it is installed: npm install --no-save axe-core.
 """

@@ -121,7 +121,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[AgentCommand]
     rows = run_folder.read_all_records(folder)
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
-    shown.add_row("cells", f"{size.cells:,}, dense steps on all threads and on one")
+    shown.add_row("configurations", f"{size.cells:,}, dense steps on all threads and on one")
     shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
     shown.add_row("precision", estimate.minimum_detectable_sentence(spec))
     for axis, values in spec.axes.items():

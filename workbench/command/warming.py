@@ -1,14 +1,13 @@
 """Compiling the common trainings into the cache ahead, so that the first `train` need not wait for it."""
 
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
-
-import numba
 
 from kernels import threads
 from kernels.registry import unknown_name
@@ -98,7 +97,7 @@ def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
         Seconds that it took.
     """
     start = time.perf_counter()
-    count = max(int(min(len(cells), most or len(cells), threads.cores(), numba.config.NUMBA_DEFAULT_NUM_THREADS)), 1)
+    count = max(int(min(len(cells), most or min(threads.cores(), os.cpu_count() or 1))), 1)
     context = multiprocessing.get_context("spawn")
     ignore = (signal.SIGINT, signal.SIG_DFL)
     with ProcessPoolExecutor(count, mp_context=context, initializer=signal.signal, initargs=ignore) as pool:

@@ -41,7 +41,7 @@ def write(folder: str | Path, command: str = "") -> Path:
             _of_steps(analysis.steps_of(frame)),
         ),
         "rows": page.table_of(
-            ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", "outcome"),
+            ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", "end"),
             map(_of_rows, analysis.newest_records(frame, "rows")),
         ),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),

@@ -108,7 +108,7 @@ def test_a_folder_of_shards_is_exported_by_its_name(tmp_path):
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match=r"Unknown kind of export .*csv.*svmlight"):
+    with pytest.raises(DataError, match=r"Unknown export format .*csv.*svmlight"):
         data.export(drawn(), tmp_path / "x", to="csv")
     (tmp_path / "there").write_text("")
     with pytest.raises(DataError, match=r"There is already .*there; remove it"):

@@ -30,7 +30,7 @@ class Export:
     extra: str = ""
 
 
-_exports: Registry[Export] = Registry("kind of export", ("workbench.data.exports",), DataError, is_named_by_files=True)
+_exports: Registry[Export] = Registry("export format", ("workbench.data.exports",), DataError, is_named_by_files=True)
 register, names, get = _exports.register, _exports.names, _exports.get
 
 
