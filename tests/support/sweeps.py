@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +55,11 @@ def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def supervised_here() -> Iterator[None]:
     """Let sweeps that are started inside be over when `run_folder.start_run` returns."""
-    with mock.patch.object(run_folder, "subprocess", SimpleNamespace(Popen=supervise, DEVNULL=subprocess.DEVNULL)):
+    processes = SimpleNamespace(Popen=supervise, DEVNULL=subprocess.DEVNULL)
+    with (
+        mock.patch.object(run_folder, "subprocess", processes),
+        mock.patch.object(run_folder, "supervisor_in_waiting", nullcontext),
+    ):
         yield
 
 

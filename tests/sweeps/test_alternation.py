@@ -1,6 +1,7 @@
 """Rounds that are measured by processes which live side by side: their rows, their limits, and when there are none."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -133,20 +134,28 @@ def tasks(count: int = 2, **settings: object) -> list[Task]:
     ("given", "suits"),
     [
         (tasks(), True),
-        (tasks(4), True),
-        (tasks(5), False),
+        (tasks(6), True),
+        (tasks(7), False),
         (tasks(1), False),
         (tasks(epochs=1), False),
         (tasks(device="cuda"), False),
         (tasks(trainers=2, threads=2, batch_rows=20), False),
     ],
-    ids=["two", "four", "five", "one", "epochs", "cuda", "trainers"],
+    ids=["two", "six", "seven", "one", "epochs", "cuda", "trainers"],
 )
 def test_few_candidates_that_take_steps_on_the_cpu_take_turns(tmp_path, monkeypatch, given, suits):
     supervisor = Supervisor(spec_of(), tmp_path)
     assert supervisor.in_turns.suits(given) == suits
     monkeypatch.setattr(child, "can_alternate", lambda: False)
     assert not supervisor.in_turns.suits(given)
+
+
+@needs_turns
+def test_the_first_round_of_a_race_is_measured_one_after_the_other_since_one_may_take_too_long_to_begin(tmp_path):
+    supervisor = Supervisor(spec_of(measure={**MEASURE, "race": True}), tmp_path)
+    for number, suits in ((0, False), (1, True)):
+        of_round = [replace(task, round=number) for task in tasks()]
+        assert supervisor.in_turns.suits(of_round) == suits
 
 
 @needs_turns

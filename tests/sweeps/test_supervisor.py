@@ -14,6 +14,7 @@ from tests.support.processes import deaf_starter, grandchildren
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, TINY, finish, spec_of
 from workbench import store
+from workbench.command import running
 from workbench.sweeps import run_folder, runner
 from workbench.sweeps.schedule import Task
 from workbench.sweeps.spec import Cell
@@ -46,6 +47,36 @@ def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_termina
     assert (failed["status"], failed["reason"]) == ("failed", "The process was killed from outside by SIGKILL.")
     assert stopped["status"] == "stopped"
     assert swept(spec_of(), folder).counts == {"ok": 2}
+
+
+def test_a_supervisor_in_waiting_takes_the_first_run_that_is_started(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with run_folder.supervisor_in_waiting():
+        (waiting,) = run_folder._waiting
+        folder = run_folder.start_run(spec_of(measure=SLOW), "run")
+        assert run_folder._waiting == []
+        child_at_work(folder)
+        assert folder.resolve() in set(running._at_work())
+        assert run_folder.read_progress(folder).pid == waiting.pid
+        run_folder.stop_run(folder)
+        assert finish(folder).state == "stopped"
+    assert swept(spec_of(), folder).counts == {"ok": 2}
+
+
+def test_a_supervisor_that_waits_for_no_run_ends_with_who_waits_for_it():
+    with run_folder.supervisor_in_waiting():
+        (waiting,) = run_folder._waiting
+    assert waiting.poll() is not None
+    assert run_folder._waiting == []
+
+
+def test_a_supervisor_in_waiting_that_was_killed_is_replaced(tmp_path):
+    with run_folder.supervisor_in_waiting():
+        (waiting,) = run_folder._waiting
+        waiting.kill()
+        waiting.wait()
+        folder = run_folder.start_run(spec_of(), tmp_path / "run")
+    assert finish(folder).counts == {"ok": 2}
 
 
 def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from kernels import devices
 from workbench import data, store
 from workbench.advising.answer import Answer
-from workbench.advising.candidates import is_faithful, list_candidates
+from workbench.advising.candidates import is_faithful, likely_first, list_candidates
 from workbench.advising.first_part import FirstPart, first_part
 from workbench.advising.source import suggest_model
 from workbench.analysis import configurations
@@ -116,6 +116,8 @@ FIRST_SHARE = 0.6
 """Share of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
 """Seconds of a trial of small data."""
+FAR_SHARE = 0.1
+"""Share of a race that candidates may take which are predicted to be far behind the best of their side."""
 FIRST_ROUND = 0.5
 """Largest share of a race that its first round takes: those that may win are to meet again."""
 SECONDS_CELL = 10.0
@@ -281,13 +283,25 @@ class _Advising:
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
         self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
         here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
-        self.candidates = [{**one, **here} for one in able[: affordable_candidates(self.first_share * clock.left)]]
+        self.candidates = [{**one, **here} for one in self._affordable_first(able)]
         usual = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.seconds_reserve = min(usual * min(clock.slowdown, SLOWDOWN_MOST), clock.left / 3)
         self.before = len(run_folder.read_current_records(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.candidates, 0.0)
         self.by_key: dict[str, Cell] = {}
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
+
+    def _affordable_first(self, able: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return the candidates for the first race: those that may be the fastest of their side by the cost model, and
+        of the others as many as `FAR_SHARE` of the time is enough for.
+        """
+        planned = [Cell(**{**self.settings, **one}) for one in able]
+        seconds = [
+            planned_row(cell, self.problem)["seconds_predicted"] if cell.device == "cpu" else None for cell in planned
+        ]
+        likely, others = likely_first(able, seconds)
+        limit, each = self.first_share * self.clock.left, SECONDS_TRIAL * self.clock.slowdown
+        return [*likely[: affordable_candidates(limit, each)], *others[: int(FAR_SHARE * limit / each)]]
 
     def race(self) -> None:
         """Measure all candidates on the data as it is."""

@@ -1,6 +1,6 @@
 """Candidates worth a trial: ways to train that have been fastest somewhere, likeliest first, less the impossible."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench import optimizers
@@ -58,6 +58,32 @@ def list_candidates(
         lazies = [one for one in named if one["update"] == "lazy"]
         named = [one | {"update": "exact"} if one["update"] == "lazy" else one for one in named] + lazies
     return [one for one in named if not grid.why_dropped(Cell(**{**settings, **one}))]
+
+
+FAR = 3.0
+"""A candidate that is predicted to take so many times the least time of its side is seldom the fastest of it."""
+
+
+def likely_first(
+    candidates: Sequence[Mapping[str, Any]], seconds: Sequence[float | None]
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return the candidates that may be the fastest of their side by their predicted seconds a step, and the others.
+
+    Both in their order. What has no prediction may be the fastest.
+
+    >>> sparse, slow, dense = {"format": "csr"}, {"format": "coo"}, {"format": "dense"}
+    >>> likely_first([sparse, slow, dense], [1e-5, 9e-5, 4e-4])
+    ([{'format': 'csr'}, {'format': 'dense'}], [{'format': 'coo'}])
+    """
+    sides = [one["format"] == "dense" for one in candidates]
+    least = {
+        is_dense: min((own for own, side in zip(seconds, sides, strict=True) if own and side == is_dense), default=0.0)
+        for is_dense in sides
+    }
+    found: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = [], []
+    for one, own, is_dense in zip(candidates, seconds, sides, strict=True):
+        found[bool(own and own > FAR * least[is_dense])].append(one)
+    return found
 
 
 def is_faithful(cell: Cell) -> bool:

@@ -12,6 +12,7 @@ from workbench.api import progress, shown, stored, training
 from workbench.api.inputs import in_python
 from workbench.api.loading import Loaded, received
 from workbench.api.results import CHARTS, Result
+from workbench.sweeps import run_folder
 from workbench.sweeps.spec import SpecError
 
 SECONDS_FRAMEWORK = 120.0
@@ -240,17 +241,18 @@ def advise(
     """
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
-    loaded = received(X, y, label, reading)
     if framework is not None:
-        return _in_framework(framework, loaded, seconds, batch_rows)
-    folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
+        return _in_framework(framework, received(X, y, label, reading), seconds, batch_rows)
     fixed = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-    settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
-    try:
-        spent = time.monotonic() - start
-        answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow, seconds_spent=spent)
-    except SpecError as error:
-        raise SpecError(in_python(str(error))) from None
+    with run_folder.supervisor_in_waiting():
+        loaded = received(X, y, label, reading)
+        folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
+        settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
+        try:
+            spent = time.monotonic() - start
+            answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow, seconds_spent=spent)
+        except SpecError as error:
+            raise SpecError(in_python(str(error))) from None
     return Advice(answer, loaded)
 
 

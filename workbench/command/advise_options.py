@@ -49,24 +49,38 @@ def advise(
     ] = False,
 ) -> None:
     """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
-    from workbench.command import advising
-    from workbench.data.contract import with_label
+    from workbench.sweeps import run_folder
 
-    reading = with_label(reading, label)
+    files = {"dataset": dataset, "labels": labels, "kind": kind, "columns": columns}
     if framework:
-        from workbench.command import framework_advice
-
         budget = None if exit_codes.is_default(ctx, "seconds") else seconds
-        read = {"dataset": dataset, "labels": labels, "kind": kind, "reading": reading, "columns": columns}
-        framework_advice.show(source, framework, read, budget, batch_rows, json)
+        _show_framework(source, framework, _read_as(files, reading, label), budget, batch_rows, json)
         return
-    files = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
-    given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-    answer = advising.advise(source, files, given, seconds, lazy, run, json, verbose)
+    with run_folder.supervisor_in_waiting():  # before what takes long is imported
+        from workbench.command import advising
+
+        given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+        answer = advising.advise(source, _read_as(files, reading, label), given, seconds, lazy, run, json, verbose)
     if answer.is_stopped:
         exit_codes.exit_interrupted(ctx, "Stopped")
     if answer.recommendation.verdict == "none":
         raise typer.Exit(exit_codes.WRONG_INPUT)
+
+
+def _read_as(files: dict[str, str], reading: str, label: str) -> dict[str, str]:
+    """Return the settings of the reader, the label column among them."""
+    from workbench.data.contract import with_label
+
+    return files | {"reading": with_label(reading, label)}
+
+
+def _show_framework(
+    source: str, framework: str, files: dict[str, str], budget: float | None, batch_rows: int | None, as_json: bool
+) -> None:
+    """Show which way to train inside a framework."""
+    from workbench.command import framework_advice
+
+    framework_advice.show(source, framework, files, budget, batch_rows, as_json)
 
 
 def bench_advise(

@@ -52,10 +52,12 @@ def _read(folder: Path) -> Run | None:
 
 
 def _at_work() -> Iterable[Path]:
-    """Yield the folders of the supervisors that run now, by their command lines."""
+    """Yield the folders of the supervisors that run now, by their command lines, or by where they are."""
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
+            if line[-1:] == [run_folder.WAIT]:
+                line[-1] = process.cwd()
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
         if len(line) == 4 and line[1] == "-m" and line[2] in run_folder.SUPERVISORS:

@@ -444,8 +444,11 @@ SECONDS_TURN = 0.05
 """Length of a turn, or one step where that takes longer: longer than what the change of caches and threads disturbs."""
 SECONDS_SETTLE = 0.015
 """Time at the beginning of a turn that counts for nothing: the caches hold data of the process before."""
-MOST = 4
-"""Processes that take turns at most: with more the neighbours of a turn are no longer near in time."""
+MOST = 6
+"""Processes that take turns at most: with more the neighbours of a turn are no longer near in time.
+
+The noise of six is what `workbench bench self record` records.
+"""
 
 Name = TypeVar("Name", bound=Hashable)
 

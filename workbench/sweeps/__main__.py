@@ -1,7 +1,8 @@
 """The supervisor of a sweep, a process of its own: `python -m workbench.sweeps RUN_FOLDER`.
 
 Where `run_folder.start_run` has given it the environment to measure in, the server that trials are forked from starts
-first: it loads their libraries while this process loads its own, which saves the first trial some seconds.
+first: it loads their libraries while this process loads its own, which saves the first trial some seconds. With `-` for
+the folder it waits for one on standard input, and ends if none comes.
 
 It blocks no signal, whatever whoever started it does: to be asked to stop must reach it, the end of a trial the server.
 """
@@ -18,4 +19,6 @@ if __name__ == "__main__":
     if "WORKBENCH_PREPARED" in os.environ:  # run_folder.PREPARED, which is not imported: that takes as long
         forkserver.set_forkserver_preload(["workbench.sweeps.preload"])
         forkserver.ensure_running()
-    sys.exit(importlib.import_module("workbench.sweeps.supervision").supervise(Path(sys.argv[1])))
+    supervision = importlib.import_module("workbench.sweeps.supervision")
+    folder = supervision.told_folder() if sys.argv[1] == "-" else Path(sys.argv[1])
+    sys.exit(supervision.supervise(folder) if folder else 0)

@@ -101,8 +101,13 @@ class AlternatingRounds:
         """Comparisons whose candidates do not fit in memory together."""
 
     def suits(self, tasks: Sequence[Task]) -> bool:
-        """Return whether the trials of a round can be measured in turns."""
+        """Return whether the trials of a round can be measured in turns.
+
+        Not in the first round of a race: of one that takes too long to begin, none of the others would have a time.
+        """
         cells = [task.cell for task in tasks]
+        if self.supervisor.spec.measure.race and not tasks[0].round:
+            return False
         are_few = 2 <= len(tasks) <= measure_child.MOST and place_of(cells[0]) not in self.apart
         are_steps = all(cell.device == "cpu" and cell.trainers == 1 and not cell.epochs for cell in cells)
         return measure_child.can_alternate() and are_few and are_steps

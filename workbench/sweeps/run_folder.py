@@ -71,6 +71,8 @@ SUPERVISORS = ("workbench.sweeps", "workbench.cluster")
 """What supervises a sweep on this machine alone, and one on several."""
 SECONDS_HEARTBEAT = 1.0
 SECONDS_HAND_OVER = 0.1
+WAIT = "-"
+"""What stands for the folder of a supervisor that waits for one; it goes there once it has it."""
 PREPARED = "WORKBENCH_PREPARED"
 """The variable that tells a supervisor that its environment is the one to measure in."""
 
@@ -284,8 +286,53 @@ def start_run(spec: "Spec", folder: str | Path | None = None, cluster: str | Non
     return folder
 
 
+_waiting: list[subprocess.Popen] = []
+"""Supervisors that have no run yet: none or one."""
+
+
+@contextlib.contextmanager
+def supervisor_in_waiting() -> Iterator[None]:
+    """Have a supervisor load its libraries while a run is prepared inside; the first `start_run` there takes it.
+
+    Beside other programs that saves seconds: what two processes load at once one would load later. One that no run
+    took is ended.
+    """
+    from workbench.measure import loads
+
+    environment = loads.measuring_environment() | {PREPARED: "1"}
+    command = [sys.executable, "-m", SUPERVISORS[0], WAIT]
+    with contextlib.suppress(OSError):  # a run then starts its own, and tells what is wrong
+        _waiting.append(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=environment,
+            )
+        )
+    try:
+        yield
+    finally:
+        while _waiting:
+            unused = _waiting.pop()
+            assert unused.stdin is not None, "it is a pipe"
+            unused.kill()
+            unused.stdin.close()
+            unused.wait()
+
+
 def _supervisor(folder: Path, module: str, environment: dict[str, str]) -> subprocess.Popen:
-    """Start a supervisor in a separate session, its output appended to the run's log."""
+    """Start a supervisor in a separate session, its output appended to the run's log; or give the folder to the one
+    that waits for it.
+    """
+    while _waiting and module == SUPERVISORS[0]:
+        waiting = _waiting.pop()
+        assert waiting.stdin is not None, "it is a pipe"
+        with contextlib.suppress(BrokenPipeError), waiting.stdin:
+            waiting.stdin.write(os.fsencode(folder.resolve()))
+            return waiting
     with open(folder / LOG, "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", module, str(folder.resolve())],

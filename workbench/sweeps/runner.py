@@ -414,7 +414,8 @@ class Supervisor:
         }
         if task.cell.device == "cuda":
             request["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
-        return child.Child(*child.start(self.context, work_of(task.cell, self.work), request))
+        log = self.folder / run_folder.LOG
+        return child.Child(*child.start(self.context, work_of(task.cell, self.work), request, log))
 
     def completed(self, task: Task, row: dict, clock: TrialClock, process: int) -> dict:
         """Return the row of a child, or of its end, with all that the child does not know; what it took is counted."""

@@ -3,6 +3,7 @@
 import os
 import shlex
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -18,6 +19,19 @@ from workbench.sweeps.spec import Spec
 SECONDS_LOCK = 2.0
 """How long to wait for a supervisor that has written its end and not yet gone."""
 Make = Callable[[Spec, Path, threading.Event], Any]
+
+
+def told_folder() -> Path | None:
+    """Wait for the run folder on standard input, go there and write into its log from then on; None if none comes."""
+    path = sys.stdin.buffer.read()
+    if not path:
+        return None
+    folder = Path(os.fsdecode(path))
+    os.chdir(folder)  # which tells others whose supervisor this is
+    with open(folder / run_folder.LOG, "ab") as log:
+        for number in (1, 2):
+            os.dup2(log.fileno(), number)
+    return folder
 
 
 def supervise(folder: Path, make: Make = Supervisor) -> int:
