@@ -24,6 +24,13 @@ def test_trials_that_trained_epochs_become_points_by_seed_and_measure():
     assert {end for of_who in curves.final_values(found, "AUC").values() for end in of_who.values()} == {(1.0, 0.7)}
 
 
+def test_trials_beside_other_programs_have_their_quality_too():
+    rows = maker.sweep(densities=(0.2,))
+    for row in rows:
+        row |= {"status": "disturbed", "quality_curve": [{"epoch": 1, "seconds": 0.5, "AUC": 0.7}]}
+    assert set(curves.points_of_trials(store.frame(rows))["value"]) == {0.7}
+
+
 def test_no_points_beside_some_leave_numbers_numbers():
     """Rivals that are not installed are no points."""
     joined = pd.concat([two(), curves.frame([])])

@@ -74,7 +74,7 @@ def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
     rows = [
         row
         for row in configurations.records(configurations.pool_rounds(trials))
-        if row["status"] == "ok" and row["quality_curve"]
+        if row["status"] in configurations.NUMBERED and row["quality_curve"]
     ]
     names = [
         name
