@@ -22,7 +22,7 @@ if os.name != "posix":
         "WSL 2: wsl --install, then in its shell: pip install sparse-workbench."
     )
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 _PUBLIC = {
     "advise": "workbench.api.advice",
