@@ -415,6 +415,13 @@ class Kernel:
             raise KernelError(f"{self.name} has no CPU implementation.")
         return _behind_checks(self, raw)
 
+    @property
+    def cuda(self) -> Callable[..., Any]:
+        """CUDA implementation. Raises KernelError without one."""
+        if self.gpu is None:
+            raise KernelError(f"{self.name} has no CUDA implementation.")
+        return self.gpu
+
     def bind(self, *arrays: np.ndarray) -> Callable[..., Any] | None:
         """Return the CPU implementation on these arrays, validated once: a function of the scalars that follow them in
         a call.

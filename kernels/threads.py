@@ -230,6 +230,11 @@ def get_threads() -> int:
     return 1 if this_thread.is_serial else numba_internals.layer().count()
 
 
+def max_threads() -> int:
+    """Return the largest count of threads that this process may use: NUMBA_NUM_THREADS, or the cores of its quota."""
+    return int(numba_internals.config.NUMBA_NUM_THREADS)
+
+
 def available_threads() -> int:
     """Return the threads for this thread's work by other means than parallel calls; 1 within `serial`.
 

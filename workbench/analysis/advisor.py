@@ -159,9 +159,8 @@ def _largest_effect(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
     if by_value:
         at = [(value, even) for value, even in by_value.items()]
         each = formatting.join_items(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
-        line = formatting.name_configuration(
-            at[0][1].settings | {"device": {"device": "cpu"}, "trainers": {"trainers": 1}}.get(name, {})
-        )
+        usual: dict[str, dict[str, Any]] = {"device": {"device": "cpu"}, "trainers": {"trainers": 1}}
+        line = formatting.name_configuration(at[0][1].settings | usual.get(name, {}))
         yield f"The break-even in time moves with {_SETTINGS[name]}: that of {line} is {each}."
 
 
@@ -182,7 +181,9 @@ def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
                 for row in group.rows
                 if row["status"] in configurations.NUMBERED and formatting.name_configuration(row) == line
             ]
-            where = formatting.join_items(formatting.format_density(configurations.density_of(row)) for row, _ in worse)
+            where = formatting.join_items(
+                formatting.format_density(configurations.density_of(row) or 0.0) for row, _ in worse
+            )
             where = "every density measured" if len(worse) == len(tried) else f"{where} density"
             yield (
                 f"{line} trained a worse model than {formatting.name_configuration(fair)} at {where} "
@@ -382,7 +383,7 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
     if not lost:
         return _sparse_at_some(first, won, compared, measure)
     even = next((even for even in evens if _is_of_configuration(even, group, won[-1])), None)
-    if even is None or even.status != "crossing" or won[-1].density >= lost[0].density:
+    if even is None or even.status != "crossing" or (won[-1].density or 0.0) >= (lost[0].density or 0.0):
         name, verb, better = MEASURES[measure]
         both = (
             f"sparse wins {format_density_ranges(won, compared, DIGITS)}, dense "
@@ -391,7 +392,7 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the density: {both}."
     return _sparse_below(
         even,
-        "" if _is_of_configuration(even, group, first) else formatting.name_configuration(won[-1].sparse),
+        "" if _is_of_configuration(even, group, first) else formatting.name_configuration(won[-1].sides[0]),
         compared,
         measure,
     )
@@ -399,8 +400,9 @@ def headline(group: configurations.Group, measure: str, evens: Sequence[BreakEve
 
 def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
     """Return headline where sparse wins because dense did not run."""
-    does = f"runs where {verdict_text.failure_reason(first.dense)}"
-    full = f"For {MEASURES[measure][0]}, go sparse with {formatting.name_configuration(first.sparse)}: it {does}."
+    sparse, dense = first.sides
+    does = f"runs where {verdict_text.failure_reason(dense)}"
+    full = f"For {MEASURES[measure][0]}, go sparse with {formatting.name_configuration(sparse)}: it {does}."
     return f"Sparse {does}", f"{full}{_open_sentences(compared)}"
 
 

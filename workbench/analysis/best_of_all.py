@@ -6,7 +6,7 @@ is said, with what a dense array would have needed.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -23,9 +23,11 @@ def best_record(rows: Sequence[Record], accept: Callable[[Record], bool] = lambd
 
     None if none ran.
     """
-    able = dict[Hashable, Record](enumerate(row for row in rows if accept(row)))
-    found = posterior_of([*able.values()], TIME)
+    able = [row for row in rows if accept(row)]
+    found = posterior_of(able, TIME)
     first = found.best()
+    if first is None:
+        return None
     alike = [able[k] for k in found.names if k == first or found.ratio(k, first).verdict == "level"]
     return min(alike, key=lambda row: row[MEMORY] or 0, default=None)
 

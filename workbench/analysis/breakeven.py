@@ -35,6 +35,8 @@ STATUSES = {
     "no_baseline": "no dense row to compare with",
     "too_few": "measured against dense at one density only",
 }
+Bounds = tuple[float | None, float | None, float | None]
+"""Density of a break-even and the lower and upper bound of its interval, None if there is none."""
 FARTHEST = 700.0
 """The logarithm of a ratio that is as good as infinite."""
 
@@ -73,7 +75,9 @@ class BreakEven:
     @property
     def place(self) -> str:
         """The break-even as text, as precisely as it is known; "" without a crossing."""
-        return formatting.format_breakeven(self.density, self.low, self.high) if self.status == "crossing" else ""
+        if self.status != "crossing" or self.low is None or self.high is None:
+            return ""
+        return formatting.format_breakeven(self.density, self.low, self.high)
 
 
 def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakEven]:
@@ -113,11 +117,8 @@ def _quality_warning(rows: list[Record], worse: list[Record]) -> str:
     """End of the sentence about a line of which some rows trained a worse model."""
     if not worse:
         return "."
-    where = (
-        ""
-        if len(worse) == len(rows)
-        else f" at {formatting.join_items(formatting.format_density(configurations.density_of(row)) for row in worse)}"
-    )
+    at = formatting.join_items(formatting.format_density(configurations.density_of(row) or 0.0) for row in worse)
+    where = "" if len(worse) == len(rows) else f" at {at}"
     return f"; it trained a worse model{where}, so this is no win{' there' if where else ''}."
 
 
@@ -132,8 +133,8 @@ def _breakeven_of_line(
         status, ends = "too_few", (None, None, None)
     else:
         status, ends = locate_crossing(compared)
-    if _is_range(status, *ends[1:]):
-        ends = (None, *ends[1:])
+    density, low, high = ends
+    ends = (None if _is_range(status, low, high) else density, low, high)
     told = breakeven_sentence(status, ends, rows, contests, dense, measure)
     return BreakEven(group.settings, configurations.line_of(rows[0]), measure, *ends, status, told)
 
@@ -155,7 +156,7 @@ def _is_range(status: str, low: float | None, high: float | None) -> bool:
     return status == "crossing" and low is not None and high is not None and high >= formatting.RANGE * low
 
 
-def locate_crossing(compared: list[Contest]) -> tuple[str, tuple]:
+def locate_crossing(compared: list[Contest]) -> tuple[str, Bounds]:
     """Return the status and (density, lower, upper) of the crossing of two or more contests that have a ratio."""
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:
@@ -177,7 +178,7 @@ def _crossing(compared: list[Contest]) -> tuple[float, float, float]:
     """Return (density, low, high) where sparse wins at first and dense at last; it lies between these two verdicts."""
     verdicts = [one.verdict for one in compared]
     won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
-    x = np.log([one.density for one in compared])
+    x = np.log([one.density or 0.0 for one in compared])
     value, low, high = (
         np.array([-_log(getattr(one.ratio, end)) for one in compared]) for end in ("value", "high", "low")
     )
@@ -205,7 +206,7 @@ def _zero_crossing(x: np.ndarray, y: np.ndarray) -> float:
     return float(x0 + (x1 - x0) * y0 / (y0 - y1))
 
 
-def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Contest]) -> tuple[str, tuple]:
+def _without_ratios(rows: list[Record], dense: list[Record], contests: list[Contest]) -> tuple[str, Bounds]:
     """Return status and (density, low, high) where no density has a number of both sides."""
     fits = [contest.density for contest in contests if contest.verdict == "sparse" and contest.density]
     if fits:

@@ -22,8 +22,8 @@ def breakeven_sentence(
     won, lost = ([one for one in compared if one.verdict == side] for side in ("sparse", "dense"))
     say = {
         "crossing": lambda: (
-            f"{who} beats {against} in {what} up to {formatting.format_density(won[-1].density)} density, "
-            f"{baseline(lost[:1])} wins from {formatting.format_density(lost[0].density)} on; "
+            f"{who} beats {against} in {what} up to {_format_density_of(won[-1])} density, "
+            f"{baseline(lost[:1])} wins from {_format_density_of(lost[0])} on; "
             f"the break-even is {formatting.format_breakeven(*ends)}{inconclusive_clause(contests)}."
         ),
         "several": lambda: (
@@ -55,6 +55,11 @@ def baseline(compared: Sequence[Contest]) -> str:
     return names.pop() if len(names) == 1 else "the best dense" if names else "dense"
 
 
+def _format_density_of(contest: Contest) -> str:
+    """Return the density of a contest as per cent; 0 % if it is unknown."""
+    return formatting.format_density(contest.density or 0.0)
+
+
 def _capital(text: str) -> str:
     """Return the text with its first letter in upper case."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -67,7 +72,7 @@ def _measure_noun(measure: str) -> str:
 
 def _one_sided_sentence(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str:
     """Tell, where one side wins all that is decided, by how much at its ends, and what is not decided."""
-    at = formatting.format_density(won[end].density)
+    at = _format_density_of(won[end])
     if len(won) == len(contests):
         towards = "from" if end == 0 else "up to"
         return f"at every density measured, {towards} {at}, where it is {format_factor(won[end])} better"
@@ -176,7 +181,7 @@ def _reasons(rows: Sequence[Record]) -> str:
 
 def _unique(contest: Contest) -> str:
     """Return the verdict at the only density that was compared."""
-    at = formatting.format_density(contest.density)
+    at = _format_density_of(contest)
     if contest.verdict in ("sparse", "dense"):
         return f"{at}: {contest.verdict} is {format_factor(contest)} better there"
     if contest.verdict == "level":

@@ -76,6 +76,13 @@ class Contest(NamedTuple):
         return self.ratio is not None and 0 < self.ratio.rounds == self.ratio.disturbed
 
     @property
+    def sides(self) -> tuple[Record, Record]:
+        """(sparse, dense); ValueError if a side has no record."""
+        if self.sparse is None or self.dense is None:
+            raise ValueError(f"A side of the contest at density {self.density} has no record ({self.why}).")
+        return self.sparse, self.dense
+
+    @property
     def known(self) -> tuple[Record, Record, Ratio]:
         """(sparse, dense, ratio) where both sides have a number; ValueError where not."""
         if self.sparse is None or self.dense is None or self.ratio is None:
@@ -152,7 +159,7 @@ def undominated_records(rows: Iterable[Record], measure: str, side: str = "spars
     if measure.startswith("seconds"):
         found = posterior_of(own, measure)
         best = found.best()
-        return [own[k] for k in found.names if k == best or found.ratio(k, best).low <= 1]
+        return [own[k] for k in found.names if best is not None and (k == best or found.ratio(k, best).low <= 1)]
     sizes = [(row, size) for row in own if row["status"] in configurations.NUMBERED and (size := _size(row, measure))]
     least = min((size.high for _, size in sizes), default=0.0)
     return [row for row, size in sizes if size.low <= least]
@@ -196,7 +203,7 @@ def _compare_lines(
 
 def _with_most_frequent_winner(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
     """Return the contest with the line that wins most often of those estimated to be as good, instead of the best."""
-    if not found.level:
+    if not found.level or found.sparse is None:
         return found
     least = ratios[_line(found.sparse)].value / EQUIVALENCE_MARGIN
     alike = [row for row in (found.sparse, *found.level) if ratios[_line(row)].value >= least]
@@ -216,7 +223,7 @@ def _compare_times(
     )
     best = _most_informative(sparse) if first is None else rows[first]
     base = _most_informative(dense) if against is None else rows[against]
-    if first is None or against is None:
+    if first is None or against is None or best is None or base is None:
         return _of_unmeasured(sparse, dense, best, base, measure), {}
     if not share_a_run(found, first, against):
         return _without_ratio(best, base), {}
@@ -245,8 +252,8 @@ def _of_unmeasured(
         row if trials_of(row, measure, "") else fastest_predicted(side) for row, side in ((best, sparse), (base, dense))
     ]
     bound = least_of_dense(base, best, measure)
-    if all(row is not None for row in timed) and measure == "seconds_step":
-        first, against = timed
+    first, against = timed
+    if first is not None and against is not None and measure == "seconds_step":
         ratio = posterior((), {0: against[PREDICTION], 1: first[PREDICTION]}).ratio(0, 1)
         if bound is None or ratio.low > bound.low:
             why = HOLDS_ONE if ratio.verdict == "inconclusive" else ""
@@ -262,15 +269,16 @@ def fastest_predicted(rows: Iterable[Record]) -> Record | None:
     return min(able, key=lambda row: float(row[PREDICTION]), default=None)
 
 
-def posterior_of(rows: Sequence[Record], measure: str) -> Posterior:
+def posterior_of(rows: Sequence[Record], measure: str) -> Posterior[int]:
     """Return the posterior of rows in a measure of seconds, by their places, with the noise that they were pooled with.
 
     The predicted seconds of a step are the prior of the measured ones.
     """
     trials = [trial for k, row in enumerate(rows) for trial in trials_of(row, measure, k)]
     noise = next(((row["deviation"], row["freedom"]) for row in rows if number_or_none(row.get("deviation"))), None)
-    predicted = {trial.candidate: number_or_none(rows[trial.candidate].get(PREDICTION)) for trial in trials}
-    is_predicted = measure == "seconds_step" and all(predicted.values())
+    of_row = {trial.candidate: number_or_none(rows[trial.candidate].get(PREDICTION)) for trial in trials}
+    predicted = {candidate: seconds for candidate, seconds in of_row.items() if seconds}
+    is_predicted = measure == "seconds_step" and len(predicted) == len(of_row)
     return posterior(trials, predicted if is_predicted else None, scatter=Scatter(*noise) if noise else None)
 
 
@@ -333,12 +341,12 @@ def _compare_memory(
     least = min(interval.high for _, interval in known_of[1])
     base, against = next(pair for pair in known_of[1] if pair[1].value <= least)  # alike, the first has the name
     found = _disjoint_intervals_ratio(best, size, base, against)
-    ratios = {_line(best): found.ratio}
+    ratios = {_line(best): found.known[2]}
     level = []
     for row, interval in known_of[0]:
         other = _disjoint_intervals_ratio(row, interval, base, against)
         if interval.value <= size.high and other.verdict == found.verdict and _line(row) not in ratios:
-            ratios[_line(row)] = other.ratio
+            ratios[_line(row)] = other.known[2]
             level.append(row)
     return found._replace(level=tuple(level)), ratios
 

@@ -1,12 +1,12 @@
 """Intervals of measured numbers of a row: the number and its interval, from the rounds of its configuration."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from workbench.analysis.pool import DISTURBED
-from workbench.measure.posterior import Trial
+from workbench.measure.posterior import Candidate, Trial
 from workbench.measure.rounds import mean_interval
 
 MIB = 2**20
@@ -61,7 +61,7 @@ def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], flo
     return {place: value for place, value in known.items() if place not in disturbed}
 
 
-def trials_of(row: Mapping[str, Any], measure: str, candidate: Hashable) -> list[Trial]:
+def trials_of(row: Mapping[str, Any], measure: str, candidate: Candidate) -> list[Trial[Candidate]]:
     """Return the trials of a pooled row in a measure of seconds, disturbed ones among them, under the name of a
     candidate.
 

@@ -67,11 +67,11 @@ def _crossing(met: Sequence[Contest]) -> _Crossing | None:
     """Return the crossing of sparse and dense over these contests, or None."""
     compared = [one for one in met if one.ratio is not None and one.density]
     status, ends = locate_crossing(compared)
-    if status != "crossing":
+    density, low, high = ends
+    if status != "crossing" or density is None or low is None or high is None:
         return None
     verdicts = [one.verdict for one in compared]
     won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
-    density, low, high = ends
     return _Crossing(density, low, high, compared[won : lost + 1])
 
 

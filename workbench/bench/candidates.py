@@ -9,14 +9,15 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
 import scipy.sparse
 
 import kernels
-from kernels import Cost, Kernel, Sizes, plan
+from kernels import Case, Cost, Kernel, Sizes, plan
+from kernels.devices import Device
 from kernels.registry import unknown_name
 from workbench.bench.shapes import Batch, BenchError, Shape
 from workbench.measure import bandwidth
@@ -281,6 +282,8 @@ class Setting:
     batch: Batch
     sizes: Sizes
     shared: dict[Any, tuple] = field(default_factory=dict)
+    judges: dict[tuple[Any, Any], Judge] = field(default_factory=dict)
+    """Check of the result of each reference on arguments made in one way."""
 
     @classmethod
     def of(cls, batch: Batch) -> "Setting":
@@ -296,13 +299,20 @@ class Setting:
         up to a third longer and which no training has.
         """
         if kernel.arguments not in self.shared:
-            named = zip(kernel.parsed, kernel.arguments(self.batch), strict=True)
+            named = zip(kernel.parsed, kernel.arguments(cast("Case", self.batch)), strict=True)
             self.shared[kernel.arguments] = tuple(0.0 if name == "decay" else arg for (name, _, _), arg in named)
         return self.shared[kernel.arguments]
 
     def traffic(self, kernel: Kernel) -> Traffic:
         """Return memory traffic of the kernel on this batch."""
         return traffic_of(kernel, self.sizes, self.batch)
+
+
+def require_device(on: Device | None) -> Device:
+    """Return the device; `BenchError` for a candidate made without one, whose name alone was asked for."""
+    if on is None:
+        raise BenchError("A candidate on a device was made without one.")
+    return on
 
 
 @dataclass(frozen=True)
@@ -376,14 +386,14 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
     """Prepare a kernel on the case's operands: a call to time, a judge of its result, and the cost."""
     args = setting.arguments(kernel)
     same = kernel.reference, kernel.arguments  # which competitors share, and so what takes long to compute
-    judged = setting.shared.get(same)
+    judged = setting.judges.get(same)
     if judged is None or not kernel.rival_of or set(kernel.writes) - {"out"}:  # what a step is to give is of its start
-        judged = setting.shared[same] = make_judge(kernel, args)
+        judged = setting.judges[same] = make_judge(kernel, args)
     start = perf_counter()
     call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.trusted, *args)
     once = perf_counter() - start if kernel.prepare else 0.0
     out = next((arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name == "out"), None)
-    if kernel.prepare:
+    if kernel.prepare and out is not None:
         judged = functools.partial(_copy_and_judge, out, judged)
     return Ready(call, judged, kernel.cost(setting.sizes), setting.traffic(kernel), once, kernel.why_below)
 
@@ -434,7 +444,7 @@ def _blas(task: str) -> Candidate:
         rows = np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0]))
         dense[rows, matrix[1]] = matrix[2]
         call = functools.partial(kernel.trusted, dense, x, out)
-        return Ready(call, setting.shared[ours.reference, ours.arguments], kernel.cost(setting.sizes))
+        return Ready(call, setting.judges[ours.reference, ours.arguments], kernel.cost(setting.sizes))
 
     return Candidate(kernel.name, "rival", make, lambda s: s.R * s.D * s.value, BYTES_DENSE)
 
@@ -455,7 +465,7 @@ def _with_new_plan(task: str) -> Candidate:
             )
             kernel.trusted(*named.values())
 
-        judged = setting.shared.get((kernel.reference, kernel.arguments)) or make_judge(kernel, args)
+        judged = setting.judges.get((kernel.reference, kernel.arguments)) or make_judge(kernel, args)
         both = kernel.cost(setting.sizes) + plan_cost(setting.sizes)
         return Ready(call, judged, both, setting.traffic(kernel))
 

@@ -47,7 +47,10 @@ def main() -> None:
     from workbench.bench.shapes import Shape, draw_batch
 
     kernel = kernels.get(sys.argv[1])
-    args = kernel.arguments(draw_batch(Shape("small batch", 64, 10_000, 20, slope=1.0), N=16))
+    batch: Any = draw_batch(Shape("small batch", 64, 10_000, 20, slope=1.0), N=16)  # the face of a `kernels.Case`
+    args = kernel.arguments(batch)
+    if kernel.cpu is None:
+        raise SystemExit(f"{kernel.name} has no CPU implementation.")
     ready = perf_counter()
     kernel.cpu(*args)
     print(json.dumps({"import": imported - begun, "numba": started - imported, "call": perf_counter() - ready}))
@@ -237,5 +240,4 @@ def set_threads(count: int) -> None:
     """Give every library that is there as many threads; each has its own way."""
     threads.set_threads(count)
     threadpoolctl.threadpool_limits(limits=count)
-    for competitor in (torch_sparse, tensorflow_sparse):
-        competitor.threads = count
+    torch_sparse.threads = tensorflow_sparse.threads = count

@@ -17,7 +17,7 @@ from workbench.bench import candidates as of_kernels
 from workbench.bench import device as of_device
 from workbench.bench import steps, steps_cpu, steps_device, steps_pytorch
 from workbench.bench.candidates import ALLOWED, Ready, Setting
-from workbench.bench.shapes import Batch, Shape, draw_batch
+from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
 from workbench.measure import closure
 from workbench.measure.stack import describe_stack
 
@@ -52,6 +52,13 @@ class Cell:
     def is_step(self) -> bool:
         """Whether it is whole steps that are measured."""
         return self.optimizer is not None
+
+    @property
+    def of_step(self) -> tuple[str, str]:
+        """Optimizer and batches (repeat or new) of a step; `BenchError` for a configuration of kernels."""
+        if self.optimizer is None or self.batches is None:
+            raise BenchError(f"The task {self.task} is no step: it has no optimizer and batches.")
+        return self.optimizer, self.batches
 
     @property
     def told(self) -> str:
@@ -122,7 +129,7 @@ def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.Ste
     if cell.task == "pytorch":
         return steps_pytorch.list_pytorch_candidates()
     if cell.device == "cpu":
-        return steps_cpu.list_step_candidates(cell.shape.features * cell.width, cell.optimizer)
+        return steps_cpu.list_step_candidates(cell.shape.features * cell.width, cell.of_step[0])
     return steps_device.list_device_step_candidates(on)
 
 
@@ -161,12 +168,13 @@ def _draw_batch(shape: Shape, seed: int) -> Batch:
 def _steps(cell: Cell, on: Device | None) -> Field:
     """Return the training-step candidates of a configuration, ready to be timed, with counts and allowed error."""
     loss = "logistic" if cell.task == "pytorch" else "squared"
-    problem = steps.make_problem(cell.shape, cell.width, cell.optimizer, cell.seed, loss)
+    optimizer, batches = cell.of_step
+    problem = steps.make_problem(cell.shape, cell.width, optimizer, cell.seed, loss)
     expected = functools.cache(lambda every: steps.wanted(problem, every))
     needed = sum(table.nbytes for table in problem.tables)
 
     def make(each: steps.StepContender) -> Ready:
-        return steps.ready(each.make(problem), problem, cell.batches, expected(each.every))
+        return steps.ready(each.make(problem), problem, batches, expected(each.every))
 
     candidates = _step_contenders(cell, on)
     entries = [

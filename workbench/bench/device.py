@@ -26,6 +26,7 @@ from workbench.bench.candidates import (
     largest_error,
     make_judge,
     operand_bytes,
+    require_device,
 )
 from workbench.bench.rounds import Call, Clock
 from workbench.bench.shapes import BenchError, Shape
@@ -233,12 +234,12 @@ def _on_host(on: Device, returned: Any) -> Any:
     return on.read(returned) if hasattr(returned, "shape") and np.ndim(returned) else returned
 
 
-def _ready(kernel: Kernel, on: Device, setting: Setting) -> Ready:
+def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
     """Prepare a kernel on the device: a call to time and a judge that compares its result on the host."""
-    args = setting.arguments(kernel)
+    on, args = require_device(on), setting.arguments(kernel)
     judged, there = make_judge(kernel, args), _copy_to_device(on, args)
     start = perf_counter()
-    call = kernel.prepare(*there) if kernel.prepare else functools.partial(kernel.gpu, *there)
+    call = kernel.prepare(*there) if kernel.prepare else functools.partial(kernel.cuda, *there)
     once = perf_counter() - start if kernel.prepare else 0.0
 
     def judge_on_host(returned: Any) -> float:
@@ -253,9 +254,9 @@ def _traffic(setting: Setting) -> Traffic:
     return Traffic(bytes_row=setting.sizes.N * setting.sizes.value)
 
 
-def _plan(on: Device, setting: Setting) -> Ready:
+def _plan(on: Device | None, setting: Setting) -> Ready:
     """Prepare the batch plan on the device as a candidate."""
-    batch = setting.batch
+    on, batch = require_device(on), setting.batch
     indptr, indices = _copy_to_device(on, (batch.indptr, batch.indices))
     call = functools.partial(plan_on_device.build, indptr, indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
@@ -269,17 +270,17 @@ def _dense(library: str, on: Device | None) -> Candidate:
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
-        ours = kernels.get("csr_dense")
+        device, ours = require_device(on), kernels.get("csr_dense")
         *matrix, x, out = args = setting.arguments(ours)
         judged, dense = make_judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
         dense[np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0])), matrix[1]] = matrix[2]
-        there = _copy_to_device(on, (dense, x, out))
+        there = _copy_to_device(device, (dense, x, out))
 
         def judge_on_host(_: Any) -> float:
-            out[...] = on.read(there[2])  # synchronize!
+            out[...] = device.read(there[2])  # synchronize!
             return judged(None) * (TF32_FACTOR if library == "cublas_tf32" else 1.0)
 
-        return Ready(functools.partial(kernel.gpu, *there), judge_on_host, kernel.cost(setting.sizes))
+        return Ready(functools.partial(kernel.cuda, *there), judge_on_host, kernel.cost(setting.sizes))
 
     needed = lambda s: s.R * s.D * s.value  # noqa: E731
     return Candidate(kernel.name, "rival", make, needed, BYTES_DENSE, _unavailable(kernel))
@@ -294,20 +295,20 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
-        first, second = setting.arguments(gradient), list(setting.arguments(lazy))
+        device, first, second = require_device(on), setting.arguments(gradient), list(setting.arguments(lazy))
         place = [name for name, _, _ in lazy.parsed].index("gradient")
-        there_first = _copy_to_device(on, first)
-        gradient.gpu(*there_first)
-        second[place] = on.read(there_first[-1])
-        judged, there = make_judge(lazy, second), _copy_to_device(on, second)
+        there_first = _copy_to_device(device, first)
+        gradient.cuda(*there_first)
+        second[place] = device.read(there_first[-1])
+        judged, there = make_judge(lazy, second), _copy_to_device(device, second)
         there[place] = there_first[-1]
 
         def call() -> None:
-            gradient.gpu(*there_first)
-            lazy.gpu(*there)
+            gradient.cuda(*there_first)
+            lazy.cuda(*there)
 
         def judge_on_host(_: Any) -> float:
-            _copy_to_host(on, lazy, second, there)
+            _copy_to_host(device, lazy, second, there)
             return judged(None)
 
         both = gradient.cost(setting.sizes) + lazy.cost(setting.sizes)

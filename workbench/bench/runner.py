@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numba
-
 from kernels import devices
+from kernels import threads as threads_of_kernels
 from workbench import store
 from workbench.bench.configurations import Cell, key, names_of, source_hash
 from workbench.bench.device import refuse_without_gpu
@@ -59,7 +58,7 @@ class Runner:
         self, folder: str | Path, policy: Policy, threads: int | None = None, told: Told | None = None
     ) -> None:
         self.folder, self.policy, self.told = Path(folder), policy, told or (lambda *_: None)
-        most = numba.config.NUMBA_NUM_THREADS
+        most = threads_of_kernels.max_threads()
         if threads is not None and not 1 <= threads <= most:
             raise BenchError(f"threads is {threads}; this process can use 1 to {most}.")
         self.threads = threads or most

@@ -115,7 +115,7 @@ def wanted(problem: Problem, every: bool = False) -> np.ndarray:
     for number, (batch, target) in enumerate(zip(problem.batches, problem.targets, strict=True)):
         columns, places = np.unique(batch.indices, return_inverse=True)
         x = scipy.sparse.csr_array((batch.data.astype(np.float64), places, batch.indptr))
-        at = np.searchsorted(problem.touched, columns)
+        at: Any = np.searchsorted(problem.touched, columns)
         gradient = x.T @ SLOPES[problem.loss](x @ weights[at], target)
         if every:
             spread = np.zeros_like(weights)
@@ -253,7 +253,7 @@ class Ours:
         now = self.phases.split("loss", now)
         numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
         entries = batch_plan.segments, batch_plan.rows, batch_plan.in_order(batch.data), self.slope
-        if self.fused:
+        if self.update is not None:
             self.update(*self.problem.tables, batch_plan.columns, *entries, *numbers)
         else:
             gradient = np.empty((batch_plan.touched, batch.N), np.float32)  # [U, N]

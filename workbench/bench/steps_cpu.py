@@ -77,7 +77,8 @@ class Graph:
     def start(self) -> None:
         """Set everything back to the start."""
         self.problem.reset()
-        self.updater = optimizers.Updater(self.problem.optimizer, **self.problem.options)
+        options: dict[str, Any] = {**self.problem.options}
+        self.updater = optimizers.Updater(self.problem.optimizer, **options)
 
     def weights(self) -> np.ndarray:
         """Return the weights of the active rows."""

@@ -40,7 +40,7 @@ class _OnDevice:
         """Return the weights of the active rows."""
         touched, width = self.problem.touched, self.problem.weights.shape[1]
         out = self.on.empty((touched.size, width), np.float32)
-        kernels.get("take_rows").gpu(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
+        kernels.get("take_rows").cuda(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
         return self.on.read(out)  # synchronize!
 
 
@@ -79,8 +79,8 @@ class Kernels(_OnDevice):
         self.arrays = [on.put(table) for table in problem.tables]
         shape = problem.targets[0].shape
         self.scores, self.slope = (on.empty(shape, np.float32) for _ in range(2))
-        self.product, self.loss = kernels.get("csr_dense").gpu, kernels.get("squared").gpu
-        self.update = kernels.get(f"{problem.optimizer}_fused").gpu
+        self.product, self.loss = kernels.get("csr_dense").cuda, kernels.get("squared").cuda
+        self.update = kernels.get(f"{problem.optimizer}_fused").cuda
 
     def prepare(self, number: int) -> tuple:
         """Return the batch and its targets on the device, its plan, its values in the plan's order."""

@@ -11,8 +11,8 @@ from kernels import Cost, Sizes
 from kernels.devices import Device
 from kernels.gpu import narrow, rounding
 from kernels.gpu.plan import lengths_of
-from kernels.products import csr_dense
-from workbench.bench.candidates import Candidate, Ready, Setting, Traffic, make_judge, operand_bytes
+from kernels.products.csr_dense import on_device
+from workbench.bench.candidates import Candidate, Ready, Setting, Traffic, make_judge, operand_bytes, require_device
 
 TABLES = {"float16": "float16", "bfloat16": "uint16"}
 """Types of two bytes a value, and what holds them in NumPy and CuPy."""
@@ -30,20 +30,21 @@ def list_variants(on: Device | None) -> list[Candidate]:
     return [known, *tables]
 
 
-def _lengths_known(on: Device, setting: Setting) -> Ready:
+def _lengths_known(on: Device | None, setting: Setting) -> Ready:
     """Return product whose lengths of rows are found once, rows in order of their entries where some are much
     longer."""
-    args = setting.arguments(_PRODUCT)
+    on, args = require_device(on), setting.arguments(_PRODUCT)
     judged, there = make_judge(_PRODUCT, args), [on.put(arg) for arg in args]
     start = perf_counter()
     lengths = lengths_of(there[0], in_order_of_length=True)
     once = perf_counter() - start
-    call = functools.partial(csr_dense.on_device, *there, lengths)
+    call = functools.partial(on_device, *[*there, lengths])
     return Ready(call, _judge(on, judged, args, there), _PRODUCT.cost(setting.sizes), _traffic(setting), once)
 
 
-def _narrow(on: Device, name: str, setting: Setting) -> Ready:
+def _narrow(on: Device | None, name: str, setting: Setting) -> Ready:
     """Judged by the values that the table has; what rounding it takes away from x is not looked at."""
+    on = require_device(on)
     *matrix, x, out = args = setting.arguments(_PRODUCT)
     table = on.empty(x.shape, TABLES[name])
     rounding.rounded(on.put(x), table)

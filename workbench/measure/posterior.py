@@ -30,7 +30,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special
@@ -96,14 +96,18 @@ ANYWHERE = Scatter(freedom=2.0)
 """What is usual before anything was measured; what the comparisons of a sweep show together soon outweighs it."""
 
 
-class Trial(NamedTuple):
+Candidate = TypeVar("Candidate", bound=Hashable)
+"""Type of the names of candidates."""
+
+
+class Trial(NamedTuple, Generic[Candidate]):
     """One trial: candidate, seconds, and the run, round and set of processes it belongs to.
 
     Trials with the same `process` were measured by one living process of the candidate; None for a process that
     measured one round. `is_disturbed` if other programs took the cores meanwhile.
     """
 
-    candidate: Hashable
+    candidate: Candidate
     seconds: float
     run: Hashable
     round: int
@@ -140,7 +144,7 @@ class Ratio(NamedTuple):
         return math.sqrt(self.high / self.low) if self.low > 0 else math.inf
 
 
-class Posterior:
+class Posterior(Generic[Candidate]):
     """Joint distribution of the logarithms of the candidates' times: `mean` [c], `covariance` [c, c], by `names`.
 
     Only differences mean something. `scatter` is that of a round's log ratio.
@@ -148,17 +152,17 @@ class Posterior:
 
     def __init__(
         self,
-        names: Sequence[Hashable],
+        names: Sequence[Candidate],
         mean: np.ndarray,
         covariance: np.ndarray,
         scatter: Scatter,
-        trials: Sequence[Trial],
+        trials: Sequence[Trial[Candidate]],
     ) -> None:
         self.names, self.mean, self.covariance = tuple(names), mean, covariance
         self.scatter, self.freedom, self.trials = scatter, scatter.freedom, tuple(trials)
         self._place = {name: place for place, name in enumerate(self.names)}
 
-    def ratio(self, first: Hashable, second: Hashable) -> Ratio:
+    def ratio(self, first: Candidate, second: Candidate) -> Ratio:
         """Return the ratio of the times first / second. `KeyError` for a candidate without a trial or a prediction.
 
         O(trials).
@@ -175,7 +179,7 @@ class Posterior:
         low, value, high = (exp_or_inf(mean + sign * half) for sign in (-1, 0, 1))
         return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
 
-    def _rounds(self, name: Hashable) -> dict[tuple[Hashable, int], bool]:
+    def _rounds(self, name: Candidate) -> dict[tuple[Hashable, int], bool]:
         """Return whether the trial of a candidate was disturbed, by (run, round)."""
         return {(trial.run, trial.round): trial.is_disturbed for trial in self.trials if trial.candidate == name}
 
@@ -189,7 +193,7 @@ class Posterior:
         half = random.standard_normal((DRAWS // 2, len(self.names)))
         return self.mean + scale * (np.vstack([half, -half]) @ root.T)  # antithetic: the mean of the draws is exact
 
-    def losses(self, names: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
+    def losses(self, names: Iterable[Candidate] | None = None) -> dict[Candidate, float]:
         """Return expected loss of choosing each of these candidates, by default of all: 0.01 if it takes 1 % too long.
 
         The mean over the posterior of time / least time of these - 1. O(DRAWS * candidates).
@@ -201,16 +205,18 @@ class Posterior:
         excess = np.expm1(np.minimum(logs - logs.min(1, keepdims=True), FARTHEST))
         return dict(zip(able, excess.mean(0).tolist(), strict=True))
 
-    def best(self, names: Iterable[Hashable] | None = None) -> Hashable | None:
+    def best(self, names: Iterable[Candidate] | None = None) -> Candidate | None:
         """Return the candidate of least expected loss; None if none has a trial or a prediction.
 
         Candidates that share no run with the one of most trials are left out, since they cannot be compared.
         """
         able = [name for name in (self.names if names is None else names) if name in self._place]
-        most = max(able, key=lambda name: len(self._rounds(name)), default=None)
+        if not able:
+            return None
+        most = max(able, key=lambda name: len(self._rounds(name)))
         runs = {name: {run for run, _ in self._rounds(name)} for name in able}
         losses = self.losses(name for name in able if not runs[name] or runs[name] & runs[most])
-        return min(losses, key=lambda name: losses[name], default=None)
+        return min(losses, key=lambda name: losses[name])
 
 
 FARTHEST = 3.0
@@ -218,11 +224,11 @@ FARTHEST = 3.0
 
 
 def posterior(
-    trials: Iterable[Trial],
-    predictions: Mapping[Hashable, float] | None = None,
+    trials: Iterable[Trial[Candidate]],
+    predictions: Mapping[Candidate, float] | None = None,
     scatter: Scatter | None = None,
     noise: Noise = NOISE,
-) -> Posterior:
+) -> Posterior[Candidate]:
     """Return the posterior of the candidates of these trials and predictions (seconds, by candidate).
 
     `scatter` is that of a round's log ratio, by default what the trials show, shrunk towards what is usual.
@@ -253,7 +259,7 @@ def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
 
 
 def _prior(
-    names: Sequence[Hashable], predictions: Mapping[Hashable, float], trials: Sequence[Trial], noise: Noise
+    names: Sequence[Candidate], predictions: Mapping[Candidate, float], trials: Sequence[Trial], noise: Noise
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of each m before the trials; without a prediction the mean of what is known."""
     logs = {name: math.log(seconds) for name, seconds in predictions.items()}

@@ -18,7 +18,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy import special
@@ -56,7 +56,7 @@ CERTAIN = 0.995
 NARROW = 1.6
 """A ratio known to this factor is known well enough for a table or a chart."""
 
-Rounds = Mapping[tuple[Hashable, int], float]
+Rounds = Mapping[tuple[Any, int], float]
 """Seconds of one candidate by (run, round)."""
 
 

@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class Runner:
         self,
         case: Case,
         candidate: Candidate,
-        setting: Record,
+        setting: Mapping[str, Any],
         files: tuple[Path, Path],
         labels: np.ndarray,
         caches: str,
@@ -118,7 +118,12 @@ class Runner:
 
 
 def run_once(
-    case: Case, candidate: Candidate, setting: Record, files: tuple[Path, Path], labels: np.ndarray, caches: str
+    case: Case,
+    candidate: Candidate,
+    setting: Mapping[str, Any],
+    files: tuple[Path, Path],
+    labels: np.ndarray,
+    caches: str,
 ) -> Record:
     """Return seconds by stage, peak memory and held-out loss of one run, with the caches in that folder."""
     environment = os.environ | {"NUMBA_CACHE_DIR": f"{caches}/code", VARIABLE: f"{caches}/data"}
@@ -190,7 +195,7 @@ def drop_from_memory(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def new_record(case: Case, candidate: Candidate, setting: Record, start: str, **measured: Any) -> Record:
+def new_record(case: Case, candidate: Candidate, setting: Mapping[str, Any], start: str, **measured: Any) -> Record:
     """Return the record of a run."""
     return store.END.new_row(
         key=f"{case.name}, {candidate.name}, {start}, {json.dumps(setting)}",

@@ -1,7 +1,7 @@
 """One configuration: every candidate is made ready and checked, then all that are right are timed in turned rounds."""
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -63,7 +63,7 @@ def batches_checked(problem: Problem) -> int:
 
 def measure(
     problem: Problem,
-    competitors: list[Competitor],
+    competitors: Sequence[Competitor],
     policy: Policy,
     clock: Clock = perf_counter,
 ) -> Iterator[Record]:

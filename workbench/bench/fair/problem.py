@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -91,7 +92,7 @@ def error_of(state: State, expected: State) -> float:
     """Return largest error of weights, intercept and losses, each relative to the largest expected value of its
     kind."""
     pairs = [(state.w, expected.w), (state.b, expected.b)]
-    if state.losses is not None:
+    if state.losses is not None and expected.losses is not None:
         pairs.append((state.losses, expected.losses))
     worst = max(float(np.abs(came - wanted).max() / (np.abs(wanted).max() or 1.0)) for came, wanted in pairs)
     return worst if np.isfinite(worst) else float("inf")
@@ -105,7 +106,9 @@ def draw(configuration: Configuration, threads: int = 1) -> Problem:
     rng = np.random.default_rng(configuration.seed)
     rows, features = configuration.rows, configuration.features
     dense = aligned.empty((rows * features,), np.float32).reshape(rows, features)
-    indptr, indices, data = [0], [], []
+    indptr: list[Any] = [0]
+    indices: list[np.ndarray] = []
+    data: list[np.ndarray] = []
     scale = np.float32(1 / np.sqrt(max(configuration.density * features, 1.0)))
     at_once = max(1, ELEMENTS_DRAWN // features)
     for first in range(0, rows, at_once):

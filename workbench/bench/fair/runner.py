@@ -12,8 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numba
-
+from kernels import threads as threads_of_kernels
 from workbench import store
 from workbench.bench.fair.configurations import Configuration
 from workbench.bench.fair.contract import competitors, get, names, origin
@@ -45,7 +44,7 @@ class Runner:
     def __init__(
         self, folder: Path, policy: Policy, threads: int | None = None, told: Told = lambda what, share: None
     ) -> None:
-        most = numba.config.NUMBA_NUM_THREADS
+        most = threads_of_kernels.max_threads()
         if threads is not None and not 1 <= threads <= most:
             raise BenchError(f"threads is {threads}; expected 1 to {most}.")
         self.folder, self.policy, self.told, self.threads = folder, policy, told, threads or most

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
-
+from kernels import threads as threads_of_kernels
 from workbench import store
 from workbench.bench.fit.cases import Case
 from workbench.bench.fit.contract import Candidate, get, origin
@@ -167,7 +166,7 @@ class Policy:
     def __post_init__(self) -> None:
         if self.first is not None and not 0 < self.first <= self.seconds:
             raise BenchError(f"first-seconds is {self.first:g}; it is above 0 and at most seconds, {self.seconds:g}.")
-        most = numba.config.NUMBA_NUM_THREADS
+        most = threads_of_kernels.max_threads()
         if self.threads is not None and not 1 <= self.threads <= most:
             raise BenchError(f"threads is {self.threads}; this process can use 1 to {most}.")
 
@@ -179,7 +178,7 @@ class Policy:
     @property
     def count(self) -> int:
         """Threads: those asked for, or all cores."""
-        return self.threads or numba.config.NUMBA_NUM_THREADS
+        return self.threads or threads_of_kernels.max_threads()
 
 
 class Records:

@@ -239,8 +239,8 @@ def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ou
     if not all(sides):
         return []
     ours, competitor = (min(names, key=lambda name: medians[name]) for names in sides)
-    by_run = ({("", number): value for number, value in seconds[name].items()} for name in (competitor, ours))
-    ratio = ratio_of(*by_run)
+    first, second = ({("", number): value for number, value in seconds[name].items()} for name in (competitor, ours))
+    ratio = ratio_of(first, second)
     if ratio is not None and (ratio.high <= NARROW * ratio.low or ratio.rounds >= ROUNDS_MOST):
         return []
     near = {ours: NEARLY * medians[ours], competitor: NEARLY * medians[competitor]}

@@ -71,7 +71,7 @@ def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
 
 
 OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
-RIVAL = {"side": "rival", "needs": "torch", "install": INSTALL}
+RIVAL: dict[str, Any] = {"side": "rival", "needs": "torch", "install": INSTALL}
 LOSSES = {"logistic": "BCEWithLogitsLoss", "softmax": "CrossEntropyLoss", "squared": "MSELoss"}
 """PyTorch's loss by the name of ours."""
 

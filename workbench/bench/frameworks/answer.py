@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
-
+from kernels import threads as threads_of_kernels
 from workbench import data
 from workbench.analysis import formatting
 from workbench.bench.fair.measure import Policy
@@ -176,7 +175,7 @@ def answer_for(
     package, name, install = FRAMEWORKS[framework]
     if not importlib.util.find_spec(package):
         raise BenchError(f"{name} is not installed here.\nType: {install}")
-    count = threads or numba.config.NUMBA_NUM_THREADS
+    count = threads or threads_of_kernels.max_threads()
     problem = problem_of(dataset, 1 if framework == "sklearn" else batch_rows or BATCH_ROWS, count)
     with tempfile.TemporaryDirectory(prefix="workbench-framework-") as folder:
         request = work.save(problem, Path(folder)) | {

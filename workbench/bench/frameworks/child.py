@@ -28,9 +28,10 @@ def save(problem: Problem, folder: Path) -> dict[str, Any]:
 def read(request: dict[str, Any]) -> Problem:
     """Return the rows that `save` wrote."""
     with np.load(Path(request["folder"]) / FILE, allow_pickle=False) as arrays:
-        labels, parts = arrays["labels"], [arrays[name] for name in ("indptr", "indices", "data")]
+        labels = arrays["labels"]
+        indptr, indices, data = (arrays[name] for name in ("indptr", "indices", "data"))
     configuration = Configuration(**request["sizes"])
-    csr = assemble("csr", *parts, (len(labels), configuration.features))
+    csr = assemble("csr", indptr, indices, data, (len(labels), configuration.features))
     dense = csr.toarray() if request["dense"] else np.zeros((0, configuration.features), np.float32)
     return Problem(configuration, dense, csr, labels, request["threads"], request["rate"])
 

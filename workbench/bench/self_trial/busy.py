@@ -61,7 +61,7 @@ def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
     `MOST`."""
     names, slow, known = {grid.configuration_key(cell): name for name, cell in cells().items()}, 0, 0
     for key in dict.fromkeys(split_key(row["key"])[0] for row in rows):
-        ratio = ratio_of(*(_seconds(rows, key, name) for name in NAMES))
+        ratio = ratio_of(_seconds(rows, key, NAMES[0]), _seconds(rows, key, NAMES[1]))
         known += ratio is not None
         slow += ratio is not None and ratio.low > MOST
         yield compared("busy", f"{names[key]}: all threads / one thread", load, ratio)

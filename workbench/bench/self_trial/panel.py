@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,8 @@ def cells() -> dict[str, Cell]:
 
 def spec() -> Spec:
     """Return the sweep of these cells, which the panel shows."""
-    axes = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
-    return Spec(name="self-panel", axes=axes, candidates=list(CONTENDERS.values()))
+    axes: dict[str, tuple[Any, ...]] = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
+    return Spec(name="self-panel", axes=axes, candidates=tuple(CONTENDERS.values()))
 
 
 @contextlib.contextmanager
@@ -91,7 +91,8 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
         client.stop_channels()
         if reply["content"]["status"] != "ok":
             raise SelfTrialError(f"The panel was not shown: {reply['content'].get('evalue', 'no reason given')}")
-        pid = manager.provisioner.pid
+        process: Any = manager.provisioner
+        pid = process.pid
         yield lambda number: os.kill(pid, number)
     finally:
         manager.shutdown_kernel(now=True)
@@ -132,7 +133,7 @@ def begun(measured: trials.Trials) -> Path:
     return supervisor.folder
 
 
-def outcomes(rows: list[Record]) -> Iterator[dict[str, Any]]:
+def outcomes(rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Yield the ratio seen / alone of each cell and of all, and how many trials of each way a sweep would try again."""
     by_cell: dict[str, list[Record]] = {}
     for row in rows:

@@ -119,8 +119,8 @@ def _predictions(truth: Sequence[float], random: np.random.Generator) -> dict[Ha
     off = random.choice(PREDICTION_ERRORS) * random.standard_normal()
     off += random.standard_normal() if random.random() < BADLY_OFF else 0.0
     own = PREDICTION_OWN * random.standard_normal(len(truth))
-    faster = {place: math.exp(off + more - one) for place, (one, more) in enumerate(zip(truth, own, strict=True))}
-    return {BASELINE: 1.0, **faster}
+    pairs = enumerate(zip(truth, own, strict=True))
+    return {BASELINE: 1.0} | {place: math.exp(off + more - one) for place, (one, more) in pairs}
 
 
 def _trials(group: Group, rounds: int, truth: Sequence[float], random: np.random.Generator) -> list[Trial]:
@@ -207,7 +207,7 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
                 load,
                 [one.holds for one in found],
                 COVERED_EACH,
-                **_of_one(ratio, np.mean(FEW_AND_MANY)),
+                **_of_one(ratio, float(np.mean(FEW_AND_MANY))),
             )
 
 

@@ -6,7 +6,7 @@ the kernel has a large part of the step.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Ca
 
 def cells() -> dict[str, Cell]:
     """Return the configurations to measure, by name."""
-    found = {}
+    found: dict[str, Cell] = {}
     for batch_rows in (64, 512):
         of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CONTENDERS}
         of_size["csr row_sparse"] = of_size["csr"].model_copy(update={"gradient": "row_sparse"})
@@ -85,7 +85,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
     return list(outcomes(rows))
 
 
-def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the ratio slowed / plain of each configuration beside what its phases let expect, and how many are
     right."""
     right = wrong = 0

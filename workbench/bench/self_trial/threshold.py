@@ -4,7 +4,7 @@ Trials on one thread and on all are measured in turns with nothing beside them a
 whatever ran beside it. A trial that the check lets pass must not be slower than a quiet one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
     return list(outcomes(rows))
 
 
-def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield ratio loaded / quiet of each configuration and load, and how many of its trials the check holds to be
     disturbed."""
     by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}

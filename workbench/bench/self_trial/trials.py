@@ -81,7 +81,7 @@ CONTENDERS: dict[str, dict[str, str]] = {
     "dense": {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
 }
 """Settings of a line, by the name of the contender."""
-DATA = {"dataset": "uniform", "rows": 2048, "features": 2048, "width": 16, "optimizer": "adagrad"}
+DATA: dict[str, Any] = {"dataset": "uniform", "rows": 2048, "features": 2048, "width": 16, "optimizer": "adagrad"}
 BATCH_ROWS = (64, 512)
 DENSITIES = (0.003, 0.03, 0.1)
 

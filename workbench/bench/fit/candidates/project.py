@@ -119,7 +119,7 @@ def project_candidate(
     )
 
 
-DUAL = {"launch": "dual", "optimizer": "sgd"}
+DUAL: dict[str, Any] = {"launch": "dual", "optimizer": "sgd"}
 """What a training by dual ascent has."""
 register(project_candidate("ours, sparse", format="csr"))
 register(

@@ -21,9 +21,9 @@ from workbench.models import glorot
 @functools.cache
 def product_class() -> Any:
     """Return the product of a CSR tensor and a dense one as an autograd function, once PyTorch is loaded."""
-    torch = pytorch()
+    Function: Any = pytorch().autograd.Function
 
-    class Product(torch.autograd.Function):
+    class Product(Function):
         @staticmethod
         def forward(ctx, matrix, turned, dense):
             ctx.turned = turned

@@ -3,7 +3,7 @@
 Each is tried by its schedules of the learning rate: its optimal one, constant ones, and ones that fall with the rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -60,6 +60,11 @@ def ones_beside(x) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(scipy.sparse.hstack([x, ones], format="csr", dtype=x.dtype))
 
 
+def _score_with_ones(scorer: Scorer, x: Any) -> np.ndarray:
+    """Return the scores of X with a column of ones beside it."""
+    return scorer(ones_beside(x))
+
+
 def with_ones(steps: Steps) -> Steps:
     """Return the same training with a column of ones in place of the intercept of sparse rows.
 
@@ -72,7 +77,7 @@ def with_ones(steps: Steps) -> Steps:
             yield from steps(rows, value)
             return
         for scorer in steps(replace(rows, x=ones_beside(rows.x), has_intercept=False), value):
-            yield lambda x, scorer=scorer: scorer(ones_beside(x))
+            yield partial(_score_with_ones, scorer)
 
     return steps_with_ones
 
@@ -142,10 +147,11 @@ RATES = grid(schedule=("invscaling",), rate=(0.001, 0.003, 0.01, 0.03, 0.1), ave
 RATES_CONSTANT = grid(schedule=("constant",), rate=(0.001, 0.003, 0.01, 0.03, 0.1), average=AVERAGE)
 
 
-def _register(name: str, models: tuple[str, ...], values: list[Value], steps: Steps, **more: Any) -> None:
+def _register(name: str, models: tuple[str, ...], values: Sequence[Value], steps: Steps, **more: Any) -> None:
     """Register a stochastic-gradient candidate for the given models, with its settings to try."""
     given = steps if "strength" in values[0] else with_ones(steps)
-    register_both(Candidate(f"scikit-learn {name}", "rival", models, lambda model: list(values), given, **more))
+    tried = [dict(value) for value in values]
+    register_both(Candidate(f"scikit-learn {name}", "rival", models, lambda model: tried, given, **more))
 
 
 for _name, _models, _steps in (

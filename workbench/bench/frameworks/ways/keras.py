@@ -36,7 +36,7 @@ class KerasTrainer(LoopTrainer):
     def _ours(problem: Problem) -> tuple[Any, Any]:
         from workbench.bridges.keras import LazySGD, SparseDense
 
-        zeros = {"kernel_initializer": "zeros", "bias_initializer": "zeros"}
+        zeros: dict[str, Any] = {"kernel_initializer": "zeros", "bias_initializer": "zeros"}
         return SparseDense(problem.outputs, **zeros), LazySGD(problem.rate)
 
     def train(self, order: np.ndarray, losses: np.ndarray) -> None:

@@ -60,8 +60,13 @@ def _lines(imports: str, model: str, x: str, problem: Problem) -> str:
 
 def _way(name: str, kind: str, make: Any, lines: tuple, side: str = "independent", **more: Any) -> Way:
     package, _, install = FRAMEWORKS["sklearn"]
-    named = {"needs": package, "install": install, "framework": "sklearn", "lines": partial(_lines, *lines)}
-    return Way(name, side, kind, make, **named, **more)
+    more |= {
+        "needs": package,
+        "install": install,
+        "framework": "sklearn",
+        "lines": partial(_lines, *lines),
+    }
+    return Way(name, side, kind, make, **more)
 
 
 def why_no_dense_sgd(problem: Problem) -> str:

@@ -152,8 +152,13 @@ def _lines(imports: str, before: str, scores: str, update: str, batch_of: str, p
 
 def _way(name: str, kind: str, make: Any, lines: tuple, side: str = "independent", **more: Any) -> Way:
     package, _, install = FRAMEWORKS["tensorflow"]
-    named = {"needs": package, "install": install, "framework": "tensorflow", "lines": partial(_lines, *lines)}
-    return Way(name, side, kind, make, **named, **more)
+    more |= {
+        "needs": package,
+        "install": install,
+        "framework": "tensorflow",
+        "lines": partial(_lines, *lines),
+    }
+    return Way(name, side, kind, make, **more)
 
 
 OF_SPARSE = "to_sparse_tensor(x[rows])"
