@@ -101,9 +101,8 @@ def error_after_an_epoch(one, competitor):
 
 
 def goals_of_training(case):
-    """Return the goals of a case: each loss for a candidate of the project, each size for others."""
-    is_of_project = case["name"].startswith("project")
-    return {(case["name"], case["size"].split(",")[0] if is_of_project else case["size"])}
+    """Return the goals of a case: each candidate with each loss, and on batches of one row and of several."""
+    return {(case["name"], case["size"].split(",")[0]), (case["name"], "one row" in case["size"])}
 
 
 @pytest.mark.covering(goals=goals_of_training)

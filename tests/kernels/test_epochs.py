@@ -95,7 +95,10 @@ def test_every_rule_has_its_epoch(rule: str) -> None:
     assert_as_defined(epochs.get("squared", rule), CASES["width 2"])
 
 
-@pytest.mark.parametrize(("rule", "way"), WAYS)
+@pytest.mark.parametrize(
+    ("rule", "way"),
+    [pytest.param(*way, marks=pytest.mark.exhaustive if way == ("group_adagrad", "standard") else ()) for way in WAYS],
+)
 @pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
 def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: str, way: str) -> None:
     kernel, case = epochs.get("softmax", rule, way), hostile(name)
