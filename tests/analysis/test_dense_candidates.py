@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as maker
 from workbench import store
 from workbench.analysis import advise, breakeven, configurations, contests
-from workbench.analysis.by_bytes import breakeven_by_bytes
+from workbench.analysis.breakeven import breakeven_by_bytes
 from workbench.analysis.compare import PARTLY
 from workbench.analysis.recommendation import recommend
 from workbench.analysis.standings import make_standings

@@ -10,8 +10,7 @@ from workbench import store
 from workbench.bench.child import set_threads
 from workbench.bench.fair import child, configurations, contract, dense_loops, measure, problem, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
-from workbench.bench.fair.configurations import Configuration
-from workbench.bench.fair.covering import covering_array, pairs_of
+from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
 from workbench.bench.shapes import BenchError
 from workbench.training import Setup
 

@@ -1,5 +1,6 @@
 """The executor: a graph with its arrays, run forward and backward."""
 
+import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn, final
@@ -7,7 +8,8 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from kernels.plan import BatchPlan
-from workbench.executor import binding, heads, steps
+from workbench import formats
+from workbench.executor import binding, steps
 from workbench.executor.arguments import Arguments, InputChecker, Released, Slots
 from workbench.executor.program import Pool, Program, Writer
 from workbench.executor.steps import BindError, Step
@@ -421,12 +423,48 @@ class Executor:
 
     def _take_heads(self, given: Any) -> None:
         """Put head gradients into their slots; ones if none is passed and none is needed."""
-        listed = heads.listed(given, self.output_names)
+        listed = _list_heads(given, self.output_names)
         for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
             if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):
                 continue  # an output layer has no use for it, or it is there
-            head = heads.array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
+            head = _head_array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
             if slot is not None:
                 self.values[slot] = head
                 if value is None:
                     self.ones[slot] = head
+
+
+# Head gradients as passed by the caller.
+
+
+def _list_heads(heads: Any, names: list[str]) -> list[Any]:
+    """Return one head or None for each output. Raises BindError if the counts differ."""
+    if heads is None:
+        return [None] * len(names)
+    entries = list(heads) if isinstance(heads, list | tuple) else [heads]
+    if len(entries) != len(names):
+        raise BindError(f"{len(entries)} heads came for {len(names)} outputs, {names}; give one for each.")
+    return entries
+
+
+def _head_array(name: str, facts: Facts, value: Any) -> Any:
+    """Return the head in the format, dtype and shape of its output; ones if None was passed for an output of one
+    element.
+
+    A Python number is accepted for an output of one element. Raises BindError otherwise.
+    """
+    expected = facts.complete
+    if value is None:
+        if any(length != 1 for length in expected.shape):
+            raise BindError(
+                f"The output {name} has the shape {facts.shape}, so backward needs the gradient that comes to it: "
+                "backward(heads=[...]), an array of that shape for each output. Losses need none; neither do "
+                f"outputs that are only read: ops.stop_gradient({name})."
+            )
+        value = 1
+    if isinstance(value, int | float | np.number):
+        value = np.full(expected.shape if math.prod(expected.shape) == 1 else (), value, expected.dtype)
+    _, value = formats.validate(value)
+    if value.shape != facts.shape:
+        raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
+    return formats.astype(formats.to_format(value, expected.format), expected.dtype, copy=False)
