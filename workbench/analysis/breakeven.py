@@ -136,7 +136,6 @@ def _sentence(found: ByBytes, row: Record) -> str:
     return f"{rule}, {found.place}{against}"
 
 
-Record = Mapping[str, Any]
 STATUSES = {
     "crossing": "sparse wins below, dense above; the break-even is `density`, significantly between `low` and `high`",
     "several": "the winner changes more than once, or from dense to sparse, between `low` and `high`",
