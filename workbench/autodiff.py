@@ -57,7 +57,7 @@ def gradients(
     Returns
     -------
     dict of str to Symbol
-        Gradients by variable; zeros for one that reaches the outputs through `stop_gradient` only.
+        Gradients by variable; zeros for a variable that reaches the outputs through `stop_gradient` only.
 
     Raises
     ------

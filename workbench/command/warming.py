@@ -87,7 +87,7 @@ def warm_together(cells: Sequence[Cell], most: int | None = None) -> float:
     Parameters
     ----------
     cells : sequence of Cell
-        Configurations, those that take longest first.
+        Configurations, the longest first.
     most : int, optional
         Number of processes at most; by default the cores that this process may use.
 

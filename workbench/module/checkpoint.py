@@ -124,7 +124,7 @@ class Layout:
         return reads[head]
 
     def known(self, arrays: Mapping[str, Any], dtype: DTypeLike | None, convert: bool) -> Declared:
-        """Return shapes, dtypes and formats by argument: those of the arrays, or with `convert` those that the graph
+        """Return shapes, dtypes and formats by argument: as the arrays have them, or with `convert` as the graph
         declares.
 
         An undeclared dtype of a parameter is `dtype`, or that of the first floating-point data.

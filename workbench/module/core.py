@@ -168,8 +168,8 @@ class Module:
         **settings : Any
             Arguments of `Updater`. `rescale` is 1 by default: losses that are means over rows need no other; output
             layers,
-            whose gradients are sums over rows, need 1 / rows of a batch. Multipliers are those that the variables
-            declare.
+            whose gradients are sums over rows, need 1 / rows of a batch. Multipliers are as the variables
+            declare them.
 
         Returns
         -------

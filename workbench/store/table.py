@@ -189,7 +189,7 @@ class Table:
         return rows
 
     def _rows(self, path: Path, lines: list[bytes]) -> list[dict[str, Any]]:
-        """Return the records in the lines of a file; warn of those that a killed writer tore."""
+        """Return the records in the lines of a file; warn of lines that a killed writer tore."""
         if lines[-1] and not _is_whole(lines[-1]):
             lines[-1] += _TORN
         if torn := sum(line.endswith(_TORN) for line in lines):

@@ -139,7 +139,10 @@ def test_any_name_and_value_survives_a_file(tmp_path):
     [
         ("[columns.aeg]\nkind = 'number'", r"no column 'aeg'; its columns are id, age, floor"),
         ("[columns.age]\nkind = 'numbers'", "kind of column 'age' is 'numbers'; it is one of category, number, text"),
-        ("[columns.age]\nkind = 'number'\nbin = 3", "column 'age': there is no key 'bin'; keys are kind, encoding"),
+        (
+            "[columns.age]\nkind = 'number'\nbin = 3",
+            r"column 'age': Unknown key 'bin'. Did you mean 'bins'\? Expected one of: kind",
+        ),
         ("[columns.age]\nencoding = 'log'", "column 'age' has no kind; it is one of category"),
         (
             "[columns.age]\nkind = 'number'\nencoding = 'one-hot'",
@@ -166,7 +169,10 @@ def test_any_name_and_value_survives_a_file(tmp_path):
         ("others = 'x'", "others is 'x'; columns that are not named are 'guessed' or 'ignored'"),
         ("header = 1", "header is 1; it is true or false"),
         ("separator = 'ab'", "separator is 'ab'; it is one sign, or one of comma, tab"),
-        ("other = 1", "there is no key 'other'; keys are separator, header, quotes, others, columns"),
+        (
+            "other = 1",
+            r"Unknown key 'other'. Did you mean 'others'\? Expected one of: separator, header, quotes, others",
+        ),
         ("= 1", "cannot be read as a file of column kinds"),
     ],
 )

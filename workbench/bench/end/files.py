@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kernels.registry import unknown_name
 from workbench.bench.shapes import BenchError
 
 FORMATS = ("svmlight", "clicks")
@@ -34,7 +35,7 @@ def choose_cases(formats: tuple[str, ...] = (), megabytes: tuple[int, ...] = (),
     """Return the cases of these formats and sizes; without any all, 1 GB only if it is full."""
     for name in formats:
         if name not in FORMATS:
-            raise BenchError(f"Unknown format {name!r}. Expected one of: {', '.join(FORMATS)}.")
+            raise BenchError(unknown_name("format", name, FORMATS))
     sizes = megabytes or (*MEGABYTES, *((LARGEST,) if is_full else ()))
     return [Case(name, size) for size in sizes for name in formats or FORMATS]
 

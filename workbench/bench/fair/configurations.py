@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernels.registry import unknown_name
 from workbench.bench.shapes import BenchError
 
 # Covering arrays: few combinations of values in which every pair of values of two axes occurs.
@@ -132,7 +133,7 @@ def choose_configurations(
     known = {one.name: one for one in all_configurations()}
     for name in names:
         if name not in known:
-            raise BenchError(f"Unknown configuration {name!r}. Expected one of: {', '.join(known)}.")
+            raise BenchError(unknown_name("configuration", name, known))
     found = [known[name] for name in names] or (quick_configurations() if is_quick else list(known.values()))
     for axis, value in (only or {}).items():
         if value is not None and value not in {getattr(one, axis) for one in found}:

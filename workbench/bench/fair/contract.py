@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.registry import Registry
+from kernels.registry import Registry, unknown_name
 from workbench.bench.fair.problem import Problem, State
 from workbench.bench.shapes import BenchError
 
@@ -86,8 +86,7 @@ class Competitor:
     def __post_init__(self) -> None:
         for name, allowed in (("side", SIDES), ("kind", KINDS)):
             if getattr(self, name) not in allowed:
-                came = getattr(self, name)
-                raise BenchError(f"Unknown {name} {came!r} of {self.name}. Expected one of: {', '.join(allowed)}.")
+                raise BenchError(f"{self.name}: {unknown_name(name, getattr(self, name), allowed)}")
 
     def unavailable(self, problem: Problem) -> str:
         """Return the reason why it does not take part, or ""; nothing is imported."""

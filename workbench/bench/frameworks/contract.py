@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernels.registry import Registry
+from kernels.registry import Registry, unknown_name
 from workbench.bench.fair.contract import Competitor
 from workbench.bench.fair.problem import Problem
 from workbench.bench.shapes import BenchError
@@ -47,6 +47,6 @@ register, names, get = _ways.register, _ways.names, _ways.get
 def ways_of(framework: str) -> list[Way]:
     """Return the ways of a framework: its own first, dense before sparse; `BenchError` lists the known frameworks."""
     if framework not in FRAMEWORKS:
-        raise BenchError(f"Unknown framework {framework!r}. Expected one of: {', '.join(FRAMEWORKS)}.")
+        raise BenchError(unknown_name("framework", framework, FRAMEWORKS))
     found = [way for way in map(get, names()) if way.framework == framework]
     return sorted(found, key=lambda way: (way.side == "project", way.kind, way.like != "", way.name))

@@ -43,7 +43,7 @@ def constants(noise: Noise) -> Iterator[dict[str, Any]]:
 
 
 def estimates(noise: Noise) -> dict[str, float]:
-    """Return the constants by name, as this noise shows them; NaN for one that it does not show. O(rounds)."""
+    """Return the constants by name, as this noise shows them; NaN for a constant that it does not show. O(rounds)."""
     quiet = mean_components([components(logs, group.sets) for group in noise.groups[QUIET] for logs in ratios(group)])
     total = quiet.round + quiet.process
     loaded = [group for load, groups in noise.groups.items() if load != QUIET for group in groups]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from kernels.registry import unknown_name
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import format_names
 from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
@@ -207,7 +208,7 @@ def _column(name: str, said: Any, source: str) -> Column:
 def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], source: str) -> None:
     """Raise DataError for a key that is not in `known`."""
     if unknown := [key for key in given if key not in known]:
-        raise DataError(f"{source}: there is no key {unknown[0]!r}; keys are {', '.join(known)}.")
+        raise DataError(f"{source}: {unknown_name('key', unknown[0], known)}")
 
 
 def _key(name: str) -> str:
