@@ -2,10 +2,10 @@
 
 Each of K decays is a block of columns of one weight matrix, so that each row is read once for all of them
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
-q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A tenth
-of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Epochs go on until the
-best held-out loss gains no more; the minimum of a parabola through the best decay and its neighbours is taken, and the
-weights are trained on with all rows.
+q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A fifth
+of the rows is held out, of many rows a tenth, or of few rows each third or fifth in turn, again as columns of the same
+matrix. Epochs go on until the best held-out loss gains no more; the minimum of a parabola through the best decay and its
+neighbours is taken, and the weights are trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -25,20 +25,24 @@ import numpy as np
 
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
-from workbench.training.dual_steps import SHARE
+from workbench.training.dual_steps import SHARE, column_sums
 from workbench.training.setup import SetupError
 
 COUNT = 8
 """Decays of a search if their count is not given."""
 WEAKEST, STRONGEST = 1e-1, 1e5
 """Range of q / (decay * rows): its C of scikit-learn times the mean sum of squares of a row."""
-FOLDS, FEW_ROWS, TENTH = 5, 5000, 10
-"""Folds for at most so many rows, each held out in turn; of more rows one of `TENTH` parts is held out."""
+SPLITS = (600, 5, 5), (2500, 3, 3), (10_000, 1, 5)
+"""(Rows at most, folds held out in turn, parts that the rows are split into): few rows are held out in turn, as a part of
+them would choose by chance; of more rows one part of `PARTS` is held out."""
+PARTS = 10
+"""Parts of more rows than `SPLITS` names."""
 FOLD_BYTES = 2**28
 """Bytes of weights and dual variables up to which the folds are trained at once."""
-MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN = 40, 3, 2e-3
-"""Epochs at most, and how many may pass without a relative gain of the best held-out loss."""
-LEAST_FINAL = 5
+MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 2, 2e-3, 5e-4
+"""Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
+for classes, in nats, by which a search on rows that can be separated ends."""
+LEAST_FINAL = 8
 """Epochs on all rows at least, after those of the search."""
 MOST_BYTES = 2**30
 """Bytes of weights and dual variables of a search that nobody asked for, at most."""
@@ -79,20 +83,24 @@ class Found:
 
 
 def _logistic(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute the logistic loss of each row [R] of scores [R, N]."""
-    return (np.logaddexp(0, scores) - scores * targets).sum(axis=1)
+    """Compute the logistic loss of each row [K, R] of scores [K, R, N]."""
+    losses = np.log(1 + np.exp(-np.abs(scores)))  # vector code, which NumPy has none of for logaddexp
+    losses += np.maximum(scores, 0)
+    losses -= scores * targets
+    return losses[..., 0] if losses.shape[-1] == 1 else losses.sum(axis=-1)
 
 
 def _squared(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute half the squared error of each row [R] of scores [R, N]."""
-    return ((scores - targets) ** 2).sum(axis=1) / 2
+    """Compute half the squared error of each row [K, R] of scores [K, R, N]."""
+    squares = (scores - targets) ** 2
+    return squares[..., 0] / 2 if squares.shape[-1] == 1 else squares.sum(axis=-1) / 2
 
 
 def _softmax(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute the cross-entropy of each row [R] of scores [R, N] and class indices [R]."""
-    largest = scores.max(axis=1, keepdims=True)
-    logs = np.log(np.exp(scores - largest).sum(axis=1)) + largest[:, 0]
-    return logs - scores[np.arange(len(scores)), targets]
+    """Compute the cross-entropy of each row [K, R] of scores [K, R, N] and class indices [R]."""
+    largest = scores.max(axis=-1, keepdims=True)
+    logs = np.log(np.exp(scores - largest).sum(axis=-1)) + largest[..., 0]
+    return logs - scores[:, np.arange(len(targets)), targets]
 
 
 LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -100,7 +108,7 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "squared": _squared,
     "softmax": _softmax,
 }
-"""Losses of rows by the name of the kernel."""
+"""Losses of rows [K, R] of scores [K, R, N] and targets [R] or [R, N], by the name of the kernel."""
 
 
 class _Rows(NamedTuple):
@@ -129,7 +137,7 @@ class _Columns:
         """Do an epoch over rows `order`, `counts` [T, K] or [0, K]; the intercept decays towards where it is."""
         if self.intercept.size:
             scales = self.square / (np.repeat(self.decays, self.rows.outputs) * len(self.dual))
-            self.intercept += self.dual.sum(axis=0) * scales
+            self.intercept += column_sums(self.dual) * scales
         x = self.rows.x
         operands = self.rows.y, counts, self.squares, order, self.weights, self.dual, self.intercept, self.square
         if self.decays.size == 1:
@@ -139,10 +147,10 @@ class _Columns:
             return
         dual_decays.get(self.rows.loss).trusted(x.indptr, x.indices, x.data, *operands, self.decays)
 
-    def score(self, x: Any, columns: slice) -> np.ndarray:
-        """Return the scores [rows, columns] of csr x by some of the columns."""
-        scores = x @ np.ascontiguousarray(self.weights[:, columns])
-        return scores + self.intercept[columns] if self.intercept.size else scores
+    def score(self, x: Any) -> np.ndarray:
+        """Return the scores [rows, W] of csr x by all columns."""
+        scores = x @ self.weights
+        return scores + self.intercept if self.intercept.size else scores
 
     def only(self, k: int, decay: float) -> "_Columns":
         """Return a copy of the columns of decay k for another decay, with which the dual variables make up others."""
@@ -213,7 +221,7 @@ def search_decay(
         Epochs of the search and of the training after it; by default as many as the held-out loss gains from.
 
     folds : int, optional
-        Folds that are held out in turn, 2 or more; by default `FOLDS` of few rows, else a tenth is held out once.
+        Folds that are held out in turn, 2 or more; by default as `SPLITS` says for the count of rows.
 
     Returns
     -------
@@ -230,6 +238,7 @@ def search_decay(
         raise SetupError(f"There are {folds} folds of {x.shape[0]} rows; expected 2 to {x.shape[0]}.")
     if reason := why_no_search(loss, True, x.shape[0]):
         raise SetupError(f"{reason}.")
+    features, (x, active) = x.shape[1], _of_active_columns(x)
     rows, generator = _Rows(x, y, weights, loss, outputs, has_intercept), np.random.default_rng(seed)
     square = float(np.dot(x.data, x.data)) / x.shape[0] or 1.0
     strengths = np.geomspace(WEAKEST, STRONGEST, count)
@@ -241,7 +250,26 @@ def search_decay(
     for _ in range(total):
         last.do_epoch(generator.permutation(x.shape[0]), counts)
     choice = Choice(**{**vars(choice), "epochs_final": total})
-    return Found(last.weights, last.intercept if has_intercept else None, choice)
+    weights_of_all = last.weights
+    if active is not None:
+        weights_of_all = np.zeros((features, outputs), x.dtype)
+        weights_of_all[active] = last.weights
+    return Found(weights_of_all, last.intercept if has_intercept else None, choice)
+
+
+def _of_active_columns(x: Any) -> tuple[Any, np.ndarray | None]:
+    """Return csr x with the columns alone that have entries, and their indices; x and None if most columns have."""
+    rows, features = x.shape
+    if features <= rows:
+        return x, None
+    is_active = np.zeros(features, np.bool_)
+    is_active[x.indices] = True
+    active = np.flatnonzero(is_active)
+    if 2 * len(active) > features or not len(active):
+        return x, None
+    place = np.zeros(features, x.indices.dtype)
+    place[active] = np.arange(len(active))
+    return type(x)((x.data, place[x.indices], x.indptr), shape=(rows, len(active))), active
 
 
 def _search(
@@ -263,44 +291,61 @@ def _search(
         counts = np.ones((total, count * folds), rows.x.dtype)
         counts *= 1 if rows.weights is None else rows.weights[:, None]
         counts *= np.repeat(part[:, None] != np.arange(folds), count, axis=1)
-    held_out = [np.flatnonzero(part == fold) for fold in range(folds)]
-    cut = [(rows.x[out], rows.y[out], None if rows.weights is None else rows.weights[out]) for out in held_out]
-    best, without_gain, losses = np.inf, 0, np.zeros(count)
+    held_out = _held_out(rows, part, folds)
+    best, without_gain, losses = np.finfo(np.float64).max, 0, np.zeros(count)
+    least = 0.0 if rows.loss == "squared" else LEAST_GAIN
     for epoch in itertools.count(1):
         columns.do_epoch(generator.permutation(trained), counts)
-        losses = _held_out_losses(columns, cut, count)
-        without_gain = 0 if losses.min() < best * (1 - GAIN) else without_gain + 1
+        losses = _held_out_losses(columns, held_out, count)
+        without_gain = 0 if losses.min() < best - max(GAIN * best, least) else without_gain + 1
         best = min(best, float(losses.min()))
         if epoch == (epochs or MOST_EPOCHS) or (epochs is None and without_gain >= MOST_WITHOUT_GAIN):
             break
     chosen = _vertex(decays, losses)
-    return columns, Choice(chosen, decays, losses, sum(map(len, held_out)), folds, epoch)
+    return columns, Choice(chosen, decays, losses, held_out.x.shape[0], folds, epoch)
 
 
 def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int | None) -> tuple[np.ndarray, int]:
-    """Return the part of each row [T] and how many parts are held out in turn: `folds`, or by default 1, of few rows
-    `FOLDS`.
+    """Return the part of each row [T] and how many parts are held out in turn: `folds`, or by default as `SPLITS` says
+    if the columns of all folds take at most `FOLD_BYTES`.
     """
     total, features = rows.x.shape
+    parts = folds or PARTS
     if folds is None:
-        size = (total + features) * count * FOLDS * rows.outputs * rows.x.dtype.itemsize
-        folds = FOLDS if total <= FEW_ROWS and size <= FOLD_BYTES else 1
+        folds, parts = next((split[1:] for split in SPLITS if total <= split[0]), (1, PARTS))
+        if (total + features) * count * folds * rows.outputs * rows.x.dtype.itemsize > FOLD_BYTES:
+            folds = 1
     part = np.empty(total, np.int64)
-    part[generator.permutation(total)] = np.arange(total) % (TENTH if folds == 1 else folds)
+    part[generator.permutation(total)] = np.arange(total) % parts
     return part, folds
 
 
-def _held_out_losses(columns: _Columns, cut: list[tuple], count: int) -> np.ndarray:
-    """Return the mean loss of each decay [K] over the held-out rows of all folds."""
-    loss, outputs = LOSSES[columns.rows.loss], columns.rows.outputs
-    losses, sizes, width = np.zeros(count), 0.0, count * outputs
-    for fold, (x, y, weights) in enumerate(cut):
-        scores = columns.score(x, slice(fold * width, (fold + 1) * width))
-        for k in range(count):
-            of_rows = loss(scores[:, k * outputs : (k + 1) * outputs], y)
-            losses[k] += float(of_rows.sum() if weights is None else of_rows @ weights)
-        sizes += x.shape[0] if weights is None else float(weights.sum())
-    return losses / max(sizes, 1e-30)
+class _HeldOut(NamedTuple):
+    """Rows that are held out: csr x [H, D], targets, weights [H] or None, the fold [H] that holds each out."""
+
+    x: Any
+    y: np.ndarray
+    weights: np.ndarray | None
+    fold: np.ndarray
+
+
+def _held_out(rows: _Rows, part: np.ndarray, folds: int) -> _HeldOut:
+    """Return the rows held out: of several folds all rows, else those of part 0."""
+    if folds > 1:
+        return _HeldOut(rows.x, rows.y, rows.weights, part)
+    out = np.flatnonzero(part == 0)
+    weights = None if rows.weights is None else rows.weights[out]
+    return _HeldOut(rows.x[out], rows.y[out], weights, np.zeros(len(out), np.int64))
+
+
+def _held_out_losses(columns: _Columns, held_out: _HeldOut, count: int) -> np.ndarray:
+    """Return the mean loss of each decay [K] over the held-out rows, each scored by the columns of its fold."""
+    x, y, weights, fold = held_out
+    scores = columns.score(x).reshape(len(fold), -1, count, columns.rows.outputs)[np.arange(len(fold)), fold]
+    losses = LOSSES[columns.rows.loss](np.ascontiguousarray(scores.transpose(1, 0, 2)), y)
+    if weights is None:
+        return losses.mean(axis=1, dtype=np.float64)
+    return (losses @ weights).astype(np.float64) / max(float(weights.sum()), 1e-30)
 
 
 def _vertex(decays: np.ndarray, losses: np.ndarray) -> float:

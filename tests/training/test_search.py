@@ -1,0 +1,68 @@
+"""Search of the decay: rows in folds, columns without entries, sums of columns, when a search ends."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from tests.support.linear_rows import drawn
+from workbench.training.dual_steps import TOGETHER, column_sums
+from workbench.training.search import LOSSES, search_decay
+
+GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}
+
+
+def rows_of(count):
+    x, y = drawn(rows=count)
+    return x.astype(np.float32), y
+
+
+def targets_of(y):
+    return np.ascontiguousarray(y, np.float32)[:, None]
+
+
+@pytest.mark.parametrize(("rows", "folds", "held_out"), [(600, 5, 600), (601, 3, 601), (3000, 1, 600)])
+def test_few_rows_are_held_out_in_turn_and_a_part_of_more(rows, folds, held_out):
+    x, y = rows_of(rows)
+    choice = search_decay(x, targets_of(y), None, "logistic", **GIVEN).choice
+    assert (choice.folds, choice.rows) == (folds, held_out)
+
+
+def test_columns_without_entries_change_nothing():
+    x, y = rows_of(300)
+    wide = scipy.sparse.csr_array((x.data, 7 * x.indices, x.indptr), shape=(300, 7 * x.shape[1] + 300))
+    narrow, found = (search_decay(rows, targets_of(y), None, "logistic", **GIVEN) for rows in (x, wide))
+    assert found.weights.shape == (wide.shape[1], 1)
+    np.testing.assert_array_equal(found.weights[: 7 * x.shape[1] : 7], narrow.weights)
+    assert np.count_nonzero(found.weights) == np.count_nonzero(narrow.weights)
+    np.testing.assert_array_equal(found.choice.losses, narrow.choice.losses)
+
+
+def test_a_search_on_rows_that_can_be_separated_ends_when_the_loss_is_small():
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(3000, 10)).astype(np.float32)
+    scores = x @ generator.normal(size=10)
+    kept = np.abs(scores) > 0.5
+    x, y = scipy.sparse.csr_array(x[kept]), targets_of(scores[kept] > 0)
+    choice = search_decay(x, y, None, "logistic", **GIVEN).choice
+    assert choice.epochs < 20
+    assert choice.losses.min() < 0.01
+
+
+@pytest.mark.parametrize("rows", [0, 1, TOGETHER, 3 * TOGETHER + 5])
+def test_sums_of_columns(rows):
+    array = np.random.default_rng(0).normal(size=(rows, 3))
+    np.testing.assert_allclose(column_sums(array), array.sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_losses_of_several_settings_are_those_of_each(loss):
+    generator = np.random.default_rng(0)
+    scores = 5 * generator.normal(size=(2, 4, 3))
+    y = np.array([0, 2, 1, 1]) if loss == "softmax" else (generator.random((4, 3)) > 0.5).astype(float)
+    losses = LOSSES[loss](scores, y)
+    expected = {
+        "logistic": lambda one: (np.logaddexp(0, one) - one * y).sum(axis=1),
+        "squared": lambda one: ((one - y) ** 2).sum(axis=1) / 2,
+        "softmax": lambda one: np.log(np.exp(one).sum(axis=1)) - one[np.arange(4), y],
+    }[loss]
+    np.testing.assert_allclose(losses, [expected(one) for one in scores])
