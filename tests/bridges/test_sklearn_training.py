@@ -13,6 +13,7 @@ from workbench.bridges.sklearn import (
     SparseClassifier,
     SparseRegressor,
 )
+from workbench.bridges.sklearn_base import LEAST_STEPS
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -109,3 +110,23 @@ def test_a_factorization_machine_finds_what_pairs_of_features_say(pairs, linear)
     assert pairs(**asked, factors=4).fit(x, y).score(x, y) > 0.95
     assert linear(**asked).fit(x, y).score(x, y) < 0.7
     assert pairs(**asked, factors=4).fit(x, y).factors_.shape == (2, 4)
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_epochs_of_one_batch_are_the_same_in_one_call_and_in_several(optimizer):
+    x, y = drawn(rows=90)
+    targets, trained = np.ascontiguousarray(y, x.dtype)[:, None], []
+    for at_once in (1, 2, 5):
+        learner = SparseClassifier(random_state=0, optimizer=optimizer, max_iter=1).fit(x, y)._learner
+        losses = list(learner.epochs(x, targets, None, 5, at_once))
+        assert learner.epoch == 6
+        trained.append((losses, learner.arrays["w"].copy(), learner.run.step))
+    step_by_step = SparseClassifier(random_state=0, optimizer=optimizer, max_iter=1).fit(x, y)._learner
+    step_by_step.run.take(x, targets)
+    means = [[event.loss for _ in range(LEAST_STEPS) for event in step_by_step.run.epoch(1 + n)] for n in range(5)]
+    for losses, weights, steps in trained:
+        np.testing.assert_array_equal(losses, trained[0][0])
+        np.testing.assert_array_equal(weights, trained[0][1])
+        np.testing.assert_allclose(losses, np.mean(means, axis=1), rtol=1e-6)
+        np.testing.assert_allclose(weights, step_by_step.arrays["w"], rtol=1e-6, atol=1e-9)
+        assert steps == 6 * LEAST_STEPS

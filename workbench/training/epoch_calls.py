@@ -107,7 +107,7 @@ class EpochCalls:
         order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
         self.steps.begin(x)
-        stride = self._rows_a_call(x, order)
+        stride = self._rows_a_call(x, self.rows_most or x.shape[0], self.run.setup.batch_rows)
         laps.split("slice")
         for first in range(0, order.size, stride):
             rows = order[first : first + stride]
@@ -117,15 +117,28 @@ class EpochCalls:
             yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
             laps = PhaseTimer()
 
-    def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
-        """Return the rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
-        batch_rows, seconds_row = self.run.setup.batch_rows, SECONDS_ROW
+    def epochs_of_one_batch(self, first: int, epochs: int, passes: int, at_once: int) -> Iterator[float]:
+        """Train epochs from `first` on, each of `passes` steps of all rows, up to `at_once` in one call; yield the mean
+        loss of each."""
+        batches, x = self.run.batches, self.run.batches.x
+        held, rows = {name: array for name, _, array in batches.labels}, batches.total
+        at_once = min(at_once, self._rows_a_call(x, rows * STEPS, rows) // (rows * passes)) or 1
+        self.steps.begin(x)
+        for start in range(first, first + epochs, at_once):
+            orders = [batches.order(epoch) for epoch in range(start, min(start + at_once, first + epochs))]
+            order = np.concatenate([order for order in orders for _ in range(passes)])
+            losses = self.call(x, held["label"], held.get("weight"), order, rows)
+            yield from losses.reshape(-1, passes).mean(axis=1).tolist()
+
+    def _rows_a_call(self, x: Any, most: int, batch_rows: int) -> int:
+        """Return the rows, up to `most`, of whole batches that take about `SECONDS_CALL`."""
+        seconds_row = SECONDS_ROW
         if self.run.setup.format == "dense":
             seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
         else:
             seconds_row += x.nnz / max(x.shape[0], 1) * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
         seconds_row += SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
-        rows = min(int(SECONDS_CALL / seconds_row), self.rows_most or x.shape[0], STEPS * batch_rows)
+        rows = min(int(SECONDS_CALL / seconds_row), most, STEPS * batch_rows)
         return max(rows // batch_rows, 1) * batch_rows
 
     def _untouched(self, x: Any) -> int:

@@ -4,8 +4,8 @@ Each of K decays is a block of columns of one weight matrix, so that each row is
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
 q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A fifth
 of the rows is held out, of many rows a tenth, or of few rows each third or fifth in turn, again as columns of the same
-matrix. Epochs go on until the best held-out loss gains no more; the minimum of a parabola through the best decay and its
-neighbours is taken, and the weights are trained on with all rows.
+matrix. Epochs go on until the best held-out loss gains no more; the minimum of a parabola through the best decay and
+its neighbours is taken, and the weights are trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -33,8 +33,8 @@ COUNT = 8
 WEAKEST, STRONGEST = 1e-1, 1e5
 """Range of q / (decay * rows): its C of scikit-learn times the mean sum of squares of a row."""
 SPLITS = (600, 5, 5), (2500, 3, 3), (10_000, 1, 5)
-"""(Rows at most, folds held out in turn, parts that the rows are split into): few rows are held out in turn, as a part of
-them would choose by chance; of more rows one part of `PARTS` is held out."""
+"""(Rows at most, folds held out in turn, parts that the rows are split into): few rows are held out in turn, as a part
+of them would choose by chance; of more rows one part of `PARTS` is held out."""
 PARTS = 10
 """Parts of more rows than `SPLITS` names."""
 FOLD_BYTES = 2**28
