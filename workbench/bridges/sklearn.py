@@ -33,10 +33,9 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
 
-With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on held-out
-rows (a part of them, of up to 2,500 rows by folds), and trains on with all rows (`workbench.training.search`).
-`search_` says what it was chosen from, `alpha_` is the value; any setting of how to train, or `search=0`, trains that
-one setting.
+With nothing set, `fit` trains 8 values of alpha at once, as columns of one weight matrix, chooses one on a held-out
+tenth (of up to 5,000 rows by 5 folds), and trains on with all rows (`workbench.training.search`). `search_` says what
+it was chosen from, `alpha_` is the value; any setting of how to train, or `search=0`, trains that one setting.
 
 The loss is the mean over the rows of a batch of weight * loss, with weights scaled to the mean 1: a weight of 2 is the
 row twice and one of 0 its absence, exactly if steps are of all rows (up to 256) and with `launch="dual"`. With

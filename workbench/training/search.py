@@ -2,10 +2,10 @@
 
 Each of K decays is a block of columns of one weight matrix, so that each row is read once for all of them
 (`kernels.epochs.dual_decays`), and dual ascent needs no learning rate. Decays are spaced evenly in the logarithm of
-q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A fifth
-of the rows is held out, of many rows a tenth, or of few rows each third or fifth in turn, again as columns of the same
-matrix. Epochs go on until the best held-out loss gains no more; the minimum of a parabola through the best decay and
-its neighbours is taken, and the weights are trained on with all rows.
+q / (decay * rows), q the mean sum of squares of a row, which does not change when features are scaled together. A tenth
+of the rows is held out, or of few rows each fifth in turn, again as columns of the same matrix. Epochs go on until the
+best held-out loss gains no more; the minimum of a parabola through the best decay and its neighbours is taken, and the
+weights are trained on with all rows.
 
 >>> import numpy as np, scipy.sparse
 >>> generator = np.random.default_rng(0)
@@ -32,11 +32,8 @@ COUNT = 8
 """Decays of a search if their count is not given."""
 WEAKEST, STRONGEST = 1e-1, 1e5
 """Range of q / (decay * rows): its C of scikit-learn times the mean sum of squares of a row."""
-SPLITS = (600, 5, 5), (2500, 3, 3), (10_000, 1, 5)
-"""(Rows at most, folds held out in turn, parts that the rows are split into): few rows are held out in turn, as a part
-of them would choose by chance; of more rows one part of `PARTS` is held out."""
-PARTS = 10
-"""Parts of more rows than `SPLITS` names."""
+FOLDS, FEW_ROWS, TENTH = 5, 5000, 10
+"""Folds for at most so many rows, each held out in turn; of more rows one of `TENTH` parts is held out."""
 FOLD_BYTES = 2**28
 """Bytes of weights and dual variables up to which the folds are trained at once."""
 MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 2, 2e-3, 5e-4
@@ -221,7 +218,7 @@ def search_decay(
         Epochs of the search and of the training after it; by default as many as the held-out loss gains from.
 
     folds : int, optional
-        Folds that are held out in turn, 2 or more; by default as `SPLITS` says for the count of rows.
+        Folds that are held out in turn, 2 or more; by default `FOLDS` of few rows, else a tenth is held out once.
 
     Returns
     -------
@@ -306,17 +303,15 @@ def _search(
 
 
 def _split(rows: _Rows, count: int, generator: np.random.Generator, folds: int | None) -> tuple[np.ndarray, int]:
-    """Return the part of each row [T] and how many parts are held out in turn: `folds`, or by default as `SPLITS` says
-    if the columns of all folds take at most `FOLD_BYTES`.
+    """Return the part of each row [T] and how many parts are held out in turn: `folds`, or by default 1, of few rows
+    `FOLDS`.
     """
     total, features = rows.x.shape
-    parts = folds or PARTS
     if folds is None:
-        folds, parts = next((split[1:] for split in SPLITS if total <= split[0]), (1, PARTS))
-        if (total + features) * count * folds * rows.outputs * rows.x.dtype.itemsize > FOLD_BYTES:
-            folds = 1
+        size = (total + features) * count * FOLDS * rows.outputs * rows.x.dtype.itemsize
+        folds = FOLDS if total <= FEW_ROWS and size <= FOLD_BYTES else 1
     part = np.empty(total, np.int64)
-    part[generator.permutation(total)] = np.arange(total) % parts
+    part[generator.permutation(total)] = np.arange(total) % (TENTH if folds == 1 else folds)
     return part, folds
 
 
