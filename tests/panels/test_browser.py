@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
 START = NOTEBOOK.with_name("00_start.ipynb")
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 LONG = {
     "dataset": '"uniform"',
     "densities": "[0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3]",
@@ -137,6 +138,18 @@ def first_chart(page: Lab, since: Stopwatch) -> None:
     page.wait("stopped")
 
 
+def accessible(page: Lab) -> None:
+    """Sliders have the names of their labels; axe-core finds nothing in the panel, where it is installed."""
+    handles = page.panel.locator(".noUi-handle")
+    names = [handle.get_attribute("aria-label") for handle in handles.all()]
+    assert names
+    assert all(names)
+    if AXE.exists():
+        page.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.panel.evaluate("panel => axe.run(panel)")["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
 def explored(page: Lab) -> None:
     """A run that is stored: the rows behind a point of its chart, filters, and a gain that is asked for by typing."""
     page.click("Explore")
@@ -147,6 +160,7 @@ def explored(page: Lab) -> None:
     page.panel.get_by_text("4 trials of this setting").wait_for(timeout=1000 * SECONDS)
     assert "CSR ours (row_sparse gradient, standard update) at 1 % density, width 16\n✓ ok" in page.panel.inner_text()
     page.shot("explored")
+    accessible(page)
     page.panel.get_by_label("Sparse formats", exact=True).select_option("csc")
     page.panel.get_by_text("Sparse formats csc; dense stays.").wait_for(timeout=1000 * SECONDS)
     page.press("Gain at a density")

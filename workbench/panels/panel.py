@@ -24,7 +24,7 @@ from workbench.panels.profiling import Profiling
 from workbench.panels.results import Shown
 from workbench.panels.results_view import ResultsView
 from workbench.panels.state import LabState, file_stamp
-from workbench.panels.style import SHEET, Watcher
+from workbench.panels.style import NAMES, SHEET, Watcher
 from workbench.settings import BY_NAME
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.file_contents import Contents
@@ -256,7 +256,7 @@ class Panel:
         for row in (buttons, progress):
             row.add_class("wb-row")
         asked = [self.form.box, self.profile.box, lines[live.plan_line], lines[live.command_line]]
-        above = [widgets.HTML(SHEET), *asked, buttons, progress, self.cells]
+        above = [widgets.HTML(SHEET + NAMES), *asked, buttons, progress, self.cells]
         below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
         return [*above, *below, *self.results.box.children]
 

@@ -117,3 +117,16 @@ SHEET = """<style>
 .workbench-lab pre { white-space: pre-wrap; }
 .workbench-lab :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 </style>"""
+
+_NAME_SLIDERS = (
+    "const panel = this.closest('.workbench-lab') || document.body;"
+    "const name = () => panel.querySelectorAll('.widget-hslider').forEach(slider => {"
+    "const handle = slider.querySelector('.noUi-handle'), label = slider.querySelector('label');"
+    "if (handle && label) handle.setAttribute('aria-label', label.textContent); });"
+    "new MutationObserver(name).observe(panel, {childList: true, subtree: true}); name();"
+)
+NAMES = (
+    f'<img alt="" hidden src="data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==" '
+    f'onload="{_NAME_SLIDERS}">'
+)
+"""Gives the handles of sliders the name of their slider for screen readers, which ipywidgets leaves out."""
