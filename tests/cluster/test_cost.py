@@ -1,5 +1,6 @@
 """The cost model counts the bytes that trainers really move, and says when a second machine pays."""
 
+import importlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,3 +125,26 @@ def test_steps_are_timed_with_and_without_a_store():
         assert len(seconds) == 18, "27 steps, of which a third is left out"
         assert min(seconds) > 0
     assert transport.held[0].step == 27
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_what_times_the_steps_is_found_by_its_name_in_the_process_that_does_it(shards):
+    asked = []
+
+    class OneHost:
+        """A process that looks its work up by name, as a trainer does, and answers without doing it."""
+
+        def begin(self, addresses, count, trainers):
+            return "run", SimpleNamespace(result=lambda seconds: None)
+
+        def start(self, run, address, number, work, job):
+            module, _, function = work.partition(":")
+            asked.append(getattr(importlib.import_module(module), function))
+            return SimpleNamespace(result=lambda seconds: '{"answer": {"seconds": [1.0, 2.0]}}')
+
+        def remove(self, run):
+            pass
+
+    [seconds] = bench._at_once(OneHost(), of_training.cell(), ["here"], shards)
+    assert seconds.tolist() == [1.0, 2.0]
+    assert asked == [bench.seconds_with_store if shards else bench.seconds_without_store]

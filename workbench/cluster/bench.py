@@ -273,7 +273,7 @@ def _steps(hosts: "Hosts", cell: Cell, height: int, shards: int) -> np.ndarray:
 
 def _at_once(hosts: "Hosts", cell: Cell, addresses: Sequence[str], shards: int) -> list[np.ndarray]:
     """Return the seconds of steps in each of these processes, all at once, each with so many shards of its own."""
-    work = f"{__name__}:{'with_store' if shards else 'alone'}"
+    work = f"{__name__}:{(seconds_with_store if shards else seconds_without_store).__name__}"
     job = Job(cell.model_dump(mode="json"), 1).about
     runs = [hosts.begin([address], max(shards, 1), 1) for address in addresses]
     for _, placed in runs:
