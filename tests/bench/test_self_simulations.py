@@ -138,10 +138,10 @@ def test_intervals_hold_the_truth_of_normal_noise_as_often_as_they_say(covered):
 
 
 def test_stated_probabilities_are_right_as_often_as_they_say():
-    found = {row["what"]: row for row in simulations.calibration(maker.normal_noise(sd=0.25), count=150)}
+    found = {row["what"]: row for row in simulations.calibration(maker.normal_noise(sd=0.25), count=300)}
     bins = [row for what, row in found.items() if what.startswith("statements of")]
     assert len(bins) == len(simulations.BINS) - 1
-    assert sum(row["count"] for row in bins) == 30 * len(simulations.CANDIDATES) * len(simulations.ROUNDS)
+    assert sum(row["count"] for row in bins) == 60 * len(simulations.CANDIDATES) * len(simulations.ROUNDS)
     assert bins[-1]["share"] > 0.98
     assert bins[0]["share"] < 0.75
     (clear,) = (row for what, row in found.items() if what.startswith("a true ratio of 2"))

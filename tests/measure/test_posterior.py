@@ -179,6 +179,14 @@ def test_rounds_of_one_process_say_less_than_those_of_several():
     assert widths[0] < widths[1]
 
 
+@pytest.mark.parametrize("rounds", [12, 300])
+def test_the_small_variance_of_quiet_rounds_is_not_lost_beside_the_wide_prior(rounds):
+    trials = trials_of({"fast": [1.0] * rounds, "slow": [80.0] * rounds})
+    ratio = posterior(trials, scatter=Scatter(MIN_LOG_SD, 1e6)).ratio("slow", "fast")
+    half = 1.96 * MIN_LOG_SD * math.sqrt(1 / rounds + NOISE.shared)
+    assert math.log(ratio.high / ratio.low) == pytest.approx(2 * half, rel=1e-3)
+
+
 def test_residuals_are_those_left_by_candidate_and_round_and_disturbed_trials_have_effects_and_noise_of_their_own():
     random = np.random.default_rng(4)
     logs = random.normal(0, 0.3, (3, 5)) + random.normal(0, 2, 5) + np.array([[0.0], [1.0], [-4.0]])

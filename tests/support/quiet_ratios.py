@@ -7,7 +7,7 @@ from scipy import stats
 
 USUAL, FREEDOM = 0.2, 10
 """Standard deviation of a round's log ratio before it is measured, and the degrees of freedom that it counts as."""
-SHARED, UNKNOWN = 0.15, 30.0
+SHARED, UNKNOWN = 0.1, 30.0
 """Share of the noise that all rounds have in common, and the standard deviation of the prior of a log ratio."""
 
 

@@ -108,4 +108,4 @@ def format_measured(row: Record) -> str:
 
 def _percent(share: float) -> str:
     """Return a share in percent, without the sign."""
-    return f"{100 * share:g}"
+    return f"{100 * share:.3g}"

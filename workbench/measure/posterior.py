@@ -65,7 +65,7 @@ class Noise:
     other loads and larger arrays were not recorded.
     """
 
-    shared: float = 0.15
+    shared: float = 0.1
     process: float = 0.2
     speed: float = 0.2
     slowdown: float = 1.0
@@ -245,10 +245,11 @@ def posterior(
     place = {name: index for index, name in enumerate(names)}
     of_trial = np.array([place[trial.candidate] for trial in trials])
     logs = np.log([trial.seconds for trial in trials])
-    across = np.diag(prior)[:, of_trial]  # covariance of m with the trials
-    gain = across @ np.linalg.inv(_covariance(trials, scatter.deviation**2, noise) + across[of_trial])
-    mean = prior_mean + gain @ (logs - prior_mean[of_trial])
-    covariance = np.diag(prior) - gain @ across.T
+    design = (of_trial[:, None] == np.arange(len(names))).astype(float)  # [trials, candidates]
+    weighted = np.linalg.solve(_covariance(trials, scatter.deviation**2, noise), design)
+    # By precisions: from the wide prior less what the trials tell, nothing would be left of the variance of quiet ones.
+    covariance = np.linalg.inv(np.diag(1 / prior) + design.T @ weighted)
+    mean = prior_mean + covariance @ (weighted.T @ (logs - prior_mean[of_trial]))
     return Posterior(names, mean, (covariance + covariance.T) / 2, scatter, trials)
 
 
