@@ -1,5 +1,6 @@
 """The top of a report: a headline number for each measure, and the table of densities by candidates with its marks."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,10 +33,16 @@ def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
 def answers_of_groups(groups: Sequence[configurations.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
     """Return the table of the answers of several groups: the settings of each, then number and finding by measure."""
     rows = []
-    for group in groups:
+    for group in sorted(groups, key=lambda group: _natural(group.label)):
         found = [headline_of(group, measure, evens[measure]) for measure in MEASURES]
         rows.append([group.label, *(f"{one.number}. {one.finding}." for one in found)])
     return table_of(("for", *(name for name, *_ in MEASURES.values())), rows)
+
+
+def _natural(label: str) -> list[tuple[bool, int, str]]:
+    """Return a key that sorts labels by the numbers in them."""
+    parts = re.split(r"(\d+)", label)
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]]:
