@@ -81,7 +81,7 @@ def open_text(
     path: str | os.PathLike,
     encoding: str = "utf-8",
     noticing: dict[bytes, bool] | None = None,
-    advice: str = "save it as UTF-8",
+    advice: str = "save it as UTF-8, as iconv -f LATIN1 -t UTF-8 FILE > NEW does",
 ) -> BinaryIO:
     """Return the text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand
     first.

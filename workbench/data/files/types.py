@@ -3,6 +3,7 @@
 Compressed text is unpacked. A guess can be overridden by naming the data set.
 """
 
+import codecs
 import csv
 import os
 import re
@@ -23,6 +24,10 @@ SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 MOST_RATING_COLUMNS = 5
 """Columns of a file of ratings, at most: a table of more columns has other features beside user and item."""
 SAVE = "Save its matrix by scipy.sparse.save_npz"
+
+
+LIBFFM = "libffm lines (field:column:value), as text"
+WORDS_AS_LABELS = "svmlight rows whose labels are words, as text"
 
 
 class Kind(NamedTuple):
@@ -48,15 +53,17 @@ SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
     (b"ARROW1", Kind("an Arrow file", "", "Write it as Parquet, which is read by the data set table")),
     (b"\x80", Kind("a pickle", "", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz")),
     (b"%%MatrixMarket", _read_by("a Matrix Market file", "matrix_market")),
-    (b"\xff\xfe", Kind("UTF-16", "", "Save it as UTF-8")),
-    (b"\xfe\xff", Kind("UTF-16", "", "Save it as UTF-8")),
+    (b"\xff\xfe", Kind("UTF-16", "", "Save it as UTF-8, as iconv -f UTF-16 -t UTF-8 FILE > NEW does")),
+    (b"\xfe\xff", Kind("UTF-16", "", "Save it as UTF-8, as iconv -f UTF-16 -t UTF-8 FILE > NEW does")),
 )
 """(first bytes, what starts with them)."""
 
 _SVMLIGHT = re.compile(rb"[+-]?[0-9.][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*(#.*)?")
 _PIPES = re.compile(rb"[^|]*\|\S*\s")
 _WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
-_RATING = re.compile(rb"[0-9]+([ \t]+|::)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
+_RATING = re.compile(rb"[0-9]+([ \t]+|::|\|)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
+_RATING_AT = re.compile(rb"([A-Za-z_-]*[0-9]\w*)([,;|\t])([A-Za-z_-]*[0-9]\w*)\2[0-9]{1,3}(\.[0-9]{1,2})?\2[0-9]{9,13}")
+"""User, item, a rating of few digits, and a time in seconds or milliseconds."""
 _LISTS = re.compile(rb"\S+:([ \t]+[0-9]+)+")
 RATING_HEADINGS = {
     "user": ("user", "reviewer", "customer"),
@@ -75,6 +82,7 @@ _EDGES_HEAD = re.compile(
 _WORDS_AS_LABELS = re.compile(rb"(?!(?i:[+-]?(?:nan|inf|infinity)\s))[^\s:|,]+(\s+[0-9]+:[^\s:]+)+\s*(#.*)?")
 _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
+_COMMAS = re.compile(rb"[+-]?[0-9.]+(,[0-9]+:[0-9.eE+-]+)+")
 _NUMBERS = re.compile(rb"[+-]?[0-9][0-9.eE+-]*([ \t]+[+-]?[0-9][0-9.eE+-]*)+")
 _PAGE = re.compile(rb"(?i)<(!doctype|html|head|\?xml)")
 _JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
@@ -216,30 +224,32 @@ def _of_archive(path: str | os.PathLike) -> Kind:
 
 def _of_text(first: bytes) -> Kind:
     """Return the kind of a text file, from its first lines."""
-    lines = first.splitlines()[: -1 if len(first) == HEAD else None] or [first]
+    lines = first.removeprefix(codecs.BOM_UTF8).splitlines()[: -1 if len(first) == HEAD else None] or [first]
     lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
     if not lines:
         return Kind("other text", "", "It holds nothing but blanks and comments")
     rows = [line.strip() for line in lines]
-    for recognise in (_of_none, _of_columns, _of_numbers):
+    for recognise in (_of_marks, _of_columns, _of_numbers):
         if kind := recognise(rows):
             return kind
     return _of_separated(lines) or _read_by("other text", "text", "Text of one document a line", label="none")
 
 
-def _of_none(rows: list[bytes]) -> Kind | None:
-    """Return the kinds that no data set reads, with what makes one of them that is read."""
+def _of_marks(rows: list[bytes]) -> Kind | None:
+    """Return the kinds that signs of their first rows tell, among them those that no data set reads, or None."""
     if _PAGE.match(rows[0]):
         return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
     if _JSON.match(rows[0]):
-        return Kind("JSON text", "", "Write its fields as columns of CSV or Parquet, which the data set table reads")
+        return _read_by("a JSON array, as text" if rows[0].startswith(b"[") else "JSON lines, as text", "table")
     if all(map(_FIELDS.fullmatch, rows[:20])):
-        return Kind("libffm text (field:column:value)", "", "Leave out the fields, and the data set svmlight reads it")
+        return _read_by(LIBFFM, "svmlight")
+    if all(map(_COMMAS.fullmatch, rows[:20])):
+        advice = "Put blanks between its entries, as tr ',' ' ' < FILE > NEW does, and the data set svmlight reads it"
+        return Kind("svmlight rows with commas between entries, as text", "", advice)
     if all(map(_UNLABELLED.fullmatch, rows[:20])):
         return _read_by("svmlight text without labels", "svmlight")
     if all(map(_WORDS_AS_LABELS.fullmatch, rows[:20])) and not any(map(_SVMLIGHT.fullmatch, rows[:20])):
-        advice = "Write a number for each label, such as 0 for ham and 1 for spam, and the data set svmlight reads it"
-        return Kind("svmlight text whose labels are words", "", advice)
+        return _read_by(WORDS_AS_LABELS, "svmlight")
     return None
 
 
@@ -266,7 +276,7 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
         return _read_by("an edge list with a header, as text", "graph")
     if all(map(_LISTS.fullmatch, rows)):
         return _read_by("lists of whole numbers, each behind its owner, as text", "ratings")
-    if all(map(_RATING.fullmatch, rows)) or rating_columns(_names(rows[0])):
+    if any(all(map(pattern.fullmatch, rows)) for pattern in (_RATING, _RATING_AT)) or rating_columns(_names(rows[0])):
         return _read_by("ratings as text", "ratings")
     return None
 
@@ -314,5 +324,5 @@ def _of_blanks(rows: list[bytes]) -> Kind:
     """Return the kind of text with columns of numbers between blanks, or how to convert it."""
     if not any(b"  " in row or b"\t" in row for row in rows):
         return _read_by("columns of numbers with a blank between them, as text", "table", separator="space")
-    advice = "Put one sign between columns, as tr -s ' ' ',' does, and the data set table reads it"
+    advice = "Put one sign between columns, as tr -s ' \\t' ',' < FILE > NEW does, and the data set table reads it"
     return Kind("columns of numbers that blanks align, as text", "", advice)

@@ -16,8 +16,8 @@ from workbench.data.errors import DataError
 from workbench.data.files.line_blocks import line_blocks, map_blocks
 from workbench.data.files.opened import open_text, place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.files.types import file_type_hint, refuse_binary
-from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted
+from workbench.data.files.types import LIBFFM, file_type_hint, refuse_binary
+from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted, read_labels
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     NO_QUERY,
@@ -32,6 +32,7 @@ from workbench.data.text.svmlight import (
     query_numbers,
     read_rows,
 )
+from workbench.data.text.svmlight_like import WITHOUT_FIELDS, rewritten, variant_of
 from workbench.data.text.unlabelled import lacks_svmlight_label, read_unlabelled, require_labels
 
 LICENCE = "that of the file"
@@ -54,10 +55,13 @@ def make(
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
     that is none of them counts to the class `unseen`, or is refused. Rows with the same query (`qid:number` after the
-    label) are one of the set's `groups`. Refused (`DataError`): a missing or invalid file; columns unsorted, twice in
+    label) are one of the set's `groups`. Labels may be words; and the fields of libffm text (`label field:index:value`)
+    are left out, which `facts["guesses"]` says. Refused (`DataError`): a missing or invalid file; columns unsorted, twice in
     a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
     _check(features, zero_based)
+    if variant := variant_of(path):
+        return _of_variant(path, variant, features, zero_based, Wanted(kind, positive, classes, unseen))
     if kind == NONE:
         with reading(path, TEXT):
             read = read_unlabelled(path, lacks_svmlight_label, lambda copy: make(copy, features, zero_based))
@@ -83,6 +87,26 @@ def make(
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
 
 
+def _of_variant(
+    path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, wanted: Wanted
+) -> Dataset:
+    """Return the rows of text that is svmlight but for its `variant`; messages name the file itself (`DataError`)."""
+    with reading(path, TEXT), rewritten(path, variant) as (copy, words):
+        of_copy = Wanted("numbers") if words and wanted.kind != NONE else wanted
+        try:
+            made = make(copy, features, zero_based, of_copy.kind, of_copy.positive, of_copy.classes, of_copy.unseen)
+        except ValueError as error:
+            raise type(error)(str(error).replace(str(copy), str(path))) from None
+        facts = dict(made.facts)
+        if variant == LIBFFM:
+            facts["guesses"] = (WITHOUT_FIELDS,)
+        made = dataclasses.replace(made, facts=facts)
+        if words is None or wanted.kind == NONE:
+            return made
+        labels, y = read_labels(np.array(words), wanted, place_in(path, holds_row))
+        return dataclasses.replace(made, labels=labels, y=y)
+
+
 def blocks(
     path: str | os.PathLike,
     features: int | None = None,
@@ -92,11 +116,13 @@ def blocks(
 ) -> RowBlocks:
     """Return the rows of the file, some thousand lines at a time; `auto` looks through it for a column 0 first.
 
-    Rows with several labels (`multilabel`) are read whole, as `make` does.
+    Rows with several labels (`multilabel`), none, or words as labels, and of libffm are read whole, as `make` does.
     """
     _check(features, zero_based)
-    if kind == "multilabel":
+    if kind in ("multilabel", NONE) or variant_of(path):
         return blocks_of(make(path, features, zero_based, kind, **labels))
+    with reading(path, TEXT):
+        require_labels(path, lacks_svmlight_label)
     from_zero = _holds_column_zero(path) if zero_based == "auto" else bool(zero_based)
     facts = {"reread": {"zero_based": from_zero}}
     made = _blocks(path, features, from_zero)

@@ -1,4 +1,4 @@
-"""Tables of named columns: CSV, TSV and other separated text, packed or not, and Parquet. They are read by pyarrow."""
+"""Tables of named columns: CSV, TSV and other separated text, JSON lines, packed or not, and Parquet."""
 
 import dataclasses
 import os

@@ -1,6 +1,6 @@
-"""Tables block by block, so that memory holds some thousand rows and not the file: CSV and its kin, and Parquet.
+"""Tables block by block, so that memory holds some thousand rows and not the file: CSV and its kin, JSON, and Parquet.
 
-Both give each column as texts; a number that Parquet holds is the text that it is written as.
+Each gives its columns as texts; a number that Parquet or JSON holds is the text that it is written as.
 """
 
 import csv
@@ -17,6 +17,7 @@ from workbench.data.files.opened import LONGEST_LINE, compression_of, open_text,
 from workbench.data.files.reading import reading
 from workbench.data.labels.meaning import number_named
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, each_of, texts_of
+from workbench.data.tables.json_lines import JsonTable, starts_as_json
 
 # Layout of a text file of columns: separator, header and quotes; stated, else guessed from its first rows.
 #
@@ -222,7 +223,7 @@ BLOCKS_AHEAD = 4
 """Blocks that are read before they are taken."""
 BLOCK_ROWS, BLOCK_VALUES = 1 << 15, 1 << 23
 """Rows of a Parquet file, and values, that are read at once, at most."""
-TABLE = "a table (CSV, TSV or Parquet)"
+TABLE = "a table (CSV, TSV, JSON lines or Parquet)"
 
 Block = dict[str, Texts]
 """Columns of some rows, by name."""
@@ -257,6 +258,8 @@ def table_of(
                     f"{path} is a Parquet file packed by {packed}; unpack it, its columns are packed by themselves."
                 )
             return ParquetTable(path)
+        if separator is None and starts_as_json(path):
+            return JsonTable(path)
         return TextTable(path, dialect_of(path, separator, header, quotes))
 
 

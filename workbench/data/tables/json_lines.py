@@ -1,0 +1,112 @@
+"""Tables in JSON: an object a line, or one array of objects. Each holds the values of a row by the names of columns.
+
+Values become the texts that they are written as; a field that an object lacks, or that is null, is missing.
+"""
+
+import itertools
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+from workbench.data.errors import DataError
+from workbench.data.files.opened import open_text, place_in, read_head
+from workbench.data.files.reading import reading
+from workbench.data.tables.arrow import Texts, arrow, texts_of
+
+HEAD = 1 << 12
+ROWS_AT_ONCE = 1 << 15
+WHAT = "JSON (an object a line, or an array of objects)"
+ONE_A_LINE = "Type jq -c . FILE > NEW, or jq -c '.[]' FILE > NEW for an array in it, and give NEW."
+
+
+def starts_as_json(path: str | os.PathLike) -> bool:
+    """Return whether the first sign of the text is that of an object or array, and an object or a field follows."""
+    first = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return first[:1] in (b"{", b"[") and (first[1:].lstrip()[:1] in ((b'"', b"}") if first[:1] == b"{" else (b"{",)))
+
+
+@final
+class JsonTable:
+    """A file of JSON objects, in UTF-8, packed or not; `names` are those of the fields of all rows, as they come."""
+
+    nested: frozenset[str] = frozenset()
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = path
+        self._is_array = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+        names: dict[str, None] = {}
+        for row in self._rows():
+            names.update(dict.fromkeys(row))
+        self.names = tuple(names)
+        if not names:
+            raise DataError(f"{path} holds no fields; a table has a column of values at least.")
+
+    def blocks(self, names: Sequence[str]) -> Iterator[dict[str, Texts]]:
+        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        pa = arrow()
+        with reading(self.path, WHAT):
+            every = self._rows()
+            while names and (rows := list(itertools.islice(every, ROWS_AT_ONCE))):
+                yield {name: texts_of(pa.array([_text(row.get(name)) for row in rows], pa.string())) for name in names}
+
+    def place(self, row: int) -> str:
+        """File and line of the row, from 0; of an array its number."""
+        return f"{self.path}, row {row}" if self._is_array else place_in(self.path)(row)
+
+    def layout(self) -> dict[str, Any]:
+        """Nothing: JSON says itself how it is laid out."""
+        return {}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the objects of the file (`DataError` with the line for what is none, or has values within values)."""
+        for place, row in self._of_array() if self._is_array else self._of_lines():
+            if not isinstance(row, dict):
+                raise DataError(f'{place}: this is no object, such as {{"age": 31, "y": 1}}.\n{ONE_A_LINE}')
+            if nested := [name for name, value in row.items() if isinstance(value, dict | list)]:
+                raise DataError(_nested(place, nested, self._is_array))
+            yield row
+
+    def _of_array(self) -> Iterator[tuple[str, Any]]:
+        """Yield the entries of the array that the file is, with their places; all of it is held (`DataError`)."""
+        with open_text(self.path) as file:
+            try:
+                rows = json.loads(file.read())
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{self.path} cannot be read as {WHAT}: {error}.") from None
+        yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(rows))
+
+    def _of_lines(self) -> Iterator[tuple[str, Any]]:
+        """Yield what each line holds, with its place; `DataError` for a line that is no JSON."""
+        with open_text(self.path) as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    yield f"{self.path}:{number}", json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"{self.path}:{number}: no JSON in one line: {error}.\n{ONE_A_LINE}") from None
+
+
+def _nested(place: str, names: list[str], is_array: bool) -> str:
+    """Return the message for fields with values within values, with the command that leaves them out."""
+    fields = ", ".join(f".[{json.dumps(name)}]" for name in names)
+    are = f"the field {names[0]!r} holds" if len(names) == 1 else f"the fields {', '.join(map(repr, names))} hold"
+    return (
+        f"{place}: {are} values within values, and a column has one value a row.\n"
+        f"Type jq -c '{'.[] | ' if is_array else ''}del({fields})' FILE > NEW to leave out such fields, and give NEW; "
+        "or spread them out by pandas.json_normalize, and give the frame."
+    )
+
+
+def _text(value: Any) -> str | None:
+    """Return the text of a value of JSON; None for null.
+
+    >>> _text(True), _text(2.0), _text(7), _text("a"), _text(None)
+    ('true', '2', '7', 'a', None)
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value)) if abs(value) < 2**53 else repr(value)
+    return value if value is None or isinstance(value, str) else str(value)
