@@ -50,7 +50,7 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     -------
     SparseClassifier, SparseRegressor, or a Pipeline with one as its last step
         With `predict`, `predict_proba` of classes, and `save(folder)`, whose folder `load_model` reads. A pipeline
-        encodes the columns of a frame with text first, and has no `save`.
+        encodes the columns of a frame with text first; its `save` is refused, with what to type instead.
 
     Raises
     ------
@@ -88,7 +88,9 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
         return estimator
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([("encode", loaded.encoder), ("train", estimator)])
+    pipeline = Pipeline([("encode", loaded.encoder), ("train", estimator)])
+    pipeline.save = refuse_to_save_pipeline
+    return pipeline
 
 
 def frames_or_arrays(x: Any) -> bool:
@@ -143,6 +145,15 @@ class Saver:
         y = np.zeros(0, np.int64 if self.labels.kind == "classes" else np.float64)
         stand_in = Dataset("model", x, y, self.labels, "the data trained on", "", facts=self.facts)
         TrainedModel.of_run(run, stand_in, self.reader, self.parameters).save(folder, force)
+
+
+def refuse_to_save_pipeline(folder: str | Path, force: bool = False) -> None:
+    """Raise DataError: `save` of a pipeline, whose encoder cannot be written without pickle; says what keeps it."""
+    raise DataError(
+        "A Pipeline encodes the frame by scikit-learn, which a model folder cannot hold without pickle.\n"
+        'Type frame.to_csv("train.csv", index=False), then wb.train("train.csv", label="NAME").save(folder), which '
+        'keeps the columns too; or joblib.dump(model, "model.joblib"), a pickle.'
+    )
 
 
 @functools.cache

@@ -55,9 +55,9 @@ def make(
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
     that is none of them counts to the class `unseen`, or is refused. Rows with the same query (`qid:number` after the
-    label) are one of the set's `groups`. Labels may be words; and the fields of libffm text (`label field:index:value`)
-    are left out, which `facts["guesses"]` says. Refused (`DataError`): a missing or invalid file; columns unsorted, twice in
-    a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
+    label) are one of the set's `groups`. Labels may be words. The fields of libffm text (`label field:index:value`) are
+    left out, which `facts["guesses"]` says. Refused (`DataError`): a missing or invalid file; columns unsorted, twice
+    in a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
     _check(features, zero_based)
     if variant := variant_of(path):
