@@ -158,7 +158,7 @@ BAD = {
         lambda: wb.load(pd.DataFrame({"at": pd.to_datetime(["2020-01-01"] * 2), "y": [0, 1]})),
         "holds dates.*\nType frame",
     ),
-    "complex": (lambda: wb.load((X.astype(complex), Y)), "complex"),
+    "complex": (lambda: wb.load((X.astype(complex), Y)), "complex; expected real numbers.\nType X.real"),
     "reader's setting": (lambda: wb.load((X, Y), hashed=4), "hashed is a setting of a reader of files"),
     "indices out of range": (
         lambda: wb.load((scipy.sparse.csr_array((np.ones(1), np.array([9]), np.array([0, 1, 1, 1, 1])), (4, 3)), Y)),
@@ -173,6 +173,7 @@ def test_bad_input_is_refused_with_the_fix(name):
     with pytest.raises((ValueError, TypeError), match=f"(?s){message}") as caught:
         call()
     assert len(str(caught.value)) < 400
+    assert "\n" in str(caught.value)  # the fix, on a line of its own
 
 
 def test_a_missing_file_is_a_file_not_found_error(folder):

@@ -14,6 +14,7 @@ import scipy.sparse
 
 from workbench.data.dataset.record import canonical
 from workbench.data.errors import DataError
+from workbench.formats import FormatError
 
 
 class InputTypeError(DataError, TypeError):
@@ -119,7 +120,10 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
         what = "rows" if not x.shape[0] else "features"
         raise DataError(f"{name} has no {what}: shape {tuple(x.shape)}; expected one or more.\nCheck how it was made.")
     _refuse_values(x, name)
-    return canonical(_with_floats(x) if scipy.sparse.issparse(x) else x)
+    try:
+        return canonical(_with_floats(x) if scipy.sparse.issparse(x) else x)
+    except FormatError as error:
+        raise DataError(f"{name} is damaged: {error}\nCheck how its indices and indptr were made.") from None
 
 
 def _refuse_no_matrix(x: Any, name: str) -> None:
@@ -154,6 +158,8 @@ def _dense(x: Any, name: str) -> np.ndarray:
 def _refuse_values(x: Any, name: str) -> None:
     """Raise if values are not real and finite numbers; the sparse structure is checked by `canonical`."""
     values = x.data if scipy.sparse.issparse(x) else x
+    if isinstance(values, np.ndarray) and values.dtype.kind == "c":
+        raise InputTypeError(f"{name} has dtype {values.dtype}, complex; expected real numbers.\nType {name}.real.")
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
         count = int(np.count_nonzero(~np.isfinite(values)))
         many = "1 value that is" if count == 1 else f"{count:,} values that are"

@@ -246,6 +246,13 @@ class Comparison:
         Whether anything is significantly slower or larger.
     table : pandas.DataFrame
         One line a configuration that both runs have.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> found = wb.compare("runs/monday", "runs/tuesday")  # doctest: +SKIP
+    >>> found.is_worse, len(found.table)  # doctest: +SKIP
+    (False, 12)
     """
 
     def __init__(self, before: Any, after: Any) -> None:
@@ -295,6 +302,12 @@ def compare(before: Any, after: Any) -> Comparison:
         If there is no such run.
     ValueError
         If the runs have no configuration in common.
+
+    Examples
+    --------
+    >>> import numpy as np, workbench as wb
+    >>> run = wb.sweep(np.eye(64), np.arange(64) % 2, density=0.02, format="csr", rounds=1)  # doctest: +SKIP
+    >>> print(wb.compare(run, "runs/yesterday"))  # doctest: +SKIP
     """
     first, second = (run if isinstance(run, Result) else open(run) for run in (before, after))
     return Comparison(first.trials, second.trials)

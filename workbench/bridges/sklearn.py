@@ -214,7 +214,14 @@ class _Classifier(ClassifierMixin, Estimator):
 
 @with_parameters(model=None, width=None)
 class SparseRegressor(_Regressor):
-    """Regression by a registered model whose target is numbers, by default the linear one; half the squared error."""
+    """Regression by a registered model whose target is numbers, by default the linear one; half the squared error.
+
+    Examples
+    --------
+    >>> x = np.eye(3, dtype=np.float32)
+    >>> SparseRegressor(max_iter=30, random_state=0).fit(x, [1.0, 2.0, 3.0]).predict(x).shape
+    (3,)
+    """
 
     def _model(self) -> Model:
         """Return the registered model to train: by `model`, else the linear one."""
@@ -227,7 +234,14 @@ class SparseRegressor(_Regressor):
 
 @with_parameters(model=None, width=None, class_weight=None)
 class SparseClassifier(_Classifier):
-    """Classification by a registered model, by default logistic regression of two classes, softmax of more."""
+    """Classification by a registered model, by default logistic regression of two classes, softmax of more.
+
+    Examples
+    --------
+    >>> x = np.float32([[1, 0], [0, 1], [2, 0], [0, 3]])
+    >>> SparseClassifier(max_iter=30, random_state=0).fit(x, ["a", "b", "a", "b"]).predict(x).tolist()
+    ['a', 'b', 'a', 'b']
+    """
 
     def _named_model(self) -> Model | None:
         """Return the registered model of the parameter `model`, or None to choose by the labels."""
@@ -245,7 +259,8 @@ class SparseClassifierCV(_Classifier):
     All folds of all settings are columns of one weight matrix, so that each row is read once for all of them. `search_`
     has the mean held-out loss of each alpha.
 
-    >>> import numpy as np
+    Examples
+    --------
     >>> x = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
     >>> chosen = SparseClassifierCV(cv=3, search=4, random_state=0).fit(x, x[:, 0] > 0)
     >>> chosen.search_.folds, len(chosen.search_.losses), chosen.score(x, x[:, 0] > 0) > 0.9
@@ -267,7 +282,14 @@ class SparseClassifierCV(_Classifier):
 
 @with_parameters(factors=8)
 class FactorizationMachineRegressor(_Regressor):
-    """Second-order factorization machine (Rendle 2010): numbers from features and all pairs of them."""
+    """Second-order factorization machine (Rendle 2010): numbers from features and all pairs of them.
+
+    Examples
+    --------
+    >>> x = np.float32([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    >>> FactorizationMachineRegressor(factors=2, random_state=0).fit(x, [1.0, 2.0, 3.0]).factors_.shape
+    (3, 2)
+    """
 
     def _model(self) -> Model:
         """Return the factorization machine for regression."""
@@ -285,7 +307,14 @@ class FactorizationMachineRegressor(_Regressor):
 
 @with_parameters(factors=8, class_weight=None)
 class FactorizationMachineClassifier(_Classifier):
-    """Second-order factorization machine (Rendle 2010) of two classes."""
+    """Second-order factorization machine (Rendle 2010) of two classes.
+
+    Examples
+    --------
+    >>> x = np.float32([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
+    >>> FactorizationMachineClassifier(factors=2, random_state=0).fit(x, [0, 1, 0, 1]).factors_.shape
+    (3, 2)
+    """
 
     def _named_model(self) -> Model | None:
         """Return the factorization machine for binary classification."""

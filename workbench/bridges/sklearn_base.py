@@ -1,6 +1,7 @@
 """Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
 import inspect
+import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -203,8 +204,50 @@ CONSTRAINTS: dict[str, list[Any]] = {
 """Values that parameters may have, as scikit-learn checks those of its own."""
 
 
+MEANINGS: dict[str, str] = {
+    "model": "Registered model to train; None for the linear one that suits the labels.",
+    "width": "Factors or units of a model that has such; None for its natural width.",
+    "factors": "Factors of each feature, whose products are the terms of pairs.",
+    "cv": "Folds that are held out in turn to choose `alpha`.",
+    "class_weight": 'Weight by class, or "balanced" for the inverse of its frequency; multiplies `sample_weight`.',
+    "search": 'Values of `alpha` to choose from on held-out rows, by dual ascent; "auto" for 8 of linear models on '
+    "more than 256 rows if only random_state and fit_intercept are set; 0 for none.",
+    "optimizer": "Rule that changes the weights; None for adagrad if nothing is searched.",
+    "learning_rate": "Rate of the optimizer; None for its own.",
+    "alpha": "Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 * |w|^2. None: searched, or 0.",
+    "decay": "Former name of `alpha`.",
+    "options": "Further options of the optimizer by name.",
+    "model_options": 'Options of the model in one line, such as "hidden=64".',
+    "lazy": 'Rows of the weights that a step changes: "on" for those that a batch touches, "off" for all, "exact" for '
+    "the result of all, rows catching up when they are next touched.",
+    "launch": 'None, or "dual" to train by dual ascent, without a rate.',
+    "batch_rows": "Rows of a step; None for 256, or an eighth of the rows where that is fewer. Of up to 256 rows each "
+    "step has all.",
+    "max_iter": "Passes over the data; None for 20, in a search as many as it needs.",
+    "epochs": "Former name of `max_iter`.",
+    "shuffle": 'Whether each pass has a new order of rows; "once" for one order that all passes have.',
+    "random_state": "Seed of the order, of held-out rows and of starting values.",
+    "fit_intercept": "Whether a number for each output is added to the scores.",
+    "early_stopping": "Whether training stops when the score of held-out rows no longer rises.",
+    "validation_fraction": "Share of the rows that early stopping holds out.",
+    "n_iter_no_change": "Passes without a rise after which early stopping ends the training.",
+    "tol": "Rise of the score that counts as one.",
+}
+"""What each parameter means, for the docstrings of the classes."""
+
+
+def _documented(text: str, defaults: Mapping[str, Any]) -> str:
+    """Return a docstring with the section Parameters in front of its examples."""
+    lines = ["Parameters", "----------"]
+    for name, default in defaults.items():
+        lines += [f"{name} : default {default!r}", textwrap.indent(textwrap.fill(MEANINGS[name], 100), "    ")]
+    head, mark, examples = inspect.cleandoc(text).partition("Examples\n--------\n")
+    return "\n".join([head.rstrip(), "", *lines, "", mark + examples]).rstrip() + "\n"
+
+
 def with_parameters(**own: Any) -> Callable[[type], type]:
-    """Give a class an `__init__` of its own parameters and the shared ones, which does no more than to keep them."""
+    """Give a class an `__init__` of its own parameters and the shared ones, which does no more than to keep them, and
+    describe them in its docstring."""
     defaults = own | SHARED
 
     def decorate(cls: type) -> type:
@@ -219,6 +262,7 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
         named = [inspect.Parameter(name, kind, default=default) for name, default in defaults.items()]
         first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         __init__.__signature__ = inspect.Signature([first, *named])  # type: ignore[attr-defined]
+        cls.__doc__ = _documented(cls.__doc__ or "", defaults)
         cls.__init__ = __init__  # type: ignore[misc]
         cls._parameter_constraints = {name: CONSTRAINTS[name] for name in defaults}  # type: ignore[attr-defined]
         return cls

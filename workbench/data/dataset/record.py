@@ -127,6 +127,13 @@ class Dataset:
     which its source reads another file into the same columns. `graph` csr_array [rows, rows], float32, or None: the
     edges among the rows, the entry (i, j) the weight of the one from i to j; stored both ways where edges have no
     direction. Fewer rows keep the edges among themselves.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> made = wb.load(([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], ["yes", "no", "yes"]))
+    >>> made.x.shape, made.y.tolist(), made.classes
+    ((3, 2), [1, 0, 1], ('no', 'yes'))
     """
 
     name: str
