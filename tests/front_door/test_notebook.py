@@ -14,6 +14,7 @@ CELLS = (
     "axes = result.plot()",
     "wb.lab(X, y)",
     "wb.train(X, y)",
+    "wb.lab(X, y, show_widgets=True)",
 )
 
 
@@ -22,8 +23,10 @@ def test_cells_of_a_newcomer_show_cards_and_pictures(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
     client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
-    _, profile, result, verdict, plotted, lab, _ = (cell.outputs for cell in notebook.cells)
+    _, profile, result, verdict, plotted, lab, _, panel = (cell.outputs for cell in notebook.cells)
     for outputs in (profile, result, verdict):
         assert any("workbench-card" in output.get("data", {}).get("text/html", "") for output in outputs)
     assert any("image/png" in output.get("data", {}) for output in plotted)
     assert "Type workbench lab in a shell" in lab[0]["text"]
+    views = [output for output in panel if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
+    assert len(views) == 1, "the panel is shown once, though it is the value of the cell"

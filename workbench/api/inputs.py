@@ -35,11 +35,17 @@ def say(text: str) -> None:
 
 
 def in_python(text: str) -> str:
-    """Say an error about the axes of a sweep in the words of a call.
+    """Say an error about the axes or the measuring of a sweep in the words of a call.
 
     >>> in_python("axis model = 'logistc': 'logistc' is not known")
     "model = 'logistc': 'logistc' is not known"
+    >>> print(in_python("measure.rounds: Input should be less than or equal to 12"))
+    rounds: expected less than or equal to 12.
+    Change rounds, or leave it out.
     """
+    refused = re.fullmatch(r"(?:measure|limits)\.(\w+): Input should be (.+)", text)
+    if refused:
+        return f"{refused[1]}: expected {refused[2].removesuffix('.')}.\nChange {refused[1]}, or leave it out."
     return re.sub(r"\baxis (\w+) = ", r"\1 = ", text)
 
 

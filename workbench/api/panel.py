@@ -11,6 +11,23 @@ OUTSIDE = (
 )
 
 
+class ShownPanel:
+    """The panel that `lab` has shown: as the last line of a cell it is not shown a second time."""
+
+    def __init__(self, panel: Any) -> None:
+        self.panel = panel
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the attribute of that name of the panel."""
+        return getattr(self.panel, name)
+
+    def __repr__(self) -> str:
+        return "The panel is shown above."
+
+    def _ipython_display_(self) -> None:
+        """Show nothing: the panel stands above already."""
+
+
 def lab(
     X: Any = None, y: Any = None, *, label: str | None = None, show_widgets: bool | None = None, **reading: Any
 ) -> Any:
@@ -31,8 +48,8 @@ def lab(
 
     Returns
     -------
-    Panel or None
-        The panel; None without a front end, where one line says how to open a notebook.
+    ShownPanel or None
+        The panel, which is shown already; None without a front end, where one line says how to open a notebook.
 
     Examples
     --------
@@ -50,8 +67,8 @@ def lab(
         print(OUTSIDE)
         return None
     if X is None:
-        return panels.show(panels.study(), True)
+        return ShownPanel(panels.show(panels.study(), True))
     loaded = received(X, y, label, reading)
     folder = stored.run_of(loaded)
     settings: dict[str, Any] = {name: str(value) for name, value in stored.settings_of(loaded, folder).items()}
-    return panels.show(panels.study(name=folder.name, **settings), True)
+    return ShownPanel(panels.show(panels.study(name=folder.name, **settings), True))
