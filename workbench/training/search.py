@@ -36,7 +36,7 @@ FOLDS, FEW_ROWS, TENTH = 5, 5000, 10
 """Folds for at most so many rows, each held out in turn; of more rows one of `TENTH` parts is held out."""
 FOLD_BYTES = 2**28
 """Bytes of weights and dual variables up to which the folds are trained at once."""
-MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 2, 2e-3, 5e-4
+MOST_EPOCHS, MOST_WITHOUT_GAIN, GAIN, LEAST_GAIN = 40, 3, 2e-3, 5e-4
 """Epochs at most, how many may pass without a gain of the best held-out loss, and what is one: relative, and absolute
 for classes, in nats, by which a search on rows that can be separated ends."""
 LEAST_FINAL = 8
