@@ -214,7 +214,8 @@ MEANINGS: dict[str, str] = {
     "more than 256 rows if only random_state and fit_intercept are set; 0 for none.",
     "optimizer": "Rule that changes the weights; None for adagrad if nothing is searched.",
     "learning_rate": "Rate of the optimizer; None for its own.",
-    "alpha": "Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 * |w|^2. None: searched, or 0.",
+    "alpha": "Weight decay: of sgd, momentum and nesterov the penalty alpha / 2 times the sum of squared weights. "
+    "None: searched, or 0.",
     "decay": "Former name of `alpha`.",
     "options": "Further options of the optimizer by name.",
     "model_options": 'Options of the model in one line, such as "hidden=64".',
