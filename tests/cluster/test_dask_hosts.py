@@ -17,7 +17,7 @@ from workbench.kvstore import StoreError  # noqa: E402
 def cluster():
     """Two workers on loopback, in this process."""
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "protocol": "tcp", "host": "127.0.0.1"}
-    with distributed.LocalCluster(**options, dashboard_address=None) as made:
+    with distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as made:
         yield made
 
 

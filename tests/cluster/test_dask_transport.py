@@ -22,7 +22,10 @@ OF = {"name": "adam", "lazy": "exact", "learning_rate": 0.05, "decay": 0.01, "cl
 def client():
     """Two workers on loopback, in this process."""
     options = {"n_workers": 2, "threads_per_worker": 2, "processes": False, "protocol": "tcp", "host": "127.0.0.1"}
-    with distributed.LocalCluster(**options, dashboard_address=None) as cluster, distributed.Client(cluster) as made:
+    with (
+        distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster,
+        distributed.Client(cluster) as made,
+    ):
         yield made
 
 

@@ -10,7 +10,7 @@ from tests.support.clocks import Clock
 from tests.support.sweeps import have_trials_preloaded, swept
 from tests.support.tiny_sweeps import DENSE, QUICK, TINY, spec_of, trial_row
 from workbench.measure import child, machine
-from workbench.sweeps import alternation, budget, grid, run_folder, trial
+from workbench.sweeps import alternation, budget, grid, run_folder, schedule, trial
 from workbench.sweeps.budget import TrialClock
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.schedule import Task
@@ -29,7 +29,9 @@ def undisturbed(monkeypatch):
 
 
 @needs_turns
-def test_processes_measure_some_rounds_and_the_next_ones_are_new(tmp_path):
+def test_processes_measure_some_rounds_and_the_next_ones_are_new(tmp_path, monkeypatch):
+    """However soon the times of these tiny trials would decide."""
+    monkeypatch.setattr(schedule, "rounds_due", lambda _decision, measured, most, _is_race: int(measured < most))
     folder = tmp_path / "run"
     state = swept(spec_of(measure=MEASURE, density=[0.1]), folder)
     rows = run_folder.read_current_records(folder)
