@@ -99,7 +99,7 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
     stop = _stop_button(folder)
     if stop is not None:
         display(stop)
-        _hear_while_the_cell_runs(stop)
+        _handle_clicks_while_the_cell_runs(stop)
     drawn, picture, last = time.monotonic(), "", ""
 
     def show(state: Progress, spent: float, budget: float) -> None:
@@ -147,7 +147,7 @@ def _stop_button(folder: Path) -> Any:
     return button
 
 
-def _hear_while_the_cell_runs(button: Any) -> None:
+def _handle_clicks_while_the_cell_runs(button: Any) -> None:
     """Have clicks of a button that is displayed handled beside the cell, in the subshell that the front end sends to.
 
     ipykernel from 7.4 on sends them to the shell that last wrote to the button, which waits for the cell to end.

@@ -20,5 +20,5 @@ if __name__ == "__main__":
         forkserver.set_forkserver_preload(["workbench.sweeps.preload"])
         forkserver.ensure_running()
     supervision = importlib.import_module("workbench.sweeps.supervision")
-    folder = supervision.told_folder() if sys.argv[1] == "-" else Path(sys.argv[1])
+    folder = supervision.read_folder_from_stdin() if sys.argv[1] == "-" else Path(sys.argv[1])
     sys.exit(supervision.supervise(folder) if folder else 0)

@@ -301,7 +301,7 @@ def supervisor_in_waiting() -> Iterator[None]:
 
     environment = loads.measuring_environment() | {PREPARED: "1"}
     command = [sys.executable, "-m", SUPERVISORS[0], WAIT]
-    with contextlib.suppress(OSError):  # a run then starts its own, and tells what is wrong
+    with contextlib.suppress(OSError):  # the run then starts its own supervisor, which reports the error
         _waiting.append(
             subprocess.Popen(
                 command,

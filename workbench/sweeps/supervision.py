@@ -21,13 +21,16 @@ SECONDS_LOCK = 2.0
 Make = Callable[[Spec, Path, threading.Event], Any]
 
 
-def told_folder() -> Path | None:
-    """Wait for the run folder on standard input, go there and write into its log from then on; None if none comes."""
+def read_folder_from_stdin() -> Path | None:
+    """Wait for the path of the run folder on standard input and return it; None if the input ends without one.
+
+    Changes the working directory to the folder and sends standard output and error to its log.
+    """
     path = sys.stdin.buffer.read()
     if not path:
         return None
     folder = Path(os.fsdecode(path))
-    os.chdir(folder)  # which tells others whose supervisor this is
+    os.chdir(folder)  # `workbench status` finds the run by the working directory of its supervisor
     with open(folder / run_folder.LOG, "ab") as log:
         for number in (1, 2):
             os.dup2(log.fileno(), number)

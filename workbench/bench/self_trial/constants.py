@@ -1,4 +1,4 @@
-"""The part that holds the constants of the statistics against recorded noise: each as measured, beside what is in use.
+"""The part that compares the constants of the statistics with those estimated from recorded noise.
 
 Estimates are by moments, from every second group of the recording; the simulations judge the constants on the others.
 All are standard deviations or shares of the logarithm of the ratio of two candidates in a round, as in
@@ -95,7 +95,7 @@ def _rounds(logs: np.ndarray, group: Group, is_disturbed: bool) -> tuple[np.ndar
 
 
 def _bias(groups: Sequence[Group], is_disturbed: bool) -> float:
-    """Return the standard deviation, over pairs and loads, of what a load shifts a log ratio by; NaN without rounds.
+    """Return the standard deviation, over pairs and loads, of the shift of a log ratio by a load; NaN without rounds.
 
     The variance of a mean of few rounds is taken out.
     """

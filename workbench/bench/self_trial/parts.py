@@ -59,7 +59,7 @@ def _simulated(
 
 PARTS = {
     "record": Part("records noise of this machine, which the simulations need", 0.25, noise.record),
-    "constants": _simulated(constants.constants, "holds the constants of the statistics against recorded noise", False),
+    "constants": _simulated(constants.constants, "compares the constants of the statistics with recorded noise", False),
     "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
     "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
     "power": _simulated(simulations.power, "simulates how often differences are decided"),
