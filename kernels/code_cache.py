@@ -35,7 +35,7 @@ CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.ge
 
 
 class CodeCache(FileCache):
-    """Numba's cache of a function's versions, keyed by a digest of the code; one process at a time uses the folder."""
+    """Numba's cache of a function's versions, keyed by a digest of the code; one process at a time writes."""
 
     def __init__(self, function: Callable, options: dict[str, object] | None = None) -> None:
         digest = digest_of(function, options)
@@ -48,21 +48,21 @@ class CodeCache(FileCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled version of a signature, or None."""
-        with self._alone():
+        with self._locked(fcntl.LOCK_SH):
             return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store the compiled version of a signature."""
-        with self._alone():
+        with self._locked(fcntl.LOCK_EX):
             super().save_overload(sig, data)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold an exclusive file lock on the cache folder within the block."""
+    def _locked(self, mode: int) -> Iterator[None]:
+        """Hold a file lock on the cache folder within the block: shared to load, which takes long."""
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "numba.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, mode)
             yield
 
 

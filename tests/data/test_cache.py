@@ -141,3 +141,17 @@ def test_clear_deletes_entries_and_nothing_else(makes):
     (keep / "file.txt").write_text("kept")
     assert cache.clear() == size
     assert entries() == [keep]
+
+
+def test_a_cached_set_is_described_without_its_arrays(makes):
+    parameters = {"rows": 40, "features": 30, "density": 0.2, "classes": 3}
+    first = data.describe("power_law", **parameters)
+    made = data.load("power_law", **parameters)
+    assert (len(makes), first.labels, first.has_graph) == (1, made.labels, False)
+    for array in entries()[0].glob("*.npy"):
+        array.unlink()
+    assert data.describe("power_law", **parameters) == first
+    (entries()[0] / "meta.json").write_text("{", encoding="utf-8")
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert data.describe("power_law", **parameters).labels == made.labels
+    assert data.describe("block_graph", rows=40).has_graph

@@ -1,6 +1,7 @@
 """Compiled code on disk: what two processes save at one moment is all there, and each row loop has an index."""
 
 import contextlib
+import fcntl
 import threading
 import types
 from collections.abc import Callable
@@ -165,3 +166,11 @@ THING = object()
 
 def reads() -> object:
     return THING
+
+
+@pytest.mark.usefixtures("folder")
+def test_several_may_load_at_once_and_nobody_saves_meanwhile() -> None:
+    cache = CodeCache(_twice)
+    with cache._locked(fcntl.LOCK_SH), cache._locked(fcntl.LOCK_SH):
+        with (Path(cache.cache_path) / "numba.lock").open("w") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -90,6 +90,7 @@ DATA = {
     "dataset": {"labels"},
     "contract": {"labels", "dataset", "content", "files"},
     "cache": {"labels", "dataset", "contract", "content"},
+    "loading": {"cache", "contract", "dataset", "batches", "shards"},
     "synthetic": {"labels", "dataset"},
     "profiles": {"dataset"},
     "files": {"labels", "dataset", "content"},

@@ -34,9 +34,15 @@ def _describe_guess(name: str, value: str) -> str:
 
 def suggest_model(dataset: data.Dataset) -> str:
     """Return the registered model that suits the labels and the other facts of a data set."""
-    if dataset.graph is not None:
+    return model_for(data.Description(dataset.labels, dataset.facts, dataset.graph is not None))
+
+
+def model_for(description: data.Description) -> str:
+    """Return the registered model that suits a data set of that description."""
+    labels = description.labels
+    if description.has_graph:
         return models.usual("graph")
     for fact in ("implicit", "fields"):
-        if dataset.facts.get(fact):
+        if description.facts.get(fact):
             return models.usual(fact)
-    return models.usual("binary" if len(dataset.classes) == 2 and dataset.kind == "classes" else dataset.kind)
+    return models.usual("binary" if len(labels.classes) == 2 and labels.kind == "classes" else labels.kind)

@@ -23,9 +23,9 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 @data.command("list")
 def list_(json: Json = False) -> None:
     """List the data sets: their parameters and defaults, where they come from, their licence."""
-    from workbench.command import data_screen, data_source
+    from workbench.command import data_list, data_screen
 
-    data_screen.show_sources(data_source.sources(), json)
+    data_screen.show_sources(data_list.sources(), json)
 
 
 @data.command()

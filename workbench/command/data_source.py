@@ -85,19 +85,19 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Unchanged for synthetic data.
     """
-    from workbench.advising.source import suggest_model
+    from workbench.advising.source import model_for
     from workbench.sweeps.problem import parameters_of_file
 
     if "path" not in settings:
         return dict(settings)
-    read = data.load(settings["dataset"], **parameters_of_file(settings))
-    model = suggest_model(read)
+    read = data.describe(settings["dataset"], **parameters_of_file(settings))
+    model = model_for(read)
     for line in (*read.facts.get("guesses", ()), f"The model is {model}: {_reason(read)}. Another one: --model NAME."):
         typer.echo(line, err=True)
     return {**settings, "model": model}
 
 
-def _reason(read: data.Dataset) -> str:
+def _reason(read: data.Description) -> str:
     """Describe the labels, by which a model suits the data."""
     return f"the labels are {read.labels}" if not read.facts.get("implicit") else "each row is what was taken"
 
@@ -132,16 +132,3 @@ def columns(source: str, columns: str = "", reading: str = "") -> Columns:
     if path.exists() and (guess := data.guess(path))[0] != "table":
         typer.echo(f"{path} is shown as a table; {guess[2]}, which the data set {guess[0]} reads.", err=True)
     return data.guess_columns(path, **options)
-
-
-def sources() -> list[dict[str, Any]]:
-    """Return the facts of each data set: name, parameters with defaults (None: none), origin, licence."""
-    return [_guess_notice(data.get(name)) for name in data.names()]
-
-
-def _guess_notice(source: data.Source) -> dict[str, Any]:
-    """Return name, needed and optional parameters, origin and licence of a data source, as JSON values."""
-    needed = [name for name, default in source.parameters.items() if default is inspect.Parameter.empty]
-    defaults = {name: default for name, default in source.parameters.items() if name not in needed}
-    known = {"name": source.name, "needs": needed, "parameters": defaults}
-    return known | {"origin": source.origin, "licence": source.licence}

@@ -3,6 +3,7 @@
 Errors a user can fix are one message; what is interrupted says how to go on. Others are defects, with a traceback.
 """
 
+import gc
 import os
 import re
 import shlex
@@ -22,6 +23,8 @@ RESUMED = ("demo", "advise", "sweep", "bench")
 
 WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 _ARGUMENTS = "workbench arguments"
+OBJECTS_COLLECTED = 50_000
+"""Objects that are made between two searches for garbage: imports alone make 100,000, none of which ever is."""
 
 
 class Group(TyperGroup):
@@ -130,6 +133,8 @@ def run(app: typer.Typer) -> None:
     """Run the command line; the process ends with the status of its command."""
     global _is_own_process
     _is_own_process = True
+    thresholds = gc.get_threshold()
+    gc.set_threshold(OBJECTS_COLLECTED)
     try:
         app()
     except Exception as error:
@@ -140,3 +145,4 @@ def run(app: typer.Typer) -> None:
         sys.exit(status)
     finally:
         _is_own_process = False
+        gc.set_threshold(*thresholds)

@@ -23,37 +23,40 @@ Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes
 [(50, 50), (30, 50)]
 """
 
-from pathlib import Path
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING
 
 from workbench import aliases
-from workbench.data import cache as _cache
-from workbench.data.batches.feed import Batch, Completed, Feed
-from workbench.data.batches.in_memory import Batches
-from workbench.data.contract import Source, get, merge_classes_like, names, parameters_like, register, unavailable
-from workbench.data.dataset.density import highest_density, with_density
-from workbench.data.dataset.record import Dataset, StoredRows, row_lengths
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.dataset.selection import (
-    keep_features,
-    keep_rows,
-    merge_rare_classes,
-    rows_between,
-    shuffle_rows,
-    split,
-    take,
-    with_positive,
-)
-from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
-from workbench.data.errors import DataError
-from workbench.data.exports.contract import export
-from workbench.data.files.types import guess
-from workbench.data.labels.meaning import Labels
-from workbench.data.profiles.profile import Profile, profile
-from workbench.data.shards.batches import StoredBatches
-from workbench.data.shards.converting import Progress, convert
-from workbench.data.tables import guess as guess_columns
-from workbench.data.text.svmlight_batches import SvmlightBatches
+
+if TYPE_CHECKING:
+    from workbench.data.batches.feed import Batch, Completed, Feed
+    from workbench.data.batches.in_memory import Batches
+    from workbench.data.cache import Description
+    from workbench.data.contract import Source, get, names, register, unavailable
+    from workbench.data.dataset.density import highest_density, with_density
+    from workbench.data.dataset.record import Dataset, StoredRows, row_lengths
+    from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+    from workbench.data.dataset.selection import (
+        keep_features,
+        keep_rows,
+        merge_rare_classes,
+        rows_between,
+        shuffle_rows,
+        split,
+        take,
+        with_positive,
+    )
+    from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
+    from workbench.data.errors import DataError
+    from workbench.data.exports.contract import export
+    from workbench.data.files.types import guess
+    from workbench.data.labels.meaning import Labels
+    from workbench.data.loading import batches_of, describe, is_cached, load
+    from workbench.data.profiles.profile import Profile, profile
+    from workbench.data.shards.batches import StoredBatches
+    from workbench.data.shards.converting import Progress, convert
+    from workbench.data.tables import guess as guess_columns
+    from workbench.data.text.svmlight_batches import SvmlightBatches
 
 __all__ = [
     "Batch",
@@ -61,6 +64,7 @@ __all__ = [
     "Completed",
     "DataError",
     "Dataset",
+    "Description",
     "Feed",
     "Labels",
     "Profile",
@@ -73,6 +77,7 @@ __all__ = [
     "SvmlightBatches",
     "batches_of",
     "convert",
+    "describe",
     "export",
     "get",
     "guess",
@@ -100,40 +105,38 @@ __all__ = [
     "with_positive",
 ]
 
-
-def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = True, **parameters: Any) -> Dataset:
-    """Return the data set of that name; `get(name).parameters` lists its parameters and their defaults.
-
-    It is made once and kept on disk, in `cache.folder()` or in the folder given as `cache`; `cache=False` makes it
-    anew. A file is read `like` another set, whose later or held-out part it is: with its features, kind of labels and
-    classes. Unknown names, unknown parameters and unusable files are refused (`DataError`).
-    """
-    source = get(name)
-    if like is not None:
-        parameters = parameters_like(source, like, parameters)
-    complete = source.complete(parameters)
-    if cache is False or not source.is_cached:
-        dataset = _cache.make_data_set(source, complete)
-    else:
-        dataset = _cache.load_or_make(source, complete, None if cache is True else Path(cache))
-    return dataset if like is None else merge_classes_like(dataset, like)
-
-
-def is_cached(name: str, **parameters: Any) -> bool:
-    """Return whether the data set of that name and parameters is in the cache folder, and its files unchanged.
-
-    `DataError` for unknown names and parameters, as `load`.
-    """
-    source = get(name)
-    return source.is_cached and _cache.is_stored(source, source.complete(parameters))
-
-
-def batches_of(x: Any, y: Any = None, rows: int = 256, **options: Any) -> Batches | StoredBatches:
-    """Mini-batches of X, an array in memory or stored rows, with targets y; `options` as those of either."""
-    kind = StoredBatches if isinstance(x, StoredRows) else Batches
-    return kind(x, y, rows, **options)
+_MODULES = {
+    "batches.feed": "Batch Completed Feed",
+    "batches.in_memory": "Batches",
+    "cache": "Description",
+    "contract": "Source get names register unavailable",
+    "dataset.density": "highest_density with_density",
+    "dataset.record": "Dataset StoredRows row_lengths",
+    "dataset.row_blocks": "RowBlock RowBlocks",
+    "dataset.selection": "keep_features keep_rows merge_rare_classes rows_between shuffle_rows split take "
+    "with_positive",
+    "dataset.targets": "natural_width summary targets with_labels",
+    "errors": "DataError",
+    "exports.contract": "export",
+    "files.types": "guess",
+    "labels.meaning": "Labels",
+    "loading": "batches_of describe is_cached load",
+    "profiles.profile": "Profile profile",
+    "shards.batches": "StoredBatches",
+    "shards.converting": "Progress convert",
+    "tables": "guess_columns",
+    "text.svmlight_batches": "SvmlightBatches",
+}
+"""Names of `__all__` by the submodule that each is imported from when it is first used."""
+_RENAMED = {"guess_columns": "guess"}
+"""Names that the submodule calls otherwise."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    """Return what an old name stands for (`workbench.aliases`)."""
-    return aliases.find(__name__, name)
+    """Return a name of `__all__`, imported now, or what an old name stands for (`workbench.aliases`)."""
+    if (module := _MODULE_OF.get(name)) is None:
+        return aliases.find(__name__, name)
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), _RENAMED.get(name, name))
+    globals()[name] = value
+    return value

@@ -13,8 +13,9 @@ import shutil
 import tempfile
 import warnings
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,29 @@ META = "meta.json"
 GRAPH_PARTS = ("indptr", "indices", "data")
 PARTS = "parts"
 """Subfolder of the cache folder for first parts of files that were too large to be read whole."""
-__all__ = ["VARIABLE", "cache_folder", "clear", "is_stored", "load_or_make", "make_data_set"]
+__all__ = ["VARIABLE", "Description", "cache_folder", "clear", "describe", "is_stored", "load_or_make", "make_data_set"]
+
+
+class Description(NamedTuple):
+    """What a data set is besides its arrays, for whoever chooses a model: labels, facts, and whether it has a graph."""
+
+    labels: Labels
+    facts: Mapping[str, Any]
+    has_graph: bool
+
+
+def describe(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Description:
+    """Return what the data set is, from its entry in the cache without its arrays; if there is none, it is made."""
+    states = content.states_of(source.files(**parameters))
+    stored = content.stored_hash(states, where) if states else ""
+    if stored is not None and source.is_cached:
+        try:
+            meta = json.loads((_entry(source, parameters, stored, where) / META).read_text(encoding="utf-8"))
+            return Description(_labels(meta["labels"]), meta["facts"], f"graph_{GRAPH_PARTS[0]}" in meta["sums"])
+        except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: `load_or_make` makes it anew
+            pass
+    read = load_or_make(source, parameters, where) if source.is_cached else make_data_set(source, parameters)
+    return Description(read.labels, read.facts, read.graph is not None)
 
 
 def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
@@ -152,9 +175,9 @@ def _write(entry: Path, dataset: Dataset) -> None:
 def _read(entry: Path) -> Dataset:
     """Load a data set from a cache folder; raise ValueError if an array's checksum differs."""
     meta = json.loads((entry / META).read_text(encoding="utf-8"))
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, written_sum in meta.pop("sums").items():
-        arrays[name] = np.load(entry / f"{name}.npy", allow_pickle=False)
+        arrays[name] = np.asarray(np.load(entry / f"{name}.npy", mmap_mode="c" if written_sum else None))
         if _sum(arrays[name]) != written_sum:
             raise ValueError(f"{name}.npy does not have the sum it was written with")
     shape = tuple(meta.pop("shape"))
@@ -162,10 +185,15 @@ def _read(entry: Path) -> Dataset:
     indptr, indices, weights = (arrays.pop(f"graph_{name}", None) for name in GRAPH_PARTS)
     if indptr is not None:
         arrays["graph"] = assemble("csr", indptr, indices, weights, (shape[0], shape[0]))
-    labels: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in meta.pop("labels").items()
+    return Dataset(x=x, labels=_labels(meta.pop("labels")), **arrays, **meta)
+
+
+def _labels(stored: Mapping[str, Any]) -> Labels:
+    """Return the labels that a cache entry describes."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
-    return Dataset(x=x, labels=Labels(**labels), **arrays, **meta)
+    return Labels(**values)
 
 
 def _sum(array: np.ndarray) -> int:

@@ -18,12 +18,11 @@ from time import perf_counter
 from typing import final
 
 import numpy as np
-from scipy import special
 
 # Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval.
 #
-# Distributions are those of `scipy.special`: `scipy.stats` takes a quarter of the time in which a sweep or panel
-# starts.
+# Distributions are those of `scipy.special`, imported by the functions: a command that measures nothing starts without
+# it. `scipy.stats` would take a quarter of the time in which a sweep or panel starts.
 
 
 def quantile_interval(
@@ -40,6 +39,8 @@ def quantile_interval(
     if ordered.size == 0 or not np.isfinite(ordered).all():
         bad = np.count_nonzero(~np.isfinite(ordered))
         raise ValueError(f"A quantile needs finite samples; {ordered.size} came, of which {bad} are not finite.")
+    from scipy import special
+
     at_most = special.bdtr(np.arange(ordered.size + 1), ordered.size, quantile)
     ranks = np.searchsorted(at_most, ((1 - confidence) / 2, (1 + confidence) / 2))
     low, high = max(ranks[0], 1), min(ranks[1] + 1, ordered.size)
@@ -61,6 +62,8 @@ def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[flo
     """
     if not 0 <= hits <= count or not count:
         raise ValueError(f"A share needs 0 <= hits <= count and a count above 0; {hits} of {count} came.")
+    from scipy import special
+
     z = -float(special.ndtri((1 - confidence) / 2))
     share, spread = hits / count, z**2 / count
     middle = (share + spread / 2) / (1 + spread)

@@ -33,7 +33,6 @@ from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-from scipy import special
 
 EQUIVALENCE_MARGIN = 1.1
 """Two candidates whose ratio surely lies between 1 / LEVEL and LEVEL differ by nothing that matters."""
@@ -172,6 +171,8 @@ class Posterior(Generic[Candidate]):
         covariance = self.covariance
         variance = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
         spread = math.sqrt(max(float(variance), 0.0))
+        from scipy import special  # late: see `measure.clock`
+
         half = float(special.stdtrit(self.freedom, SURE)) * spread
         probability = float(special.stdtr(self.freedom, mean / spread)) if spread > 0 else 0.5
         rounds = self._rounds(first).keys() & self._rounds(second).keys()

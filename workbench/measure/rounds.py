@@ -21,7 +21,6 @@ from time import perf_counter
 from typing import Any, final
 
 import numpy as np
-from scipy import special
 
 from workbench.measure.posterior import (
     DEVIATION,
@@ -187,6 +186,8 @@ def minimum_detectable_ratio(rounds: int, deviation: float = DEVIATION) -> float
 @cache
 def student_t(tail: float, freedom: float) -> float:
     """Return the quantile of Student's t distribution with upper tail probability `tail` (Student 1908)."""
+    from scipy import special  # late: see `measure.clock`
+
     return -float(special.stdtrit(freedom, tail))
 
 

@@ -3,11 +3,11 @@
 The pattern of the result is that of the input, stored zeros included. The others have no rule for sparse formats.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from workbench import formats, ops
 from workbench.ops import stored
@@ -95,10 +95,20 @@ def _put(out: np.ndarray, result: np.ndarray) -> np.ndarray:
     return out
 
 
-def _in_type_of_x(f: Callable) -> Callable:
-    """Wrap a SciPy function, which computes float16 in a wider dtype, to return the dtype of x."""
+def _in_type_of_x(name: str) -> Callable:
+    """Wrap a function of `scipy.special`, which computes float16 in a wider dtype, to return the dtype of x.
+
+    SciPy's package is imported by the first call: it takes a tenth of the time in which a command starts.
+    """
+
+    @functools.cache
+    def ufunc() -> Callable:
+        import scipy.special
+
+        return getattr(scipy.special, name)
 
     def dense(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        f = ufunc()
         if out is None or x.dtype == np.float16:
             result = np.asarray(f(x)).astype(x.dtype, copy=False)
             return result if out is None else _put(out, result)
@@ -107,7 +117,7 @@ def _in_type_of_x(f: Callable) -> Callable:
     return dense
 
 
-sigmoid = _in_type_of_x(scipy.special.expit)
+sigmoid = _in_type_of_x("expit")
 
 
 def relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -226,7 +236,7 @@ _filling(
 )
 _filling(
     "erf",
-    _in_type_of_x(scipy.special.erf),
+    _in_type_of_x("erf"),
     lambda h, x, y: ops.multiply(h, _scaled(ops.exp(ops.negative(ops.square(x))), 2 / np.sqrt(np.pi))),
     "the error function",
 )

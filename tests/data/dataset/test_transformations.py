@@ -86,3 +86,11 @@ def test_split_of_the_library_holds_out_blocks_of_files(library):
 def test_impossible_splits_are_refused(made, held_out, message):
     with pytest.raises(DataError, match=message):
         data.split(made, held_out)
+
+
+def test_consecutive_rows_share_memory_and_are_those_that_take_gives():
+    dataset = data.load("uniform", rows=30, features=20, density=0.3, cache=False)
+    for start, stop in ((0, 30), (4, 17), (9, 9), (29, 30)):
+        part, taken = data.rows_between(dataset, start, stop), data.take(dataset, np.arange(start, stop))
+        assert same(part, taken)
+        assert part.x.nnz == 0 or np.shares_memory(part.x.data, dataset.x.data)
