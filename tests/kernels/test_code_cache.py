@@ -171,6 +171,10 @@ def reads() -> object:
 @pytest.mark.usefixtures("folder")
 def test_several_may_load_at_once_and_nobody_saves_meanwhile() -> None:
     cache = CodeCache(_twice)
-    with cache._locked(fcntl.LOCK_SH), cache._locked(fcntl.LOCK_SH):
-        with (Path(cache.cache_path) / "numba.lock").open("w") as lock, pytest.raises(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (
+        cache._locked(fcntl.LOCK_SH),
+        cache._locked(fcntl.LOCK_SH),
+        (Path(cache.cache_path) / "numba.lock").open("w") as lock,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
