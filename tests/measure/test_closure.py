@@ -90,6 +90,12 @@ def test_imports_for_types_alone_are_not_followed(root):
     assert "workbench/types.py" not in files(root, "workbench.typed")
 
 
+def test_names_that_a_package_imports_when_they_are_used_are_followed(root):
+    late = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from workbench.data.batches import Batches"
+    (root / "workbench/data/__init__.py").write_text(f"{late}\ndef __getattr__(name): pass")
+    assert "workbench/data/loader.py" in files(root, "workbench.trial")
+
+
 def test_what_is_apart_is_left_out_with_what_it_alone_uses(root):
     assert "workbench/types.py" in files(root, "workbench.chooses")
     assert files(root, "workbench.chooses", apart=["workbench.device"]) == {

@@ -87,7 +87,7 @@ class Code:
         assert file is not None
         tree = ast.parse(file.read_bytes())
         bound: dict[str, str] = {}
-        for imported, name in imports_of(tree):
+        for imported, name in imports_of(tree, is_late=file.name == "__init__.py"):
             for used in (imported, f"{imported}.{name.name}"):
                 if self.file_of(used):
                     yield from _with_packages(used)
@@ -130,11 +130,14 @@ class Code:
         yield from found
 
 
-def imports_of(tree: ast.AST) -> Iterator[tuple[str, ast.alias]]:
-    """Yield (module, alias) of each import that is ever run; that of `import module` has the module's own name."""
+def imports_of(tree: ast.AST, is_late: bool = False) -> Iterator[tuple[str, ast.alias]]:
+    """Yield (module, alias) of each import that is ever run; that of `import module` has the module's own name.
+
+    With `is_late` imports for the type checker are among them: a package tells it so which names `__getattr__` imports.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            yield from imports_of(ast.Module(node.orelse, []))
+            yield from imports_of(node if is_late else ast.Module(node.orelse, []))
         elif isinstance(node, ast.Import):
             yield from ((alias.name, alias) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
