@@ -285,3 +285,21 @@ def test_gradients_that_do_not_fit_are_refused_before_anything_changes(gradients
 def test_weights_that_cannot_be_trained_are_refused(weights, words):
     with pytest.raises(OptimizerError, match=words):
         Updater("sgd").update({"w": weights}, {"w": np.ones(weights.shape)})
+
+
+@pytest.mark.parametrize("optimizer", optimizers.names())
+@pytest.mark.parametrize("shape", [(3,), (4, 2), (2, 3, 2)], ids=str)
+def test_steps_by_a_gradient_in_the_same_array_have_the_bits_of_others(optimizer, shape):
+    rng = np.random.default_rng(0)
+    start, gradients = rng.standard_normal(shape), rng.standard_normal((5, *shape))
+    same, weights, fresh = np.empty(shape), start.copy(), start.copy()
+    one, other = Updater(optimizer), Updater(optimizer)
+    for step, gradient in enumerate(gradients):
+        if step == 3:
+            weights, one.options["rescale"], other.options["rescale"] = weights.copy(), 0.5, 0.5
+        same[...] = gradient
+        one.update({"b": weights}, {"b": same}, is_own=True)
+        other.update({"b": fresh}, {"b": gradient.copy()}, is_own=True)
+        assert weights.tobytes() == fresh.tobytes()
+        assert [a.tobytes() for a in one.states["b"]] == [a.tobytes() for a in other.states["b"]]
+    assert one.parameters["b"].bound[2] is not None

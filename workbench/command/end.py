@@ -6,6 +6,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 from workbench import store
 from workbench.analysis import end as analysis
@@ -26,6 +28,17 @@ def run(cases: Sequence[Case], only: Sequence[str], folder: Path, command: str) 
         if is_whole:
             bar.update(task, description="finished", completed=1.0)
     if store.is_stored(folder / store.END.file):
-        console.print(analysis.summary(store.END.read(folder)), highlight=False)
+        records = store.END.read(folder)
+        console.print(ratios_table(records))
+        console.print(analysis.summary(records), highlight=False)
         console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole
+
+
+def ratios_table(records: Sequence[analysis.Record]) -> Table:
+    """Return the seconds of the project and of the soonest competitor, warm and cold, a line for each case."""
+    shown = Table(*reports.COLUMNS)
+    for case, own in analysis.cases_of(records).items():
+        for start in analysis.STARTS:
+            shown.add_row(*map(Text, reports.line(case, own, start)))
+    return shown

@@ -77,6 +77,10 @@ def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> Weights:
     return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
+FEW_ELEMENTS = 4096
+"""Elements of weights whose dense step takes less time than to find out how it is done."""
+
+
 class Parameter:
     """Step count and states of one parameter; states are zero unless `states` is given.
 
@@ -105,6 +109,8 @@ class Parameter:
         self.states: list[Weights] = list(zeros if states is None else states)
         self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
         self.calls: dict[str, Callable] = {}
+        self.bound: tuple[Weights, np.ndarray, Callable | None] | None = None
+        """Weights and gradient of the last dense step of few elements, and its call, once these have come twice."""
         self.buffer: np.ndarray | None = None
         self.nothing: np.ndarray | None = None  # a gradient of zeros, which code that does many steps fills and clears
         self.seen: np.ndarray | None = None
@@ -251,7 +257,9 @@ class Parameter:
             if not is_plain:
                 self.hold(weights, None)
                 self._catch_up(weights, None, self.step + 1)
-            self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
+            is_few = is_plain and gradient.size <= FEW_ELEMENTS and gradient.flags.carray
+            if not (is_few and self._run_again(weights, gradient, numbers)):
+                self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
         elif self.lazy == "off":
             rows_alone = summed(gradient)
             if isinstance(rows_alone, np.ndarray):
@@ -302,6 +310,25 @@ class Parameter:
         if kind not in self.calls:
             self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
         self.calls[kind](*self.tables(weights), *gradient, *numbers)
+
+    def _run_again(self, weights: Weights, gradient: np.ndarray, numbers: list[float]) -> bool:
+        """Do a dense step of few elements whose arrays were those of the step before; False if there is no such call.
+
+        An executor gives the gradient in the same array each time: then nothing is looked up and checked again.
+        """
+        bound = self.bound
+        if bound is None or bound[0] is not weights or bound[1] is not gradient:
+            self.bound = weights, gradient, None
+            return False
+        call = bound[2]
+        if call is None:
+            kernel = kernels.get(f"{self.optimizer.name}_dense")
+            call = kernel.bind(*self.tables(weights), table(gradient, self.rows, self.width))
+            if call is None:
+                return False
+            self.bound = weights, gradient, call
+        call(*numbers)
+        return True
 
     # Catching up
 
