@@ -83,7 +83,8 @@ def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarr
         return x if out is None else np.positive(x, out=out)
     lead = x.ndim - like.ndim
     if out is not None and like.shape == x.shape[lead:]:
-        return np.add.reduce(x, 0 if lead == 1 else tuple(range(lead)), x.dtype, out)
+        of_rows: Any = 0 if lead == 1 else tuple(range(lead))
+        return np.add.reduce(x, of_rows, x.dtype, out)
     axes = tuple(range(lead)) + tuple(
         lead + axis for axis, length in enumerate(like.shape) if length == 1 != x.shape[lead + axis]
     )
