@@ -84,7 +84,7 @@ def _sum_to(x: np.ndarray, like: Any, out: np.ndarray | None = None) -> np.ndarr
     lead = x.ndim - like.ndim
     if out is not None and like.shape == x.shape[lead:]:
         of_rows: Any = 0 if lead == 1 else tuple(range(lead))
-        return np.add.reduce(x, of_rows, x.dtype, out)
+        return np.add.reduce(x, of_rows, x.dtype, out=out)
     axes = tuple(range(lead)) + tuple(
         lead + axis for axis, length in enumerate(like.shape) if length == 1 != x.shape[lead + axis]
     )
