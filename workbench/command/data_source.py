@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from workbench import data
+from workbench.command.reading_bar import show_reading
 from workbench.data import contract
 from workbench.data.errors import MissingLabelsError
 from workbench.data.tables import Columns
@@ -19,7 +20,8 @@ def load(
     """Return the data set; `data.DataError` where there is none of that name, no such file, or a setting that it
     lacks."""
     name, parameters = named_source(source, dataset, labels, kind, reading, columns)
-    return data.load(name, **parameters)
+    with show_reading():
+        return data.load(name, **parameters)
 
 
 def load_with_or_without_labels(
@@ -90,7 +92,8 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     if "path" not in settings:
         return dict(settings)
-    read = data.describe(settings["dataset"], **parameters_of_file(settings))
+    with show_reading():
+        read = data.describe(settings["dataset"], **parameters_of_file(settings))
     model = model_for(read)
     for line in (*read.facts.get("guesses", ()), f"The model is {model}: {_reason(read)}. Another one: --model NAME."):
         typer.echo(line, err=True)

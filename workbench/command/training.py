@@ -20,6 +20,7 @@ from kernels import devices, threads
 from kernels.vector.gather import has_compiled_loops
 from workbench import data, formats, models, optimizers
 from workbench.command.console import console
+from workbench.command.reading_bar import show_reading
 from workbench.measure import memory
 from workbench.sweeps.budget import no_device
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
@@ -101,7 +102,8 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | None) -> tuple[Training, data.Dataset]:
     """Train a configuration with its loss shown live; return the training and its data."""
-    problem = make_problem(cell)
+    with show_reading():
+        problem = make_problem(cell)
     show_problem(cell, problem)
     if search != 0:
         cell = _searched(cell, problem, settings, search)

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -167,6 +167,22 @@ def _combined(hashes: Mapping[str, str], first: str) -> str:
     return digest.hexdigest()
 
 
+Watch = Callable[[str, int, int], None]
+"""Called with the name of a file, the bytes read of it, and its size."""
+_watch: Watch | None = None
+
+
+@contextlib.contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Call `watch` after each read of a data file within the block, in the thread that reads."""
+    global _watch
+    before, _watch = _watch, watch
+    try:
+        yield
+    finally:
+        _watch = before
+
+
 @final
 class HashedFile(io.FileIO):
     """A file that is hashed as it is read from beginning to end, in any steps; `hash` is None before its last byte."""
@@ -183,6 +199,8 @@ class HashedFile(io.FileIO):
         start = self.tell() if self.hash is None else 0
         count = super().readinto(buffer) or 0
         self._add(start, memoryview(buffer).cast("B")[:count])
+        if _watch is not None:
+            _watch(self._full_name, self.tell(), self._state.size)
         return count
 
     def readall(self) -> bytes:
