@@ -40,6 +40,34 @@ def test_plot_and_report(advice, tmp_path):
     assert advice.report(tmp_path / "x.html").exists()
 
 
+@pytest.fixture
+def predicted(data, tmp_path, monkeypatch):
+    """An advice that had no time to start a trial."""
+    from workbench.advising import advising
+
+    monkeypatch.setattr(advising, "SECONDS_START", 1e9)
+    return wb.advise(*data, budget=5, run=tmp_path / "run")
+
+
+def test_without_a_trial_what_was_predicted_is_shown(predicted):
+    import matplotlib.pyplot as plt
+
+    assert "predicted" in repr(predicted)
+    assert "predicted" in predicted._repr_html_()
+    assert not len(predicted.table)
+    assert predicted.plot() is not None
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", [None, "x.html", "x.md"])
+def test_without_a_trial_a_report_says_what_was_predicted(predicted, tmp_path, name):
+    assert "predicted" in predicted.report(name and tmp_path / name).read_text()
+
+
+def test_without_a_trial_a_table_has_no_rows(predicted, tmp_path):
+    assert len(predicted.report(tmp_path / "x.csv").read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize("budget", [1, float("nan"), float("inf"), "60", True])
 def test_bad_budgets_are_refused(data, budget):
     with pytest.raises(ValueError, match=r"expected 5 or more seconds, 60 is usual.\nType budget=60"):

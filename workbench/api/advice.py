@@ -60,8 +60,18 @@ class Advice:
         return self.result.plot(chart, figure)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write a report and return its path; as `Result.report`."""
-        return self.result.report(path)
+        """Write a report and return its path; as `Result.report`.
+
+        Where no trial ended in time, it says what was predicted.
+        """
+        from workbench.analysis.advisor import Advice as Sentences
+        from workbench.reports import export
+
+        told = self._answer.recommendation
+        grounds, would_change = (tuple(said.text for said in part) for part in (told.grounds, told.would_change))
+        predicted = Sentences(told.headline.text, time=grounds, would_change=would_change)
+        self.result.folder.mkdir(parents=True, exist_ok=True)
+        return export.write_report(self.result.folder, path, predicted=predicted)
 
     @property
     def parameters(self) -> dict[str, Any]:

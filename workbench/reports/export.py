@@ -13,6 +13,7 @@ import pandas as pd
 
 from workbench import store
 from workbench.analysis import data_structure
+from workbench.analysis.advisor import Advice
 from workbench.reports import report
 from workbench.reports.captions import written_frame
 from workbench.reports.page import record
@@ -108,26 +109,36 @@ def spec_of(run: str | Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
+def write_report(
+    runs: Runs,
+    out: str | Path | None = None,
+    *,
+    markdown: bool = False,
+    command: str = "",
+    predicted: Advice | None = None,
+) -> Path:
     """Write the report of one run or several, beside the rows of the first unless `out` says where; returns its path.
 
     It is HTML; Markdown with `markdown` or for a file .md; PDF for a file .pdf, where a Chromium prints it; the rows
-    alone for .csv and .parquet. `ExportError` for another suffix, and where Parquet's library is missing.
+    alone for .csv and .parquet. `predicted` is the answer of a run that has no rows, which is an error without one.
+    `ExportError` for another suffix, and where Parquet's library is missing.
     """
     paths = _paths(runs)
     path = Path(out) if out is not None else _beside(paths[0], "report.md" if markdown else "report.html")
     kind = ".md" if markdown else path.suffix.lower()
     if kind not in KINDS:
         raise ExportError(f"A report is not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
+    is_empty = predicted is not None and not any(store.is_stored(run / store.FILE) for run in paths)
+    frame = store.frame() if is_empty else frame_of(paths)
     if kind in TABLES:
-        return write_table(paths, path)
-    given = _given(paths, command) | {"structures": _structures([*paths, path])}
+        return _write_frame(frame, path)
+    given = _given(paths, command) | {"structures": _structures([*paths, path]), "predicted": predicted}
     if kind == ".pdf":
         browser()  # first of all: without one there is no need to draw
         with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
-            return written(report.html(frame_of(paths), Path(folder) / "report.html", **given), path)
+            return written(report.html(frame, Path(folder) / "report.html", **given), path)
     write = report.markdown if kind == ".md" else report.html
-    return write(frame_of(paths), path, **given)
+    return write(frame, path, **given)
 
 
 def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
@@ -169,7 +180,12 @@ def write_table(runs: Runs, out: str | Path | None = None) -> Path:
     Parquet keeps lists and mappings as JSON text. `ExportError` if pyarrow is missing.
     """
     path = Path(out) if out is not None else _beside(_paths(runs)[0], "rows.csv")
-    frame = written_frame(frame_of(runs), None)
+    return _write_frame(frame_of(runs), path)
+
+
+def _write_frame(frame: pd.DataFrame, path: Path) -> Path:
+    """Write the rows of a frame as `write_table` does; returns the path."""
+    frame = written_frame(frame, None)
     if path.suffix.lower() == ".parquet":
         _as_parquet(frame, path)
     else:

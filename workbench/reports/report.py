@@ -129,16 +129,18 @@ def html(
     machine: Mapping[str, Any],
     spec: str = "",
     structures: pd.DataFrame | None = None,
+    predicted: Advice | None = None,
 ) -> Path:
     """Write one self-contained HTML file and return its path.
 
     `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
     file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are rows
-    of the sweep of several data sets (`analysis.structure`). Text from rows is escaped, and cut where it is very long.
+    of the sweep of several data sets (`analysis.structure`). `predicted` is the answer where `frame` has no rows. Text
+    from rows is escaped, and cut where it is very long.
     About 160 kB a chart, which is laid out twice: for wide windows and for narrow ones.
     """
     frame = written_frame(frame)
-    content = _content(frame, title, command, machine, structures) | {"spec": written(spec, None)}
+    content = _content(frame, title, command, machine, structures, predicted) | {"spec": written(spec, None)}
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(frame), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
@@ -155,6 +157,7 @@ def markdown(
     machine: Mapping[str, Any],
     spec: str = "",
     structures: pd.DataFrame | None = None,
+    predicted: Advice | None = None,
     pictures: bool = False,
 ) -> Path:
     """Write the same without charts as Markdown under 60 kB, and return its path.
@@ -163,7 +166,7 @@ def markdown(
     """
     path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
-    content = _content(frame, title, command, machine, structures)
+    content = _content(frame, title, command, machine, structures, predicted)
     content |= {"spec": written(spec, None), "charts": charts}
     plain = [answer.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
@@ -179,13 +182,18 @@ def markdown(
 
 
 def _content(
-    frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any], structures: pd.DataFrame | None
+    frame: pd.DataFrame,
+    title: str,
+    command: str,
+    machine: Mapping[str, Any],
+    structures: pd.DataFrame | None,
+    predicted: Advice | None,
 ) -> dict[str, Any]:
     """Return the content that both forms of the report have."""
     pooled = configurations.pool_rounds(frame)
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
-    advice, places = advise(pooled), cell_rows.anchors(groups)
+    advice, places = (predicted if predicted and not rows else advise(pooled)), cell_rows.anchors(groups)
     evens = {name: breakeven(pooled, name) for name in MEASURES}
     return {
         "headlines": answer.headlines(groups[0], evens, places) if groups else [],
