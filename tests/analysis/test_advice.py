@@ -110,7 +110,7 @@ def test_a_loss_at_some_densities_is_no_loss_at_those_that_are_inconclusive():
 
 
 def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_factor():
-    slower = replace(maker.SPARSE, fixed=5 * maker.SPARSE.fixed, slope=5 * maker.SPARSE.slope)
+    slower = replace(maker.SPARSE, fixed=5.5 * maker.SPARSE.fixed, slope=5.5 * maker.SPARSE.slope)
     rows = [maker.disturbed(row) for row in maker.sweep([maker.DENSE, slower])]
     advice = advise(store.frame(rows))
     assert re.match(

@@ -149,7 +149,7 @@ def test_noise_near_the_crossing_does_not_make_several_of_it():
 
 
 def test_other_programs_at_some_densities_leave_the_others():
-    slower = [maker.DENSE, replace(maker.SPARSE, fixed=5 * maker.SPARSE.fixed, slope=5 * maker.SPARSE.slope)]
+    slower = [maker.DENSE, replace(maker.SPARSE, fixed=5.5 * maker.SPARSE.fixed, slope=5.5 * maker.SPARSE.slope)]
     rows = [maker.disturbed(row) if row["density"] == 0.01 else row for row in maker.sweep(slower)]
     quiet, even = only(breakeven(store.frame(maker.sweep(slower)))), only(breakeven(store.frame(rows)))
     assert even.status == quiet.status == "crossing"

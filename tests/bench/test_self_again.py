@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.self_trial_rows import Measured
-from workbench.bench.self_trial import busy, demo, threads, trials, turns
+from workbench.bench.self_trial import busy, demo, duets, threads, trials, turns
 from workbench.bench.self_trial.trials import split_key
 from workbench.measure import loads, machine
 
@@ -99,9 +99,25 @@ def test_turns_that_shift_a_ratio_are_found_out(measured, tmp_path, monkeypatch,
     monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
     found = by_name(turns.turns(tmp_path, trials.Budget(0.0), most=6))
     assert len(measured) == 6 * 2 * 2 * len(turns.CONDITIONS)
-    shift = found["ratio in turns / ratio of fresh processes", "quiet"]
+    shift = found["ratio in turns / ratio fresh", "quiet"]
     assert (shift["ratio"], shift["met"]) == (pytest.approx(factor, rel=1e-3), is_met)
-    assert found["ratio in turns / ratio of fresh processes", "busy core"]["met"] is None
+    assert found["ratio in turns / ratio fresh", "busy core"]["met"] is None
     for load in turns.CONDITIONS:
         assert found["dense / csr, fresh", load]["ratio"] == pytest.approx(3.0, rel=1e-4)
         assert found["dense / csr, in turns", load]["deviation"] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("factor", "is_met"), [(1.0, True), (1.4, False)])
+def test_duets_that_shift_a_ratio_are_found_out(measured, tmp_path, monkeypatch, factor, is_met):
+    def seconds(task, _):
+        is_at_once = split_key(task.key)[1].startswith(duets.NAMES[1])
+        slower = (3.0 if task.cell.format == "dense" else 1.0) * (1 + 0.1 * (task.round % 2) * (not is_at_once))
+        return slower * (factor if is_at_once and task.cell.format == "dense" else 1.0)
+
+    monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
+    found = by_name(duets.duets(tmp_path, trials.Budget(0.0), most=6))
+    assert len(measured) == 6 * 2 * 2 * len(duets.CONDITIONS)
+    assert {row["threads"] for row in measured} == {1}
+    shift = found["ratio at once, one thread / ratio in turns, one thread", "quiet"]
+    assert (shift["ratio"], shift["met"]) == (pytest.approx(factor, rel=1e-3), is_met)
+    assert found["dense / csr, at once, one thread", "busy core"]["deviation"] == pytest.approx(0.0, abs=1e-9)

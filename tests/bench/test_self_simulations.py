@@ -20,7 +20,7 @@ CSR, DENSE = simulations.CSR, simulations.DENSE
 
 def group_of(logs, disturbed=False):
     logs = np.asarray(logs, float)
-    return Group(logs, np.broadcast_to(disturbed, logs.shape), np.arange(len(logs)))
+    return Group(logs, np.broadcast_to(disturbed, logs.shape), np.arange(len(logs)), np.ones(logs.shape))
 
 
 def test_an_answer_is_the_decision_of_recorded_rounds_one_after_the_other():
@@ -70,7 +70,10 @@ def test_constants_are_found_again_in_noise_that_has_them():
     process = math.sqrt(0.3) * 0.2 * random.standard_normal((1000, 3, 2))[sets]
     quiet = math.sqrt(0.7) * 0.2 * random.standard_normal((3000, 3, 2)) + process
     beside = 3 * math.sqrt(0.7) * 0.2 * random.standard_normal((3000, 3, 2)) + [[[0.5], [0.0], [-0.5]]]
-    groups = [Group(quiet, np.zeros(quiet.shape, bool), sets)], [Group(beside, np.ones(beside.shape, bool), sets)]
+    groups = [
+        [Group(logs, np.full(logs.shape, is_disturbed), sets, np.ones(logs.shape))]
+        for logs, is_disturbed in ((quiet, False), (beside, True))
+    ]
     found = constants.estimates(Noise(dict(zip((QUIET, "busy core"), map(tuple, groups), strict=True))))
     assert found["process"] == pytest.approx(0.3, abs=0.03)
     assert found["shared"] == pytest.approx(0.0, abs=0.03)

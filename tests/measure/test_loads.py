@@ -30,6 +30,15 @@ def test_a_load_is_at_work_in_its_context_and_gone_after_it(name):
     assert not psutil.pid_exists(pid)
 
 
+def test_busy_cores_have_a_process_each(monkeypatch):
+    monkeypatch.setitem(loads.PROCESSES, "busy cores", 3)
+    before = set(psutil.Process().children())
+    with loads.run_load("busy cores"):
+        own = set(psutil.Process().children()) - before
+        assert len(own) == 3
+    assert not any(process.is_running() for process in own)
+
+
 def test_a_load_ends_where_its_context_ends_with_an_error():
     with pytest.raises(ZeroDivisionError), loads.run_load("busy core") as pid:
         raise ZeroDivisionError
@@ -53,7 +62,8 @@ def test_quiet_is_no_load():
 
 def test_an_unknown_load_lists_the_known():
     with pytest.raises(
-        loads.LoadError, match=r"Unknown load 'noise'.*Expected one of: quiet, busy core, bursts, drift, memory traffic"
+        loads.LoadError,
+        match=r"Unknown load 'noise'.*Expected one of: quiet, busy core, busy cores, bursts, drift, memory traffic",
     ):
         loads.run_load("noise").__enter__()
 

@@ -20,6 +20,7 @@ from workbench.measure.posterior import (
     Trial,
     posterior,
     residuals,
+    severity_of,
 )
 
 
@@ -42,11 +43,12 @@ def drawn(count=3, seed=0):
     """Unbalanced trials of several runs, some disturbed, some by one process, one round with one candidate only."""
     random = np.random.default_rng(seed)
     return [
-        Trial(f"c{name}", float(np.exp(random.normal(name, 0.5))), f"r{run}", number, is_disturbed, process)
+        Trial(f"c{name}", float(np.exp(random.normal(name, 0.5))), f"r{run}", number, is_disturbed, process, severity)
         for run in range(2)
         for number in range(4)
         for name in range(count)
         for is_disturbed, process in [(bool(random.random() < 0.4), (None, f"p{number // 2}")[run])]
+        for severity in [float(random.choice([1.0, 2.5, 8.0]))]
         if number or name
     ]
 
@@ -312,3 +314,27 @@ def test_verdicts_follow_the_interval(ratio, verdict):
 def test_nothing_is_told_by_an_interval_without_an_end():
     assert Ratio(9, 0.0, math.inf).minimum_detectable_ratio == math.inf
     assert Ratio(9, 0.0, math.inf).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(("share", "severity"), [(None, 1.0), (0.0, 1.0), (0.5, 1.0), (0.75, 3.0), (1.0, 8.0)])
+def test_a_trial_is_disturbed_the_more_the_more_cores_others_took(share, severity):
+    assert severity_of(share) == pytest.approx(severity)
+
+
+def test_rounds_beside_a_heavy_load_say_less_than_rounds_beside_a_light_one():
+    light = noisy(4, 6, 0.05, disturbed=range(6))
+    heavy = [trial._replace(severity=8.0) for trial in light]
+    first, second = (posterior(trials).ratio("slow", "fast") for trials in (light, heavy))
+    assert first.verdict == "sparse"
+    assert second.verdict == "inconclusive"
+    assert second.high / second.low > (first.high / first.low) ** 3
+
+
+def test_the_bias_of_a_load_is_learned_where_quiet_rounds_show_it():
+    quiet = noisy(2, 3, 0.05)
+    alike, misled = (
+        posterior([*quiet, *(t._replace(round=t.round + 3) for t in noisy(ratio, 3, 0.05, disturbed=range(3)))])
+        for ratio in (2, 0.2)
+    )
+    assert misled.ratio("slow", "fast").value == pytest.approx(2, rel=0.15)
+    assert alike.ratio("slow", "fast").value == pytest.approx(2, rel=0.05)

@@ -5,10 +5,12 @@ normal equations, which is another way to the same distribution.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
-from workbench.measure.posterior import LARGE, Noise, Trial
+from workbench.measure.posterior import FREEDOM, LARGE, Noise, Trial
 
 
 def posterior_with_effects(
@@ -16,6 +18,7 @@ def posterior_with_effects(
 ) -> tuple[dict[str, float], np.ndarray]:
     """Mean log seconds by candidate, and their covariance, if a round's log ratio has that standard deviation."""
     predictions = predictions or {}
+    noise = replace(noise, bias=_usual_and_seen_bias(trials, noise.bias))
     names = list(dict.fromkeys([*(trial.candidate for trial in trials), *predictions]))
     half = deviation**2 / 2
     middle = np.mean(np.log(list(predictions.values()) or [trial.seconds for trial in trials]))
@@ -26,13 +29,34 @@ def posterior_with_effects(
     rows = [_loads(trial, trials, index, noise, half, variances) for index, trial in enumerate(trials)]
     unknown = list(variances)
     design = np.array([[row.get(name, 0.0) for name in unknown] for row in rows])
-    own = np.array([half * (1 - noise.process) * (noise.wider**2 if trial.is_disturbed else 1.0) for trial in trials])
+    more = [(noise.wider**2 - 1) * trial.severity**2 * trial.is_disturbed for trial in trials]
+    own = half * (1 - noise.process) * (1 + np.array(more))
     start = np.array([means.get(name, 0.0) for name in unknown])
     precision = np.diag([1 / variances[name] for name in unknown]) + design.T @ (design / own[:, None])
     logs = np.log([trial.seconds for trial in trials]) - design @ start
     solved = start + np.linalg.solve(precision, design.T @ (logs / own))
     covariance = np.linalg.inv(precision)[: len(names), : len(names)]
     return dict(zip(names, solved[: len(names)].tolist(), strict=True)), covariance
+
+
+def _usual_and_seen_bias(trials: Sequence[Trial], usual: float) -> float:
+    """The bias that counts as `FREEDOM` observations, and those of each run that has quiet and disturbed trials of two.
+
+    Here by the sum of squares of all pairs, which is the number of candidates times that around the mean.
+    """
+    squares, count = FREEDOM * usual**2, FREEDOM
+    for run in {trial.run for trial in trials}:
+        own = [trial for trial in trials if trial.run == run]
+        shifts = []
+        for name in {trial.candidate for trial in own}:
+            logs = [[np.log(t.seconds) for t in own if t.candidate == name and t.is_disturbed == s] for s in (0, 1)]
+            if all(logs):
+                severity = np.mean([t.severity for t in own if t.candidate == name and t.is_disturbed])
+                shifts.append((np.mean(logs[1]) - np.mean(logs[0])) / severity)
+        if shifts:
+            squares += 2 * sum((a - b) ** 2 for a, b in combinations(shifts, 2)) / len(shifts)
+            count += len(shifts) - 1
+    return float(np.sqrt(squares / count))
 
 
 def _loads(
@@ -51,6 +75,9 @@ def _loads(
         ("unrest", candidate, run): (sum(of_run) / len(of_run), noise.unrest**2 / 2),
     }
     if trial.is_disturbed:
-        effects |= {("slowdown", run): (1.0, noise.slowdown**2), ("bias", candidate): (1.0, noise.bias**2 / 2)}
+        effects |= {
+            ("slowdown", run): (1.0, noise.slowdown**2),
+            ("bias", candidate): (trial.severity, noise.bias**2 / 2),
+        }
     variances |= {name: variance for name, (_, variance) in effects.items()}
     return {name: load for name, (load, _) in effects.items()}

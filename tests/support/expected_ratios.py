@@ -102,9 +102,17 @@ class Cell:
     def trials(self) -> list[Trial]:
         """All trials that have a time, disturbed ones too; of those cut off alone what the last one reached."""
         return [
-            Trial(self.head["key"], row["seconds_step"], row["run"], row["round"], row["status"] == "disturbed")
+            Trial(
+                self.head["key"],
+                row["seconds_step"],
+                row["run"],
+                row["round"],
+                row["status"] == "disturbed",
+                severity=min(max(others / (1 - others), 1.0), 8.0),
+            )
             for row in self.counted
             if row["status"] in ("ok", "disturbed", "timeout") and row["seconds_step"]
+            for others in [row["busy_others"] or 0.0]
         ]
 
     @property
@@ -282,16 +290,19 @@ def scatters(met: Mapping[tuple, Iterable[Cell]]) -> dict[tuple, Scatter]:
 def _residuals(trials: Sequence[Trial]) -> tuple[float, float]:
     """Twice the sum of squares of log seconds, less the effects of candidate and round, and its rank.
 
-    Quiet and disturbed trials have effects of their own, and the noise of these is `NOISE.wider` times as large.
+    Quiet and disturbed trials have effects of their own, and the noise of these is `NOISE.wider` times as large where
+    other programs took half of the cores.
     """
     squares = rank = 0.0
-    for is_disturbed, wider in ((False, 1.0), (True, NOISE.wider)):
+    for is_disturbed in (False, True):
         chosen = [trial for trial in trials if trial.is_disturbed == is_disturbed]
         if not chosen:
             continue
         labels = [{(0, trial.run, trial.candidate), (1, trial.run, trial.round)} for trial in chosen]
         effects = np.array([[label in own for label in sorted(set().union(*labels))] for own in labels], float)
-        left = np.eye(len(chosen)) - effects @ np.linalg.pinv(effects)
-        logs = np.log([trial.seconds for trial in chosen])
-        squares, rank = squares + 2 * float(logs @ left @ logs) / wider**2, rank + round(np.trace(left))
+        more = (NOISE.wider**2 - 1) * is_disturbed
+        precise = np.diag([1 / np.sqrt(1 + more * trial.severity**2) for trial in chosen])
+        left = np.eye(len(chosen)) - precise @ effects @ np.linalg.pinv(precise @ effects)
+        logs = precise @ np.log([trial.seconds for trial in chosen])
+        squares, rank = squares + 2 * float(logs @ left @ logs), rank + round(np.trace(left))
     return squares, float(rank)

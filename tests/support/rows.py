@@ -165,7 +165,7 @@ def failed(good: dict, status: str, reason: str, **known: Any) -> dict:
     return store.new_row(**kept | {"status": status, "reason": reason} | known)
 
 
-def disturbed(good: dict, share: float = 0.6) -> dict:
+def disturbed(good: dict, share: float = 0.5) -> dict:
     """The row that the same cell writes where other programs took that share of the cores in each of three tries."""
     reason = f"other programs took {100 * share:.0f} % of the cores in each of 3 tries"
     slower = {"seconds_step": 3 * good["seconds_step"], "samples": [3 * sample for sample in good["samples"]]}

@@ -35,7 +35,7 @@ def normal_noise(sd: float = 0.3, rounds: int = 4000, seed: int = 0) -> Noise:
     """Noise of independent normal trials, each with sd / sqrt(2): a ratio has `sd`."""
     random = np.random.default_rng(seed)
     logs = sd / 2**0.5 * random.standard_normal((rounds, 3, 2))
-    return Noise({QUIET: (Group(logs, np.zeros(logs.shape, bool), np.arange(rounds)),)})
+    return Noise({QUIET: (Group(logs, np.zeros(logs.shape, bool), np.arange(rounds), np.ones(logs.shape)),)})
 
 
 def shares() -> list[dict]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.analysis.pool import DISTURBED
-from workbench.measure.posterior import Candidate, Trial
+from workbench.measure.posterior import Candidate, Trial, severity_of
 from workbench.measure.rounds import mean_interval
 
 MIB = 2**20
@@ -68,9 +68,9 @@ def trials_of(row: Mapping[str, Any], measure: str, candidate: Candidate) -> lis
     A row whose time was out has what it reached.
     """
     values = row.get("round_values") or {}
-    disturbed, processes = (values.get(name) or {} for name in (DISTURBED, "process"))
+    disturbed, processes, others = (values.get(name) or {} for name in (DISTURBED, "process", "busy_others"))
     found = [
-        Trial(candidate, value, place[0], place[1], place in disturbed, processes.get(place))
+        Trial(candidate, value, *place, place in disturbed, processes.get(place), severity_of(others.get(place)))
         for place, value in (values.get(measure) or {}).items()
         if value > 0
     ]

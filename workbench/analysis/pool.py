@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from workbench import settings, store
-from workbench.measure.posterior import Scatter, Trial, residuals, usual_scatter
+from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import mean_interval
 
 Record = Mapping[str, Any]
@@ -183,7 +183,8 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
         for place, row in (cell.disturbed | cell.timed).items():
             if row["seconds_step"]:
                 own, is_beside_others = trials.setdefault(_comparison(row), []), place not in cell.timed
-                own.append(Trial(number, row["seconds_step"], *place, is_beside_others, row.get("process")))
+                more = is_beside_others, row.get("process"), severity_of(row.get("busy_others"))
+                own.append(Trial(number, row["seconds_step"], *place, *more))
     found = {comparison: residuals(own) for comparison, own in trials.items()}
     machine = COMPARISON.index("machine")
     machines = {comparison[machine] for comparison in found}

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -147,21 +147,34 @@ def _copies() -> Callable[[], None]:
 
 LOADS: dict[str, Callable[[], Callable[[], None]]] = {
     "busy core": lambda: lambda: _spin(SECONDS_STRETCH),
+    "busy cores": lambda: lambda: _spin(SECONDS_STRETCH),
     "bursts": lambda: _burst,
     "drift": lambda: _drift,
     "memory traffic": _copies,
 }
 """Name -> what makes a stretch of the load's work, which is repeated."""
+PROCESSES = {"busy cores": os.cpu_count() or 1}
+"""How many processes a load has, where it is more than one."""
 
 
 @contextmanager
 def run_load(name: str) -> Iterator[int]:
-    """Run a load in a separate process within the context; yields its process id, 0 for "quiet" (no load)."""
+    """Run a load in processes of its own within the context; yields the id of one, 0 for "quiet" (no load)."""
     if name == QUIET:
         yield 0
         return
     if name not in LOADS:
         raise LoadError(unknown_name("load", name, (QUIET, *LOADS)))
+    with ExitStack() as others:
+        for _ in range(PROCESSES.get(name, 1) - 1):
+            others.enter_context(_run_process(name))
+        with _run_process(name) as pid:
+            yield pid
+
+
+@contextmanager
+def _run_process(name: str) -> Iterator[int]:
+    """Run one process of a load within the context; yields its id."""
     command = [sys.executable, "-m", "workbench.measure.loads", name, str(os.getpid())]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=measuring_environment(), text=True

@@ -9,9 +9,10 @@ leaves their ratios alone; it also lets candidates be compared that share no rou
 not shrink with the number of rounds: a machine is in one state for as long as a run lasts. `process` is common to the
 rounds that one set of living processes measured.
 
-A trial beside which other programs ran is disturbed. It has more noise, one slowdown that all disturbed trials of a run
-share, and one bias for each candidate: a load does not slow all candidates alike, and more disturbed rounds do not
-show by how much. So disturbed rounds cannot decide a ratio of 1.3, and they do decide one of 3.
+A trial beside which other programs ran is disturbed, the more the more of the cores they took. It has more noise, one
+slowdown that all disturbed trials of a run share, and one bias for each candidate: a load does not slow all candidates
+alike, and more disturbed rounds do not show by how much; quiet rounds of the same run do. So disturbed rounds cannot
+decide a ratio of 1.3, and they do decide one of 3.
 
 The variance of the noise is not known: that of a comparison is shrunk towards what is usual (moderated t; Smyth 2004,
 Statistical Applications in Genetics and Molecular Biology 3, 3), and intervals are those of Student's t. The prior of
@@ -28,7 +29,7 @@ normal distribution in closed form (Rasmussen and Williams 2006, Gaussian Proces
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
@@ -43,7 +44,9 @@ SURE = 0.975
 DEVIATION = 0.2
 """Standard deviation of a round's log ratio that is usual on a shared machine; quiet ones of one's own have 0.05."""
 FREEDOM = 10.0
-"""Degrees of freedom that the usual standard deviation counts as."""
+"""Degrees of freedom that the usual standard deviations, of rounds and of biases, count as."""
+MILDEST, SEVEREST = 1.0, 8.0
+"""Least and largest severity of what other programs do to a disturbed trial."""
 MIN_LOG_SD = 0.01
 """The least standard deviation of a log ratio that is believed."""
 DRAWS = 4_000
@@ -55,22 +58,24 @@ class Noise:
     """Standard deviations of the model, of logarithms; those named by a share are relative to that of a round's ratio.
 
     `shared` and `process` are shares of its variance. `speed` and `slowdown` are common to the candidates of a round;
-    `bias` is that of a ratio of disturbed rounds, and `wider` how many times as large their noise is. `unknown` is the
+    `bias` is that of a ratio of rounds of which others took half of the cores, in proportion to the severity, and
+    `wider` how many times as large their noise is. `unknown` is the
     prior of a candidate without a prediction, `predicted` that of one with: the error of the cost model. `unrest` is
     a bias of all trials of a run that has disturbed ones, in proportion to their share.
 
-    Measured in turns on two cores (`workbench bench self record constants`), fitted on half of the groups: process
-    0.26, shared 0.31 of runs minutes apart, wider 1.5, bias 0.14, unrest 0.02. What is in use gives more to a bias:
-    other loads and larger arrays were not recorded.
+    Measured in turns on two cores (`workbench bench self record constants`), by moments from half of the groups:
+    process 0.26, shared 0.31 of runs minutes apart, wider 1.5, bias 0.14, unrest 0.02. In use are those of least
+    interval score (Gneiting and Raftery 2007, Journal of the American Statistical Association 102, 477, 6.2) in sweeps
+    simulated with that half, rounded upwards.
     """
 
     shared: float = 0.1
     process: float = 0.2
     speed: float = 0.2
     slowdown: float = 1.0
-    bias: float = 0.2
+    bias: float = 0.15
     wider: float = 1.5
-    unrest: float = 0.1
+    unrest: float = 0.03
     unknown: float = 30.0
     predicted: float = 0.7
 
@@ -103,7 +108,7 @@ class Trial(NamedTuple, Generic[Candidate]):
     """One trial: candidate, seconds, and the run, round and set of processes it belongs to.
 
     Trials with the same `process` were measured by one living process of the candidate; None for a process that
-    measured one round. `is_disturbed` if other programs took the cores meanwhile.
+    measured one round. `is_disturbed` if other programs took the cores meanwhile, `severity` how much (`severity_of`).
     """
 
     candidate: Candidate
@@ -112,6 +117,20 @@ class Trial(NamedTuple, Generic[Candidate]):
     round: int
     is_disturbed: bool = False
     process: Hashable | None = None
+    severity: float = 1.0
+
+
+def severity_of(share: float | None) -> float:
+    """Return how strongly other programs disturb a trial that took this share of all cores: 1 for half of them.
+
+    The cores that they take by those that are left, `MILDEST` to `SEVEREST`; 1 if the share is not known.
+
+    >>> severity_of(0.5), severity_of(0.8), severity_of(1.0), severity_of(None)
+    (1.0, 4.0, 8.0, 1.0)
+    """
+    if share is None:
+        return 1.0
+    return min(max(share / max(1.0 - share, 1e-9), MILDEST), SEVEREST)
 
 
 class Ratio(NamedTuple):
@@ -247,7 +266,7 @@ def posterior(
     of_trial = np.array([place[trial.candidate] for trial in trials])
     logs = np.log([trial.seconds for trial in trials])
     design = (of_trial[:, None] == np.arange(len(names))).astype(float)  # [trials, candidates]
-    weighted = np.linalg.solve(_covariance(trials, scatter.deviation**2, noise), design)
+    weighted = np.linalg.solve(_covariance(trials, scatter.deviation**2, _moderated_bias(trials, noise)), design)
     # By precisions: from the wide prior less what the trials tell, nothing would be left of the variance of quiet ones.
     covariance = np.linalg.inv(np.diag(1 / prior) + design.T @ weighted)
     mean = prior_mean + covariance @ (weighted.T @ (logs - prior_mean[of_trial]))
@@ -278,13 +297,42 @@ def _covariance(trials: Sequence[Trial], variance: float, noise: Noise) -> np.nd
     alone = [trial.process if trial.process is not None else (index,) for index, trial in enumerate(trials)]
     same_process = _same([(trial.run, trial.candidate, own) for trial, own in zip(trials, alone, strict=True)])
     disturbed = np.array([trial.is_disturbed for trial in trials])
-    both = np.outer(disturbed, disturbed)
-    one = np.diag(np.where(disturbed, noise.wider**2, 1.0)) * (1 - noise.process)
+    severity = np.array([trial.severity if trial.is_disturbed else 0.0 for trial in trials])
+    one = np.diag([_widening(trial, noise) ** 2 for trial in trials]) * (1 - noise.process)
     found = variance / 2 * (one + noise.process * same_process + noise.shared * (same_candidate & same_run))
     found = found + noise.speed**2 * same_round + LARGE**2 * same_run
     share = (same_run @ disturbed.astype(float)) / same_run.sum(1)
     found = found + noise.unrest**2 / 2 * np.outer(share, share) * (same_candidate & same_run)
-    return found + both * (noise.slowdown**2 * same_run + noise.bias**2 / 2 * same_candidate)
+    found = found + noise.slowdown**2 * np.outer(disturbed, disturbed) * same_run
+    return found + noise.bias**2 / 2 * np.outer(severity, severity) * same_candidate
+
+
+def _widening(trial: Trial, noise: Noise) -> float:
+    """Return how many times as large the noise of a trial is as that of an undisturbed one."""
+    return math.sqrt(1 + (noise.wider**2 - 1) * trial.severity**2) if trial.is_disturbed else 1.0
+
+
+def _moderated_bias(trials: Sequence[Trial], noise: Noise) -> Noise:
+    """Return the noise with the bias shrunk towards what quiet and disturbed trials of the same runs show together.
+
+    Where a load shifts a ratio by far more than is usual, its disturbed rounds then hardly count. O(trials).
+    """
+    parts: dict[Hashable, dict[Hashable, tuple[list[Trial], list[Trial]]]] = {}
+    for trial in trials:
+        parts.setdefault(trial.run, {}).setdefault(trial.candidate, ([], []))[trial.is_disturbed].append(trial)
+    squares, freedom = FREEDOM * noise.bias**2, FREEDOM
+    for of_run in parts.values():
+        shifts = np.array([_shift(quiet, disturbed) for quiet, disturbed in of_run.values() if quiet and disturbed])
+        if len(shifts) > 1:
+            squares += 2 * float(((shifts - shifts.mean()) ** 2).sum())  # a ratio has two of these variances
+            freedom += len(shifts) - 1
+    return replace(noise, bias=math.sqrt(squares / freedom))
+
+
+def _shift(quiet: Sequence[Trial], disturbed: Sequence[Trial]) -> float:
+    """Return the mean log seconds of disturbed trials less that of quiet ones, by the mean severity."""
+    means = [float(np.mean([math.log(trial.seconds) for trial in own])) for own in (disturbed, quiet)]
+    return (means[0] - means[1]) / float(np.mean([trial.severity for trial in disturbed]))
 
 
 LARGE = 10.0
@@ -307,20 +355,20 @@ def residuals(trials: Iterable[Trial], noise: Noise = NOISE) -> tuple[float, flo
     """Sum of squares of a log ratio's noise in quiet rounds, and its degrees of freedom. O(trials * candidates).
 
     Within the quiet and the disturbed trials of each run, log seconds less the effects of the candidate and of the
-    round, by least squares: with `freedom` independent residuals of half the variance of a ratio. Those of disturbed
-    trials are divided by how many times as large their noise is.
+    round, by least squares, each trial divided by how many times as large its noise is: with `freedom` independent
+    residuals of half the variance of a ratio.
     """
     squares = freedom = 0.0
     parts: dict[tuple[Hashable, bool], list[Trial]] = {}
     for trial in trials:
         parts.setdefault((trial.run, trial.is_disturbed), []).append(trial)
-    for (_, is_disturbed), own in parts.items():
+    for own in parts.values():
         codes = _codes([trial.candidate for trial in own]), _codes([trial.round for trial in own])
         effects = np.hstack([np.eye(code.max() + 1)[code] for code in codes])
-        logs = np.log([trial.seconds for trial in own])
+        weights = np.array([1 / _widening(trial, noise) for trial in own])
+        effects, logs = effects * weights[:, None], weights * np.log([trial.seconds for trial in own])
         solution, _, rank, _ = np.linalg.lstsq(effects, logs)
-        wider = noise.wider if is_disturbed else 1.0
-        squares += 2 * float(((logs - effects @ solution) ** 2).sum()) / wider**2
+        squares += 2 * float(((logs - effects @ solution) ** 2).sum())
         freedom += len(own) - int(rank)
     return squares, freedom
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from workbench import settings, store
 from workbench.analysis.refinement import densities_to_add
-from workbench.measure.posterior import Posterior, Scatter, Trial, posterior, residuals, usual_scatter
+from workbench.measure.posterior import Posterior, Scatter, Trial, posterior, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import MOST, Decision, counterbalanced_order, decide_comparison, rounds_due
 from workbench.sweeps import grid
 from workbench.sweeps.file_contents import Contents
@@ -191,7 +191,7 @@ class ComparisonState:
         """Add the trial of a timed record; earlier decisions become invalid."""
         if row["status"] in TIMED and row["seconds_step"]:
             is_disturbed = row["status"] == "disturbed"
-            place = row["run"], row["round"], is_disturbed, row.get("process")
+            place = row["run"], row["round"], is_disturbed, row.get("process"), severity_of(row.get("busy_others"))
             self.trials.append(Trial(row["key"], row["seconds_step"], *place))
             self._posterior = self._decision = None
 

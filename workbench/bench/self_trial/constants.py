@@ -47,9 +47,13 @@ def estimates(noise: Noise) -> dict[str, float]:
     quiet = mean_components([components(logs, group.sets) for group in noise.groups[QUIET] for logs in ratios(group)])
     total = quiet.round + quiet.process
     loaded = [group for load, groups in noise.groups.items() if load != QUIET for group in groups]
-    rounds = [components(*_rounds(logs, group, True)).round for group in loaded for logs in ratios(group)]
+    rounds = [
+        (components(*_rounds(logs, group, True)).round / quiet.round - 1) / _mean_severity(group) ** 2
+        for group in loaded
+        for logs in ratios(group)
+    ]
     rounds = [one for one in rounds if math.isfinite(one)]
-    wider = math.sqrt(float(np.mean(rounds)) / quiet.round) if rounds else math.nan
+    wider = math.sqrt(max(1 + float(np.mean(rounds)), 0.0)) if rounds else math.nan
     return {
         "process": quiet.process / total,
         "shared": quiet.shared / total,
@@ -97,7 +101,7 @@ def _rounds(logs: np.ndarray, group: Group, is_disturbed: bool) -> tuple[np.ndar
 def _bias(groups: Sequence[Group], is_disturbed: bool) -> float:
     """Return the standard deviation, over pairs and loads, of the shift of a log ratio by a load; NaN without rounds.
 
-    The variance of a mean of few rounds is taken out.
+    That of disturbed rounds is by their severity. The variance of a mean of few rounds is taken out.
     """
     squares = []
     for group in groups:
@@ -105,5 +109,11 @@ def _bias(groups: Sequence[Group], is_disturbed: bool) -> float:
             own, _ = _rounds(logs, group, is_disturbed)
             if len(own) > 1:
                 means = own.mean(1)
-                squares.append(float(means.mean()) ** 2 - float(means.var(ddof=1)) / len(means))
+                square = float(means.mean()) ** 2 - float(means.var(ddof=1)) / len(means)
+                squares.append(square / _mean_severity(group) ** 2 if is_disturbed else square)
     return math.sqrt(max(float(np.mean(squares)), 0.0)) if squares else math.nan
+
+
+def _mean_severity(group: Group) -> float:
+    """Return the mean severity of the disturbed trials of a group, 1 without one."""
+    return float(group.severity[group.disturbed].mean()) if group.disturbed.any() else 1.0

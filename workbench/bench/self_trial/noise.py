@@ -17,6 +17,7 @@ from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import CONTENDERS, SelfTrialError, contender_of, group_of, groups, split_key
 from workbench.measure import loads, machine, rounds
 from workbench.measure.loads import QUIET
+from workbench.measure.posterior import severity_of
 from workbench.measure.rounds import counterbalanced_order
 from workbench.sweeps.alternation import ROUNDS_A_SET
 from workbench.sweeps.schedule import Task
@@ -35,12 +36,13 @@ class Group:
 
     `logs` are log seconds less the mean of the candidate's undisturbed trials without a load, so what a load does to
     all trials of a candidate is in them. `disturbed` tells beside which trials other programs ran. `sets` [rounds] has
-    the same number for rounds that the same processes measured.
+    the same number for rounds that the same processes measured. `severity` tells how much other programs took.
     """
 
     logs: np.ndarray
     disturbed: np.ndarray
     sets: np.ndarray
+    severity: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Noise:
     """The groups of a recording, by load; rounds in which a trial is missing are left out."""
 
     groups: Mapping[str, tuple[Group, ...]]
+
+    def undisturbed(self) -> "Noise":
+        """Return the quiet noise without the rounds in which other programs ran beside a trial."""
+        return Noise({QUIET: tuple(_undisturbed(group) for group in self.groups[QUIET])})
 
     def pair_sd(self, first: int, second: int) -> float:
         """Return standard deviation of the log ratio of two candidates in one half of a round, quiet, over all
@@ -68,14 +74,14 @@ class Noise:
 
 def noise_of(rows: Iterable[Record]) -> Noise:
     """Return the noise of recorded rows; `SelfTrialError` if no group has `LEAST` whole quiet rounds. O(rows)."""
-    found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool]]]] = {}
+    found: dict[tuple, dict[tuple, dict[tuple, tuple[float, bool, float]]]] = {}
     for row in rows:
         if row["status"] in ("ok", "disturbed") and row["seconds_step"]:
             name = contender_of(row), HALVES.index(split_key(row["key"])[1])
             which = group_of(row), trials.load_of(row["experiment"])
             place = row["run"], row["round"] if row["process"] is None else row["process"], row["round"]
             of_round = found.setdefault(which, {}).setdefault(place, {})
-            of_round[name] = math.log(row["seconds_step"]), is_disturbed(row)
+            of_round[name] = math.log(row["seconds_step"]), is_disturbed(row), severity_of(row["busy_others"])
     whole = {which: _whole(by_round) for which, by_round in found.items()}
     middles = {group: _middle(one) for (group, load), one in whole.items() if load == QUIET}
     kept: dict[str, list[Group]] = {}
@@ -92,6 +98,13 @@ def noise_of(rows: Iterable[Record]) -> Noise:
     return Noise({load: tuple(groups) for load, groups in kept.items()})
 
 
+def _undisturbed(group: Group) -> Group:
+    """Return the rounds of a group of which no trial was disturbed, their sets numbered anew."""
+    kept = ~group.disturbed.reshape(len(group.disturbed), -1).any(1)
+    sets = np.unique(group.sets[kept], return_inverse=True)[1]
+    return Group(group.logs[kept], group.disturbed[kept], sets, group.severity[kept])
+
+
 def is_disturbed(row: Record) -> bool:
     """Return whether other programs ran beside a recorded trial."""
     return (row["busy_others"] or 0.0) > machine.disturbance_limit(row["threads"] or 1)
@@ -105,15 +118,15 @@ def _middle(group: Group) -> np.ndarray | None:
     return np.asarray(np.where(group.disturbed, 0.0, group.logs).sum((0, 2), keepdims=True)[0] / counts)
 
 
-def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool]]]) -> Group:
+def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool, float]]]) -> Group:
     """Return the rounds that have all trials, in the order of the recording; keys are (run, set, round)."""
     places = [(name, half) for name in CONTENDERS for half in range(len(HALVES))]
     kept = [(place, found) for place, found in sorted(by_round.items()) if len(found) == len(places)]
     every = [[found[place] for place in places] for _, found in kept]
-    values = np.array(every, float).reshape(len(every), len(CONTENDERS), len(HALVES), 2)
+    values = np.array(every, float).reshape(len(every), len(CONTENDERS), len(HALVES), 3)
     numbers = {place[:2]: number for number, (place, _) in enumerate(kept)}
     sets = np.array([numbers[place[:2]] for place, _ in kept], int)
-    return Group(values[..., 0], values[..., 1].astype(bool), sets)
+    return Group(values[..., 0], values[..., 1].astype(bool), sets, values[..., 2])
 
 
 # The part that records noise: rounds of all groups, each candidate there and back, as a sweep measures them.

@@ -14,6 +14,7 @@ from workbench.bench.self_trial import (
     busy,
     constants,
     demo,
+    duets,
     noise,
     panel,
     same,
@@ -69,6 +70,9 @@ PARTS = {
     "busy": Part("lets training on all threads meet itself on one, quiet and beside a busy core", 0.05, busy.busy),
     "turns": Part(
         "measures two candidates by fresh processes and in turns, quiet and beside a busy core", 0.07, turns.turns
+    ),
+    "duets": Part(
+        "measures two candidates on one thread in turns and at once, quiet and beside a busy core", 0.07, duets.duets
     ),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
     "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),

@@ -15,7 +15,7 @@ from workbench.bench.self_trial import noise, trials
 from workbench.bench.self_trial.noise import HALVES
 from workbench.bench.self_trial.trials import counted, groups, key_of, split_key
 from workbench.measure import loads
-from workbench.measure.posterior import Scatter, Trial, residuals, usual_scatter
+from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import MOST as ROUNDS
 from workbench.measure.rounds import Decision, decide_comparison, rounds_due
 from workbench.sweeps.schedule import TIMED, Comparison, ComparisonState, Schedule
@@ -113,6 +113,7 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
             row["round"],
             row["status"] == "disturbed" or noise.is_disturbed(row),
             row["process"],
+            severity_of(row["busy_others"]),
         )
         for row in rows
         if row["status"] in TIMED and row["seconds_step"]

@@ -141,7 +141,8 @@ def _trials(group: Group, rounds: int, truth: Sequence[float], random: np.random
             own_set = int(group.sets[start + number])
             at = start + number, candidate, half ^ int(swapped[own_set])
             seconds = math.exp(group.logs[at] + more)
-            found.append(Trial(name, seconds, "simulated", number, bool(group.disturbed[at]), own_set))
+            state = bool(group.disturbed[at]), own_set, float(group.severity[at])
+            found.append(Trial(name, seconds, "simulated", number, *state))
     return found
 
 
@@ -159,7 +160,7 @@ NEAR = 0.03
 SURE = 0.99
 ROUND_SD = 0.2
 DEVIATIONS = (0.05, 0.2, 0.5)
-"""Standard deviations of the log ratio of csr and dense that the quiet noise is scaled to."""
+"""Standard deviations of the log ratio of csr and dense that the undisturbed noise is scaled to."""
 APART = 0.3
 """Standard deviation of the logarithms of other sparse candidates' times around the first."""
 
@@ -183,8 +184,9 @@ def conditions(noise: Noise) -> list[str]:
 def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield outcomes: how often 95 % intervals hold the true ratio, over all true ratios, then at each alone."""
     what, count = "the 95 % interval holds the true ratio", count or ANSWERS
+    quiet = noise.undisturbed()  # what a load does to a ratio is not in proportion to the noise without one
     for deviation in DEVIATIONS:
-        scaled, random = noise.scaled(deviation / noise.pair_sd(CSR, DENSE)), np.random.default_rng(4)
+        scaled, random = quiet.scaled(deviation / quiet.pair_sd(CSR, DENSE)), np.random.default_rng(4)
         drawn = truths(count // 4, 2, random).tolist()
         found = [answer for rounds in FEW_AND_MANY for answer in answers(scaled, QUIET, rounds, drawn, random)]
         held = [one.holds for one in found]
@@ -238,7 +240,8 @@ def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, An
 def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield outcomes: how often 1.2 x is said at 90 % with usual noise, and how often equals are called different."""
     random, count = np.random.default_rng(3), count or ANSWERS
-    usual = noise.scaled(ROUND_SD / noise.pair_sd(CSR, DENSE))
+    quiet = noise.undisturbed()
+    usual = quiet.scaled(ROUND_SD / quiet.pair_sd(CSR, DENSE))
     found = answers(usual, QUIET, MOST, truths(count, 1, random, 1.2).tolist(), random)
     said = [one.stated >= 0.9 and one.is_right for one in found]
     condition = f"12 rounds, sd of a ratio {ROUND_SD:g}"

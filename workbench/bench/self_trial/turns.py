@@ -42,7 +42,7 @@ def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES
                     fresh = [measured.measure_once(task) for task in tasks_of(NAMES[0], number)]
                     in_turns = measured.measure_in_turns(tasks_of(NAMES[1], number))
                     rows[load] += [{**row, "run": "one"} for row in (*fresh, *in_turns)]
-    return [found for load in CONDITIONS for found in outcomes(load, rows[load])]
+    return [found for load in CONDITIONS for found in outcomes("turns", NAMES, load, rows[load])]
 
 
 def tasks_of(name: str, number: int) -> list[Task]:
@@ -53,29 +53,31 @@ def tasks_of(name: str, number: int) -> list[Task]:
     ]
 
 
-def outcomes(load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio dense / csr in each arrangement with the deviation of a round's logarithm, and the shift."""
-    seconds = {name: [_seconds(rows, f"{name} {side}") for side in SIDES] for name in NAMES}
+def outcomes(part: str, names: Sequence[str], load: str, rows: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """Yield the ratio dense / csr in each arrangement with the deviation of a round's logarithm, and the shift of the
+    second arrangement against the first.
+    """
+    seconds = {name: [_seconds(rows, f"{name} {side}") for side in SIDES] for name in names}
     for name, (dense, csr) in seconds.items():
         logs = _logs(dense, csr)
         deviation = float(logs.std(ddof=1)) if logs.size > 1 else None
-        yield compared("turns", f"dense / csr, {name}", load, ratio_of(dense, csr), deviation=deviation)
-    yield _shift(load, *(_logs(*seconds[name]) for name in NAMES))
+        yield compared(part, f"dense / csr, {name}", load, ratio_of(dense, csr), deviation=deviation)
+    yield _shift(part, names, load, *(_logs(*seconds[name]) for name in names))
 
 
-def _shift(load: str, fresh: np.ndarray, in_turns: np.ndarray) -> dict[str, Any]:
+def _shift(part: str, names: Sequence[str], load: str, first: np.ndarray, second: np.ndarray) -> dict[str, Any]:
     """Return the ratio of the geometric means of both arrangements' ratios; its interval has two standard errors."""
     wanted = dict(zip(("wanted_low", "wanted_high"), SHIFT, strict=True)) if load == loads.QUIET else {}
-    what = "ratio in turns / ratio of fresh processes"
-    if min(fresh.size, in_turns.size) < 2:
-        return outcome("turns", what, load, status="failed", reason="There are fewer than two rounds.", **wanted)
-    log = float(in_turns.mean() - fresh.mean())
-    half = 2 * math.sqrt(sum(float(logs.var(ddof=1)) / logs.size for logs in (fresh, in_turns)))
+    what = f"ratio {names[1]} / ratio {names[0]}"
+    if min(first.size, second.size) < 2:
+        return outcome(part, what, load, status="failed", reason="There are fewer than two rounds.", **wanted)
+    log = float(second.mean() - first.mean())
+    half = 2 * math.sqrt(sum(float(logs.var(ddof=1)) / logs.size for logs in (first, second)))
     low, shift, high = (math.exp(log + sign * half) for sign in (-1, 0, 1))
     is_within, is_beyond = SHIFT[0] <= shift <= SHIFT[1], low > SHIFT[1] or high < SHIFT[0]
     is_met = is_within if wanted and (is_within or is_beyond) else None  # rounds that vary much tell neither
-    known = {"ratio": shift, "low": low, "high": high, "rounds": float(in_turns.size)}
-    return outcome("turns", what, load, met=is_met, **known, **wanted)
+    known = {"ratio": shift, "low": low, "high": high, "rounds": float(second.size)}
+    return outcome(part, what, load, met=is_met, **known, **wanted)
 
 
 def _logs(first: Rounds, second: Rounds) -> np.ndarray:
