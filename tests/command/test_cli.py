@@ -102,6 +102,13 @@ def test_the_help_of_an_option_names_all_that_it_takes(option, known):
     assert set(re.findall(r"\w+", options[option])) >= set(known)
 
 
+@pytest.mark.parametrize("option", ["--detach", "--dry-run"])
+def test_a_sweep_that_measures_nothing_now_has_no_json(tmp_path, option):
+    came = run("sweep", str(spec_file(tmp_path)), "--json", option)
+    assert came.exit_code == 2
+    assert "--json prints what was measured" in came.output
+
+
 def test_every_option_says_what_it_is():
     for name in COMMANDS[1:]:
         command = typer.main.get_command(cli.app)
@@ -125,6 +132,9 @@ def test_a_sweep_then_its_report(tmp_path):
     assert page.count("<svg") >= 3
     assert "workbench sweep spec.json" in page
     assert (tmp_path / "runs/small/spec.json").read_text(encoding="utf-8") in html.unescape(page)
+    printed = run("sweep", str(tmp_path / "small.toml"), "--json")
+    assert json.loads(printed.stdout) == json.loads(run("report", "runs/small", "--json").stdout)
+    assert "8 found done" in printed.stderr
     for arguments in (("--markdown", "--out", "r.txt"), ("--out", "r.md")):
         assert run("report", "runs/small", *arguments).exit_code == 0
         assert "## Break-evens" in (tmp_path / arguments[-1]).read_text(encoding="utf-8")

@@ -34,7 +34,9 @@ def report(
     from workbench.reports import results as kept
 
     if json:
-        _print_answers(runs, is_written=out is not None or results is not None or markdown)
+        if out is not None or results is not None or markdown:
+            raise typer.BadParameter("--json prints; leave out --out, --results and --markdown.")
+        print_answers(runs)
         return
     if results is not None:
         export.refuse_options(out, markdown)
@@ -43,11 +45,9 @@ def report(
         typer.echo(path)
 
 
-def _print_answers(runs: list[Path], is_written: bool) -> None:
-    """Print the findings of runs as JSON; BadParameter if files are to be written, too."""
+def print_answers(runs: list[Path]) -> None:
+    """Print the findings of runs as JSON."""
     from workbench.reports import export
     from workbench.reports.answers import answers
 
-    if is_written:
-        raise typer.BadParameter("--json prints; leave out --out, --results and --markdown.")
     typer.echo(json_format.dumps(answers(export.frame_of(runs)), indent=1, allow_nan=False))

@@ -15,7 +15,7 @@ from workbench import store
 from workbench.analysis import configurations, formatting
 from workbench.command import verdict
 from workbench.command.conclusion import Conclusion
-from workbench.command.console import console, print_run_lines, stderr
+from workbench.command.console import console, messages_on_stderr, print_run_lines, stderr
 from workbench.sweeps import estimate, run_folder
 from workbench.sweeps.progress import Progress as RunProgress
 
@@ -23,6 +23,7 @@ __all__ = [
     "conclude",
     "console",
     "follow",
+    "messages_on_stderr",
     "print_list",
     "print_run_lines",
     "stderr",
