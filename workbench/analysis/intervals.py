@@ -70,7 +70,15 @@ def trials_of(row: Mapping[str, Any], measure: str, candidate: Candidate) -> lis
     values = row.get("round_values") or {}
     disturbed, processes, others = (values.get(name) or {} for name in (DISTURBED, "process", "busy_others"))
     found = [
-        Trial(candidate, value, *place, place in disturbed, processes.get(place), severity_of(others.get(place)))
+        Trial(
+            candidate,
+            value,
+            place[0],
+            place[1],
+            place in disturbed,
+            processes.get(place),
+            severity_of(others.get(place)),
+        )
         for place, value in (values.get(measure) or {}).items()
         if value > 0
     ]

@@ -183,8 +183,10 @@ def _noise(cells: Iterable[Rounds]) -> Callable[[tuple], Scatter]:
         for place, row in (cell.disturbed | cell.timed).items():
             if row["seconds_step"]:
                 own, is_beside_others = trials.setdefault(_comparison(row), []), place not in cell.timed
-                more = is_beside_others, row.get("process"), severity_of(row.get("busy_others"))
-                own.append(Trial(number, row["seconds_step"], *place, *more))
+                severity = severity_of(row.get("busy_others"))
+                own.append(
+                    Trial(number, row["seconds_step"], *place, is_beside_others, row.get("process"), severity=severity)
+                )
     found = {comparison: residuals(own) for comparison, own in trials.items()}
     machine = COMPARISON.index("machine")
     machines = {comparison[machine] for comparison in found}

@@ -252,8 +252,8 @@ def bench_self(
             help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
             "slow (one kernel made slower), threshold (loads beside trials), threads (all threads against one), "
             "busy (the same beside a busy core), turns (fresh processes against processes in turns), duets (turns "
-            "against two at once), panel (trials that a panel shows against trials alone), demo (its sweep again and "
-            "again), same (candidates against themselves); by default all.",
+            "against two at once), panel (trials that a panel shows against trials alone), answers (advice on files), "
+            "demo (its sweep again and again), same (candidates against themselves); by default all.",
         ),
     ] = None,
     results: Annotated[

@@ -11,6 +11,7 @@ from typing import Any
 
 from kernels.registry import unknown_name
 from workbench.bench.self_trial import (
+    answers,
     busy,
     constants,
     demo,
@@ -75,6 +76,7 @@ PARTS = {
         "measures two candidates on one thread in turns and at once, quiet and beside a busy core", 0.07, duets.duets
     ),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
+    "answers": Part("asks about files quiet and beside a busy core, and lets sweeps judge", 0.6, answers.answers),
     "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
     "same": Part("lets candidates meet themselves, quiet and beside loads", 0.6, same.same),
 }

@@ -1,0 +1,176 @@
+"""The part in which `workbench advise` answers files quiet and beside a busy core, and a longer sweep judges it.
+
+Each file is drawn anew and asked about by whole processes, as a user types them: a sweep of many rounds at the data's
+own density without a load, then advice within `SECONDS`, quiet and beside a busy core. Its rows are outcomes alone.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.bench.self_trial import trials
+from workbench.bench.self_trial.trials import counted, outcome
+from workbench.measure import loads
+
+SECONDS, SECONDS_SWEEP = 40.0, 120.0
+"""Budgets of an advice and of the sweep that judges it."""
+SECONDS_MOST = 1.1 * SECONDS + 1
+"""How long an advice may take in all."""
+CONDITIONS = (loads.QUIET, "busy core")
+WITHIN = 1.3
+"""The most that the factor of a quiet advice may differ from that of the sweep."""
+SWEEP = "sweep"
+
+
+def rows_of_svmlight(rows: int, features: int, each: int, has_values: bool = True) -> Callable[[Path, int], None]:
+    """Return what writes svmlight text of so many rows with `each` entries in random columns, labels 0 and 1."""
+
+    def write(path: Path, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        with path.open("w", encoding="utf-8") as file:
+            for _ in range(rows):
+                columns = np.sort(random.choice(features, each, replace=False)) + 1
+                values = random.random(each) if has_values else np.ones(each)
+                entries = " ".join(f"{column}:{value:.4g}" for column, value in zip(columns, values, strict=True))
+                file.write(f"{random.integers(2)} {entries}\n")
+
+    return write
+
+
+def rows_of_clicks(separator: str) -> Callable[[Path, int], None]:
+    """Return what writes a table of clicks: 13 numbers and 26 categories of 40 to 20,000 values a row."""
+
+    def write(path: Path, seed: int) -> None:
+        random, rows = np.random.default_rng(seed), 20_000
+        numbers = random.lognormal(1.0, 1.0, (rows, 13)).round(2)
+        counts = [40, 400, 4_000, 20_000]
+        categories = [random.zipf(1.3, rows) % counts[place % len(counts)] for place in range(26)]
+        names = ["clicked", *(f"n{place}" for place in range(13)), *(f"c{place}" for place in range(26))]
+        with path.open("w", encoding="utf-8") as file:
+            file.write(separator.join(names) + "\n")
+            for row in range(rows):
+                words = (f"v{column[row]}" for column in categories)
+                file.write(separator.join([str(random.integers(2)), *map(str, numbers[row]), *words]) + "\n")
+
+    return write
+
+
+FILES: dict[str, Callable[[Path, int], None]] = {
+    "clicks.csv": rows_of_clicks(","),
+    "clicks.tsv": rows_of_clicks("\t"),
+    "wide.svm": rows_of_svmlight(30_000, 60_000, 25),
+    "table.svm": rows_of_svmlight(6_000, 160, 72),
+    "flags.svm": rows_of_svmlight(20_000, 123, 14, has_values=False),
+    "small.svm": rows_of_svmlight(5_000, 300, 12, has_values=False),
+}
+"""What writes a file of this name: two that sparse wins by far, one whose dense form is large, one that dense wins, and
+two that are near."""
+
+
+class Answered(NamedTuple):
+    """What a command answered about a file: side, time of dense / sparse with its interval, and the seconds it took."""
+
+    file: str
+    condition: str
+    side: str
+    ratio: float | None
+    low: float
+    high: float
+    seconds: float
+
+
+def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FILES)) -> list[dict[str, Any]]:
+    """Ask about files until the budget is over, at least about one; outcomes of these."""
+    found: list[Answered] = []
+    for number, name in enumerate(names):
+        if number and budget.is_over:
+            break
+        with tempfile.TemporaryDirectory(prefix="self-answers-") as home:
+            path = Path(home) / name
+            FILES[name](path, number)
+            budget.tell(f"a sweep of {name}")
+            found.append(swept(path))
+            for load in CONDITIONS:
+                budget.tell(f"advice on {name}, {load}")
+                with loads.run_load(load):
+                    found.append(advised(path, load))
+    return list(outcomes(found))
+
+
+def swept(path: Path) -> Answered:
+    """Return the answer in time of a sweep at the data's own density."""
+    options = ["--densities", "natural", "--yes", "--budget", f"{SECONDS_SWEEP:g}", "--json"]
+    printed, seconds = _run(path, "sweep", "--path", str(path), *options)
+    return _answered(path, SWEEP, next((one for one in printed if one["measure"] == "time"), {}), seconds)
+
+
+def advised(path: Path, condition: str) -> Answered:
+    """Return the answer of an advice."""
+    printed, seconds = _run(path, "advise", str(path), "--budget", f"{SECONDS:g}", "--json")
+    return _answered(path, condition, printed, seconds)
+
+
+def _run(path: Path, *words: str) -> tuple[Any, float]:
+    """Return the JSON that a command prints, and its seconds; `SelfTrialError` with its last words if it fails."""
+    command, started = [sys.executable, "-m", "workbench", *words], time.monotonic()
+    ended = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+    if not ended.stdout:
+        raise trials.SelfTrialError(f"workbench {' '.join(words)} failed: {ended.stderr.strip()[-300:]}")
+    return json.loads(ended.stdout), time.monotonic() - started
+
+
+def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: float) -> Answered:
+    """Return a printed answer; an end of the interval that is not known is the ratio itself."""
+    ratio = printed.get("ratio")
+    low, high = (math.nan if ratio is None else printed[end] or ratio for end in ("low", "high"))
+    return Answered(path.name, condition, printed.get("side", "unknown"), ratio, low, high, seconds)
+
+
+def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
+    """Yield each answer, then how many were right beside each load, in time, and near the factor of the sweep."""
+    judges = {one.file: one for one in found if one.condition == SWEEP}
+    for one in found:
+        yield _row_of(one)
+    for load in CONDITIONS:
+        own = [one for one in found if one.condition == load]
+        right = [is_right(one, judges[one.file]) for one in own]
+        yield counted("answers", "the side is that of a longer sweep", load, sum(right), len(right), (1.0, None))
+        in_time = [one.seconds <= SECONDS_MOST for one in own]
+        what = f"the answer came within {SECONDS_MOST:g} s"
+        yield counted("answers", what, load, sum(in_time), len(in_time), (1.0, None))
+    near = [is_near(one, judges[one.file]) for one in found if one.condition == loads.QUIET]
+    what = f"the factor is within {WITHIN:g} of a longer sweep's"
+    yield counted("answers", what, loads.QUIET, sum(near), len(near), (1.0, None))
+
+
+def _row_of(one: Answered) -> dict[str, Any]:
+    """Return the outcome of one answer."""
+    what = f"{one.file}: dense / sparse, {one.side}, in {one.seconds:.0f} s"
+    if one.ratio is None:
+        return outcome("answers", what, one.condition, status="failed", reason="There was no ratio.")
+    return outcome("answers", what, one.condition, ratio=one.ratio, low=one.low, high=one.high)
+
+
+def is_right(one: Answered, judge: Answered) -> bool:
+    """Return whether an answer names the side of the sweep.
+
+    Where the sweep names none, whether the intervals have something in common.
+    """
+    if judge.side in ("sparse", "dense"):
+        return one.side == judge.side
+    return one.ratio is not None and judge.ratio is not None and one.low <= judge.high and judge.low <= one.high
+
+
+def is_near(one: Answered, judge: Answered) -> bool:
+    """Return whether the factors of an answer and of the sweep differ by `WITHIN` at most."""
+    if one.ratio is None or judge.ratio is None:
+        return False
+    return max(one.ratio / judge.ratio, judge.ratio / one.ratio) <= WITHIN
