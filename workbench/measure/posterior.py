@@ -125,8 +125,8 @@ def severity_of(share: float | None) -> float:
 
     The cores that they take by those that are left, `MILDEST` to `SEVEREST`; 1 if the share is not known.
 
-    >>> severity_of(0.5), severity_of(0.8), severity_of(1.0), severity_of(None)
-    (1.0, 4.0, 8.0, 1.0)
+    >>> severity_of(0.5), severity_of(0.75), severity_of(1.0), severity_of(None)
+    (1.0, 3.0, 8.0, 1.0)
     """
     if share is None:
         return 1.0
