@@ -4,6 +4,7 @@ Each column of a block of rows becomes its distinct texts and, for each row, the
 a value is done once for each distinct one.
 """
 
+import functools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final
@@ -11,7 +12,7 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.tables.compiled import are_decimal, are_printed, buffers_of, hash_texts
+from workbench.data.tables.compiled import are_decimal, are_printed, are_words, buffers_of, hash_texts
 from workbench.data.tables.schema import Column
 
 MISSING_WORDS = ("", "?", "\\N", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None")
@@ -71,21 +72,26 @@ def cleaned(texts: Texts, missing: Sequence[str]) -> Texts:
     """Return the column with blanks stripped from its texts; texts in `missing` become null. O(rows)."""
     pa = arrow()
     distinct = texts.distinct
+    if not len(distinct):
+        return texts
     offsets, letters = buffers_of(distinct)
     if not are_printed(offsets, letters):
         distinct = pa.compute.utf8_trim_whitespace(distinct)
-        offsets, _ = buffers_of(distinct)
-    short = np.flatnonzero(np.diff(offsets) <= max(len(word.encode()) for word in missing))
-    if not len(short):
-        return Texts(distinct, texts.numbers)
-    absent = pa.compute.is_in(distinct.take(pa.array(short)), value_set=pa.array(missing, pa.string()))
-    is_absent = np.zeros(len(distinct), bool)
-    is_absent[short] = absent.to_numpy(zero_copy_only=False)
+        offsets, letters = buffers_of(distinct)
+    is_absent = are_words(offsets, letters, *_in_memory(tuple(missing)))
     if not is_absent.any():
         return Texts(distinct, texts.numbers)
     number_of = np.append(np.cumsum(~is_absent, dtype=np.int32) - 1, np.int32(-1))  # the last is that of -1
     number_of[:-1][is_absent] = -1
     return Texts(distinct.filter(pa.array(~is_absent)), number_of[texts.numbers])
+
+
+@functools.lru_cache(64)
+def _in_memory(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return offsets int64 [words + 1] and letters uint8 of some words."""
+    encoded = [word.encode() for word in words]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    return offsets, np.frombuffer(b"".join(encoded), np.uint8)
 
 
 def numbers_of(distinct: Any) -> np.ndarray:

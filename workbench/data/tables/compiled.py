@@ -37,6 +37,22 @@ def are_printed(offsets, letters):
 
 
 @compiled
+def are_words(offsets, letters, word_offsets, word_letters):
+    """Return for each text whether it is one of the words, which stand in memory as the texts do. O(letters)."""
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    for row in range(len(found)):
+        start, length = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
+        for word in range(len(word_offsets) - 1):
+            begin = word_offsets[word]
+            if word_offsets[word + 1] - begin == length:
+                is_same = True
+                for at in range(length):
+                    is_same &= letters[start + at] == word_letters[begin + at]
+                found[row] |= is_same
+    return found
+
+
+@compiled
 def are_decimal(offsets, letters):
     """Return for each text whether it is `[+-]digits[.digits][e[+-]digits]`, a digit before or after the point."""
     found = np.empty(len(offsets) - 1, np.bool_)
