@@ -26,7 +26,15 @@ import numba
 import numpy as np
 
 from kernels import bounds
-from kernels._compat.numba_internals import Dispatcher, FileCache, Intrinsic, config, definition_of, keep_code_in
+from kernels._compat.numba_internals import (
+    Dispatcher,
+    FileCache,
+    Intrinsic,
+    PartCompiler,
+    config,
+    definition_of,
+    keep_code_in,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -108,7 +116,7 @@ def inlined(function: Function) -> Function:
     It does not count references (callers of the outermost function hold them), so it may create views but no arrays.
     """
     own = dict(_INLINED)
-    dispatcher = numba.njit(**own)(function)
+    dispatcher = numba.njit(pipeline_class=PartCompiler, **own)(function)
     bounds.register_checked(dispatcher, own)
     return dispatcher
 

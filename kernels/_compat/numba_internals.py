@@ -17,6 +17,8 @@ Dispatcher = part("numba.core.dispatcher.Dispatcher")
 Intrinsic = part("numba.core.extending._Intrinsic")
 FunctionCache: Any = part("numba.core.caching.FunctionCache")
 IndexDataCacheFile = part("numba.core.caching.IndexDataCacheFile")
+Compiler: Any = part("numba.core.compiler.Compiler")
+JITCodeLibrary: Any = part("numba.core.codegen.JITCodeLibrary")
 _parallel = part("numba.np.ufunc.parallel")
 
 config: Any = numba.config
@@ -41,6 +43,43 @@ class FileCache(FunctionCache):
         processes.
         """
         return sig, codegen.magic_tuple()
+
+
+class _WithoutEnvironments:
+    """The code generator of a `PartLibrary`, whose functions have no environment: nothing reads it."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        """Do nothing."""
+
+
+class PartLibrary(JITCodeLibrary):
+    """Code of a function that is inlined into all that call it: kept as it was generated.
+
+    Numba optimises the code of each function, with all that it calls, and makes machine code of it. What is seven calls
+    deep is optimised seven times, and only the last result is ever run.
+    """
+
+    codegen = _WithoutEnvironments()
+
+    def _optimize_final_module(self) -> None:
+        """Do nothing: the callers' code is optimised, which has this inside."""
+
+    def _finalize_final_module(self) -> None:
+        """Accept the code without making machine code of it."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class PartCompiler(Compiler):
+    """Numba's compiler, for functions that are inlined into all that call them."""
+
+    def compile_extra(self, func: Callable) -> Any:
+        """Compile a function into a `PartLibrary`."""
+        self.state.library = PartLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
 
 
 def keep_code_in(cache: Any, dispatcher: Any) -> None:

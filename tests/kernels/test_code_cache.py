@@ -13,7 +13,8 @@ import pytest
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic
 
-from kernels.code_cache import CodeCache, digest_of, njit
+from kernels._compat.numba_internals import PartLibrary
+from kernels.code_cache import CodeCache, digest_of, inlined, njit
 from kernels.vector.gather import RowLoop
 from tests.support.clocks import SECONDS
 
@@ -178,3 +179,33 @@ def test_several_may_load_at_once_and_nobody_saves_meanwhile() -> None:
         pytest.raises(BlockingIOError),
     ):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_an_inlined_function_has_no_machine_code_of_its_own(folder: Path) -> None:
+    @inlined
+    def inner(x):
+        return 3 * x
+
+    @inlined
+    def middle(x):
+        return inner(x) + inner(x)
+
+    @njit()
+    def outer(x):
+        return middle(x) + 1
+
+    assert [outer(2), outer(0.5)] == [13, 4.0]
+    for function in (inner, middle):
+        for version in function.overloads.values():
+            assert isinstance(version.library, PartLibrary)
+            assert version.library.get_pointer_to_function(version.fndesc.llvm_func_name) == 0
+    assert len(list(folder.rglob("*.nbi"))) == 1  # that of the outer one
+
+
+def test_an_inlined_function_refuses_what_numba_refuses() -> None:
+    @inlined
+    def wrong(x):
+        return x.missing
+
+    with pytest.raises(numba.TypingError, match="missing"):
+        njit()(lambda x: wrong(x))(1.0)

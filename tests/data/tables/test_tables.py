@@ -10,7 +10,7 @@ from tests.support import table_reference as reference
 from tests.support.small_sets import same
 from workbench import data, formats
 from workbench.data import DataError
-from workbench.data.tables import guess
+from workbench.data.tables import arrow, guess
 
 pa = pytest.importorskip("pyarrow")
 
@@ -254,3 +254,12 @@ def test_texts_are_numbers_and_have_hashes_as_regular_expressions_and_pandas_say
     held = buffers_of(pa.array(texts))
     assert are_decimal(*held).tolist() == [number.fullmatch(text) is not None for text in texts]
     np.testing.assert_array_equal(hash_texts(*held), hash_array(np.array(texts, object), categorize=False))
+
+
+def test_missing_words_are_those_that_python_finds():
+    words = ("", "?", "NA", "N/A", "null", "\u2014", "\\N")
+    texts = ["NA", "NAN", "N", "", "null", "nul", "NULL", " ", "\u2014", "?", "x" * 40, "N/A", "\\N", "a/b"]
+    column = arrow.cleaned(arrow.Texts(pa.array(texts), np.arange(len(texts), dtype=np.int32)), words)
+    kept = [None if number < 0 else column.distinct[int(number)].as_py() for number in column.numbers]
+    assert kept == [None if text.strip() in words else text.strip() for text in texts]
+    assert not len(arrow.cleaned(arrow.Texts(pa.array([], pa.string()), np.zeros(0, np.int32)), words).distinct)
