@@ -81,13 +81,30 @@ def test_a_recording_has_each_contender_there_and_back_in_turned_order(measured,
     noise.record(tmp_path, trials.Budget(0.0))
     loads = [trials.load_of(row["experiment"]) for row in measured]
     assert set(loads) == set(noise.CONDITIONS)
-    assert loads.count("quiet") == 2 * 6 * 6 * ROUNDS_A_SET
-    assert all(loads.count(load) == 6 * 6 * ROUNDS_A_SET for load in set(loads) - {"quiet"})
+    assert all(loads.count(load) == 6 * 6 * ROUNDS_A_SET for load in noise.CONDITIONS)
     names = [(trials.contender_of(row), trials.split_key(row["key"])[1]) for row in measured[:6]]
     assert [name for name, _ in names] == [*trials.CONTENDERS, *reversed(trials.CONTENDERS)]
     assert [half for _, half in names] == ["there"] * 3 + ["back"] * 3
     order = noise.there_and_back(trials.groups()[0], 1)
     assert [task.cell.format for task in order[:3]] == ["dense", "csr", "csr"]
+
+
+def test_a_recording_goes_on_with_the_condition_that_lacks_most(measured, tmp_path, monkeypatch):
+    monkeypatch.setattr(noise, "CONDITIONS", {"quiet": 2, "bursts": 1})
+    begun = {"quiet": 6 * ROUNDS_A_SET, "bursts": ROUNDS_A_SET}
+    monkeypatch.setattr(noise, "_rounds_recorded", lambda folder: dict(begun))
+    seen = iter([False, False, True, True])
+    budget = trials.Budget(60.0)
+    monkeypatch.setattr(trials.Budget, "is_over", property(lambda self: next(seen)))
+    noise.record(tmp_path, budget)
+    assert {trials.load_of(row["experiment"]) for row in measured} == {"bursts"}
+    assert {row["round"] for row in measured} == {*range(ROUNDS_A_SET, 3 * ROUNDS_A_SET)}
+
+
+def test_rounds_of_a_recording_are_counted_by_load(tmp_path, monkeypatch):
+    monkeypatch.setattr(noise.trials, "of_this_machine", lambda rows: rows)
+    monkeypatch.setattr(noise.trials, "read", lambda file: [{"experiment": "self-noise-busy-core"}] * (6 * 6 * 4 + 5))
+    assert noise._rounds_recorded(tmp_path) == dict.fromkeys(noise.CONDITIONS, 0) | {"busy core": 4}
 
 
 def test_meetings_share_conditions_until_there_are_enough(measured, tmp_path, monkeypatch):

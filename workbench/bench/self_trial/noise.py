@@ -6,6 +6,7 @@ candidate of a group takes part twice, as two processes, its halves; the `key` o
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,32 +132,38 @@ def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool, float]]]) 
 
 # The part that records noise: rounds of all groups, each candidate there and back, as a sweep measures them.
 #
-# Quiet, and beside each load in turn, so that each condition has its share of the budget.
+# Quiet, and beside each load, so that each condition has its share.
 
 
 FILE = "self-noise.jsonl"
-CONDITIONS = (loads.QUIET, loads.QUIET, *loads.LOADS)
-"""Conditions that are recorded; without a load twice as often."""
+CONDITIONS = {loads.QUIET: 2, **dict.fromkeys(loads.LOADS, 1)}
+"""Shares of the rounds that are recorded beside each load; without one there are twice as many."""
 
 
 def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:
-    """Record rounds until the budget is over; the first set of rounds of each condition is always finished.
+    """Record rounds until the budget is over, and at least one set of them in each condition.
 
-    Conditions take turns too, each time as another run, so that what a run has in common shows. No outcome: simulations
-    read the rows.
+    The condition that has least of its share is next, with what earlier recordings in the folder have, each time as
+    another run, so that what a run has in common shows. No outcome: simulations read the rows.
     """
-    every, number = groups(), 0
-    while not number or not budget.is_over:
-        for load in CONDITIONS:
-            if number and budget.is_over:
-                break
-            with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
-                for group in random.Random(number).sample(every, len(every)):
-                    for place in range(ROUNDS_A_SET):
-                        budget.tell(f"recording noise, {load}, round {number + place + 1}")
-                        measured.measure_in_turns(there_and_back(group, number + place))
-        number += ROUNDS_A_SET
+    every, counts = groups(), _rounds_recorded(folder)
+    while not budget.is_over or not all(counts.values()):
+        load = min(CONDITIONS, key=lambda name: counts[name] / CONDITIONS[name])
+        with loads.run_load(load), trials.Trials(folder / FILE, trials.experiment("noise", load)) as measured:
+            for group in random.Random(counts[load]).sample(every, len(every)):
+                for number in range(counts[load], counts[load] + ROUNDS_A_SET):
+                    budget.tell(f"recording noise, {load}, round {number + 1}")
+                    measured.measure_in_turns(there_and_back(group, number))
+        counts[load] += ROUNDS_A_SET
     return []
+
+
+def _rounds_recorded(folder: Path) -> dict[str, int]:
+    """Return the rounds of all groups that a folder has of this machine, by load."""
+    rows = trials.of_this_machine(trials.read(folder / FILE))
+    found = Counter(trials.load_of(row["experiment"]) for row in rows)
+    each = len(groups()) * len(CONTENDERS) * len(HALVES)
+    return {load: found[load] // each for load in CONDITIONS}
 
 
 def there_and_back(group: dict[str, Cell], number: int) -> list[Task]:
