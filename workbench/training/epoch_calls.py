@@ -119,14 +119,17 @@ class EpochCalls:
 
     def epochs_of_one_batch(self, first: int, epochs: int, passes: int, at_once: int) -> Iterator[float]:
         """Train epochs from `first` on, each of `passes` steps of all rows, up to `at_once` in one call; yield the mean
-        loss of each."""
+        loss of each.
+
+        Rows are taken as they stand: a step of all rows does not depend on their order, and to draw orders took a fifth
+        of the time of `fit` on a hundred rows.
+        """
         batches, x = self.run.batches, self.run.batches.x
         held, rows = {name: array for name, _, array in batches.labels}, batches.total
         at_once = min(at_once, self._rows_a_call(x, rows * STEPS, rows) // (rows * passes)) or 1
         self.steps.begin(x)
         for start in range(first, first + epochs, at_once):
-            orders = [batches.order(epoch) for epoch in range(start, min(start + at_once, first + epochs))]
-            order = np.concatenate([order for order in orders for _ in range(passes)])
+            order = np.tile(np.arange(rows), min(at_once, first + epochs - start) * passes)
             losses = self.call(x, held["label"], held.get("weight"), order, rows)
             yield from losses.reshape(-1, passes).mean(axis=1).tolist()
 
