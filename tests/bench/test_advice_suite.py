@@ -4,7 +4,7 @@ import pytest
 
 from workbench import store
 from workbench.bench.advice import runner
-from workbench.reports import advice
+from workbench.reports import suites
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.spec import SpecError
 
@@ -88,7 +88,9 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
     ]
     assert runner.run(both, tmp_path, tmp_path / "runs") is True
     assert tried == ["thick logistic", "half linear"] * 2
-    page = advice.write(tmp_path, predicted=("Error where uniform was left out: 12 %.",)).read_text(encoding="utf-8")
+    page = suites.write_advice(tmp_path, predicted=("Error where uniform was left out: 12 %.",)).read_text(
+        encoding="utf-8"
+    )
     assert "The disk is full." in page
     assert "- Error where uniform was left out: 12 %." in page
 

@@ -12,7 +12,7 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import candidates, configurations, runner, steps, steps_cpu, steps_of_user_code, suites
+from workbench.bench import candidates, configurations, experiment, runner, steps, steps_cpu, steps_of_user_code, suites
 from workbench.bench.candidates import Ready, Traffic
 from workbench.bench.child import measure
 from workbench.bench.configurations import Cell, Entry, Field
@@ -239,7 +239,7 @@ def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path):
     assert (outcome.done, outcome.reused) == (1, 1)
     candidates = [row["contender"] for row in store.BENCH.read(tmp_path)]
     assert candidates == [name for cell in todo for name, *_ in configurations.names_of(cell)]
-    assert json.loads((tmp_path / runner.MACHINE).read_text())["cores"]
+    assert json.loads((tmp_path / experiment.MACHINE).read_text())["cores"]
 
 
 def test_a_child_that_dies_or_takes_too_long_leaves_rows_with_the_reason(tmp_path, monkeypatch):

@@ -212,7 +212,7 @@ def test_a_run_on_the_device_asks_its_children_for_it(tmp_path, monkeypatch):
     monkeypatch.setattr(work, "_shape", asked.append)
     work.run([on_cuda("csr_dense")])
     assert (work.device, work.gpu) == ("cuda", H200)
-    assert work.bytes_limit <= 0.85 * H200.bytes_memory
+    assert work.worker.bytes_limit <= 0.85 * H200.bytes_memory
     assert asked == [[0]]
 
 

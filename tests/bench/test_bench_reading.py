@@ -55,7 +55,7 @@ def test_the_ratio_chart_draws_the_rival_asked_for_its_mean_and_the_goal():
     levels = {label: y[0] for label, y in lines_of(figure).items() if not label.startswith("_")}
     assert levels["equal"] == 1.0
     assert levels["mean 8 x"] == pytest.approx(8.0)
-    assert levels["goal 6 x"] == 6.0
+    assert levels["target 6 x"] == 6.0
     legend = figure.legends[0].get_window_extent()
     assert legend.y1 <= figure.axes[0].get_window_extent().y0
 
@@ -64,9 +64,9 @@ def test_the_ratio_chart_of_steps_tells_batches_that_repeat_from_new_ones():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.steps())
     assert plots.draw("rival_ratio", frame, figure).startswith("Over 8 cells of step ours is 12 times as fast")
     assert plots.draw("rival_ratio", frame, figure, batches="new", rival="torch").startswith("Over 4 cells")
-    assert "goal 10 x" in lines_of(figure)
+    assert "target 10 x" in lines_of(figure)
     plots.draw("rival_ratio", frame, figure, batches="repeat", rival="torch")
-    assert "goal 20 x" in lines_of(figure)
+    assert "target 20 x" in lines_of(figure)
 
 
 def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_apart():
@@ -167,7 +167,7 @@ def test_a_report_has_the_goals_of_its_suite_alone_and_a_file_of_rows_its_machin
         store.BENCH.append(tmp_path / "steps.jsonl", row | {"suite": "step"})
     text = bench_report.write(tmp_path / "loops.jsonl", markdown=True).read_text()
     assert text.startswith("# Training loops of PyTorch")
-    assert "No goals are set for these rows." in text
+    assert "There are no performance targets for these records." in text
     assert "## Goals" not in text
     assert "| id | here |" in text
     text = bench_report.write(tmp_path / "steps.jsonl", tmp_path / "steps.md").read_text()

@@ -12,8 +12,8 @@ from workbench.bench.end import files, runner, script
 from workbench.bench.end.candidates import vowpal_wabbit
 from workbench.bench.end.contract import Candidate, Paths, get
 from workbench.bench.shapes import BenchError
-from workbench.command.end import ratios_table
-from workbench.reports import end as reports
+from workbench.command.bench import end_table
+from workbench.reports import suites as reports
 
 CASE = files.Case("svmlight", 1)
 ANSWER = "import sys; open(sys.argv[1], 'w').write('0.5\\n' * int(sys.argv[2]))"
@@ -58,8 +58,8 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     assert {record["status"] for record in records if record["candidate"] == "broken"} == {"failed"}
     assert end.ratio(records, "warm") > 0
     assert len(measured(tmp_path, monkeypatch, candidates)) == len(records)  # nothing is measured again
-    assert ratios_table(records).row_count == len(end.STARTS)
-    page = reports.write(tmp_path).read_text("utf-8")
+    assert end_table(records).row_count == len(end.STARTS)
+    page = reports.write_end(tmp_path).read_text("utf-8")
     assert "The program no-such-program is not installed: get it." in page
     assert "no luck" in page
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000

@@ -12,6 +12,7 @@ from workbench.bench.fair import child, configurations, contract, dense_loops, m
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
 from workbench.bench.shapes import BenchError
+from workbench.measure.child import Ended
 from workbench.training import Setup
 
 TINY = {
@@ -279,8 +280,11 @@ def test_a_candidate_that_ends_its_process_is_left_out_and_the_others_are_measur
     def answers(one, left_out):
         asked.append(left_out)
         if len(left_out) < 1:
-            return {}, "NumPy with BLAS", {"status": "failed", "reason": "killed"}
-        return {"PyTorch, eager": {"status": "ok"}}, "rounds", None
+            yield {"at": "NumPy with BLAS"}
+            raise Ended({"status": "failed", "reason": "killed"})
+        yield {"at": "PyTorch, eager"}
+        yield {"name": "PyTorch, eager", "record": {"status": "ok"}}
+        yield {"at": "rounds"}
 
     made._answers = answers
     records = made.measured(TINY["logistic"])

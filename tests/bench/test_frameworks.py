@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 
 import workbench as wb
 from workbench import data
+from workbench.bench import frameworks
 from workbench.bench.fair.measure import Policy, prepare_candidate
 from workbench.bench.frameworks import FRAMEWORKS, answer_for, child
 from workbench.bench.frameworks.answer import _concluded
 from workbench.bench.frameworks.contract import get, names, ways_of
 from workbench.bench.frameworks.problem import problem_of
 from workbench.bench.shapes import BenchError
-from workbench.command import cli, framework_advice
+from workbench.command import cli
 
 QUICK = Policy(seconds_call=0.001, rounds=1)
 
@@ -175,7 +176,7 @@ def test_the_command_prints_the_answer_or_json(monkeypatch, tmp_path):
         asked.append((framework, dataset.rows, given["budget"], given["batch_rows"]))
         return concluded(400e-6, 200e-6, 80e-6)
 
-    monkeypatch.setattr(framework_advice, "answer_for", answered)
+    monkeypatch.setattr(frameworks, "answer_for", answered)
     path = tmp_path / "rows.txt"
     path.write_text("".join(f"{row % 2} 1:1 {2 + row % 5}:2\n" for row in range(60)))
     shown = CliRunner().invoke(cli.app, ["advise", str(path), "--for", "pytorch"], catch_exceptions=False)
@@ -189,8 +190,6 @@ def test_the_command_prints_the_answer_or_json(monkeypatch, tmp_path):
 
 
 def test_python_has_the_same_answer(monkeypatch):
-    import workbench.bench.frameworks as frameworks
-
     monkeypatch.setattr(frameworks, "answer_for", lambda *given, **more: concluded(400e-6, 200e-6, 80e-6))
     made = drawn()
     told = wb.advise(made.x, made.y, framework="pytorch")

@@ -14,7 +14,7 @@ from workbench.analysis import self_trial as analysis
 from workbench.bench.self_trial import noise, parts, same, slow, threshold, trials
 from workbench.command import cli
 from workbench.measure import machine
-from workbench.reports import self_trial as reports
+from workbench.reports import suites as reports
 from workbench.sweeps.alternation import ROUNDS_A_SET
 
 CELL = trials.groups()[0]["csr"]
@@ -193,7 +193,7 @@ def test_the_page_begins_with_what_it_means_for_a_reader(tmp_path):
     known = [("coverage", analysis.HELD, load, hits, 200) for load, hits in (("quiet", 190), ("bursts", 186))]
     known += [("calibration", analysis.SURE_IS_RIGHT, "all", 997, 1000), ("power", analysis.EQUALS, "quiet", 1, 200)]
     trials.append(tmp_path, [trials.counted(*one, (None, None)) for one in known])
-    text = reports.write(tmp_path).read_text(encoding="utf-8")
+    text = reports.write_self_trial(tmp_path).read_text(encoding="utf-8")
     assert (
         "What this means for you: Of 1,000 answers that were stated with more than 99 % certainty, 99.7 % named the "
         "faster side; an interval called 95 % held the true ratio in 93 to 95 % of the cases; of two that are equally "
@@ -203,7 +203,7 @@ def test_the_page_begins_with_what_it_means_for_a_reader(tmp_path):
 
 def test_the_page_says_what_is_met_and_what_is_missed(tmp_path):
     trials.append(tmp_path, maker.shares())
-    text = reports.write(tmp_path).read_text(encoding="utf-8")
+    text = reports.write_self_trial(tmp_path).read_text(encoding="utf-8")
     assert "**2 of 3 criteria are met.**" in text
     assert "What this means for you" not in text
     assert "| coverage | holds | recorded | 93 to 97 % | 95.0 % (91.9 to 96.9), 285 of 300 | met |" in text
@@ -220,7 +220,7 @@ def test_pages_of_the_same_rows_are_the_same_bytes(tmp_path):
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         trials.append(tmp_path / name, maker.shares())
-        reports.write(tmp_path / name, command="workbench bench self")
+        reports.write_self_trial(tmp_path / name, command="workbench bench self")
         written.append({file.name: file.read_bytes() for file in (tmp_path / name).glob("*.*") if "self" in file.name})
     charts = [f"{name.replace('_', '-')}.svg" for name in plots.names("self")]
     assert {*charts, "self.md"} <= written[0].keys()

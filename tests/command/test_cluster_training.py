@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from workbench.command import bench_cluster, cli, cluster_training, exit_codes
+from workbench.command import bench, cli, cluster_training, exit_codes
 from workbench.command.cluster_training import where_of
 from workbench.sweeps.run_folder import RunError
 
@@ -96,7 +96,7 @@ def test_there_are_as_many_trainers_as_processes_where_one_number_is_given():
 
 
 def test_a_suite_whose_process_fails_is_a_failure_with_the_place_of_its_logs_and_no_defect(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_cluster, "PROGRAM", (sys.executable, "-S", "-c", "raise SystemExit(3)"))
+    monkeypatch.setattr(bench, "PROGRAM", (sys.executable, "-S", "-c", "raise SystemExit(3)"))
     with pytest.raises(RunError, match="status 3; its logs are in") as raised:
-        bench_cluster.run(tmp_path, tmp_path / "runs", quick=True, streamed=None)
+        bench.measure_cluster(tmp_path, tmp_path / "runs", "quick")
     assert exit_codes.status_of(raised.value) == exit_codes.FAILURE

@@ -7,17 +7,17 @@ from rich.console import Console
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.command import conclusion, terminal, verdict
+from workbench.command import terminal
 
 RIVALS = (maker.DENSE, maker.SERIAL, maker.SPARSE)
 
 
-@pytest.mark.parametrize(("width", "columns"), [(200, ("dense, 1 thread", "CSR ours")), (60, verdict.SIDES)])
+@pytest.mark.parametrize(("width", "columns"), [(200, ("dense, 1 thread", "CSR ours")), (60, terminal.SIDES)])
 def test_the_verdict_has_numbers_then_a_table_that_fits_then_words(width, columns):
     console = Console(width=width)
     with console.capture() as printed:
         console.print(
-            verdict.format_verdict(conclusion.make_conclusion(store.frame(maker.sweep(RIVALS))), console, width)
+            terminal.format_verdict(terminal.make_conclusion(store.frame(maker.sweep(RIVALS))), console, width)
         )
     lines = printed.get().splitlines()
     said = " ".join(" ".join(lines).split())
@@ -41,16 +41,16 @@ def test_what_several_trainers_gain_is_among_the_last_words(monkeypatch):
     console = Console(width=200)
     monkeypatch.setattr(terminal, "console", console)
     with console.capture() as printed:
-        terminal.conclude(conclusion.make_conclusion(store.frame(maker.sweep(laws=laws))))
+        terminal.conclude(terminal.make_conclusion(store.frame(maker.sweep(laws=laws))))
     said = printed.get()
     assert "one process is" in said.partition("Devices and trainers")[2].partition("Mind")[0]
     with console.capture() as printed:
-        terminal.conclude(conclusion.make_conclusion(store.frame(maker.sweep(RIVALS))))
+        terminal.conclude(terminal.make_conclusion(store.frame(maker.sweep(RIVALS))))
     assert "Devices and trainers" not in printed.get()
 
 
 def test_the_verdict_without_rows_is_a_sentence():
     console = Console(width=80)
     with console.capture() as printed:
-        console.print(verdict.format_verdict(conclusion.make_conclusion(store.frame()), console, 80))
+        console.print(terminal.format_verdict(terminal.make_conclusion(store.frame()), console, 80))
     assert printed.get().strip() == "There is no answer yet: no rows were given."

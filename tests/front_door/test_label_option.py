@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench import data
-from workbench.command import advising, cli, fit, sweeping, training
+from workbench.command import advising, bench, cli, sweeping, training
 
 ROWS = [
     "size,answer,colour,bought",
@@ -54,7 +54,7 @@ def test_advise_sweep_train_and_fit_take_the_label(table, monkeypatch):
 
     monkeypatch.setattr(advising, "advise", take("advise"))
     monkeypatch.setattr(training, "train", take("train"))
-    monkeypatch.setattr(fit, "case_of", take("fit"))
+    monkeypatch.setattr(bench, "fit_case_of", take("fit"))
     monkeypatch.setattr(sweeping, "load_sweep", take("sweep"))
     for words in (
         ("advise", table),

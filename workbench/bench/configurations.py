@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -220,4 +218,4 @@ def key(cell: Cell, policy: Any) -> str:
     this key answer the configuration."""
     settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell)]
     parts = [*settings, source_hash(cell), describe_stack(*LIBRARIES)]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
+    return closure.result_key(parts)

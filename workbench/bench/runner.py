@@ -8,21 +8,21 @@ import dataclasses
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kernels import devices
-from kernels import threads as threads_of_kernels
 from workbench import store
+from workbench.bench import experiment
 from workbench.bench.configurations import Cell, key, names_of, source_hash
 from workbench.bench.device import refuse_without_gpu
+from workbench.bench.experiment import Progress, Results, Worker
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError
-from workbench.measure import loads, machine, memory
-from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
+from workbench.measure import loads, machine
+from workbench.measure.child import Ended
 from workbench.measure.clock import median_interval
 
 SECONDS_CELL = 150.0
@@ -34,43 +34,43 @@ FINAL = ("ok", "memory", "unsupported", "wrong")
 ONCE = {"import": "import kernels", "numba": "start of Numba"}
 """Names in the rows of what a process pays once."""
 
-MACHINE, LOG = "machine.json", "log.txt"
-
-Told = Callable[[str, int, int], None]
-"""Hears what is measured now, how many cells are done, and how many there are."""
-
 
 @dataclass
 class Outcome:
-    """Outcome of a run: configurations done now, found done, rows by status; whether it was stopped."""
+    """Outcome of a run: configurations done now, found done, records by status; whether it was stopped."""
 
-    folder: Path
+    file: Path
     done: int = 0
     reused: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     stopped: bool = False
+
+    @property
+    def summary(self) -> str:
+        """Return how the run ended and how many records of each status it has, in a sentence."""
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(self.counts.items())) or "nothing new"
+        reused = f"; {self.reused} configurations found done" if self.reused else ""
+        ended = "stopped" if self.stopped else "finished"
+        return f"{ended}: {self.done} configurations, {counts}{reused}. Records: {self.file}"
 
 
 class Runner:
     """Measures configurations into a run folder. `threads` of None means all cores that Numba sees."""
 
     def __init__(
-        self, folder: str | Path, policy: Policy, threads: int | None = None, told: Told | None = None
+        self,
+        folder: str | Path,
+        policy: Policy,
+        threads: int | None = None,
+        told: Progress = lambda what, share: None,
     ) -> None:
-        self.folder, self.policy, self.told = Path(folder), policy, told or (lambda *_: None)
-        most = threads_of_kernels.max_threads()
-        if threads is not None and not 1 <= threads <= most:
-            raise BenchError(f"threads is {threads}; this process can use 1 to {most}.")
-        self.threads = threads or most
-        self.bytes_limit = int(0.85 * memory.available_bytes())
-        self.outcome = Outcome(self.folder)
+        self.policy, self.told = policy, told
+        self.results = Results(store.BENCH, Path(folder))
+        self.threads = experiment.resolve_threads(threads)
+        self.worker = Worker(WORK, self.results.folder)
+        self.outcome = Outcome(self.results.file)
         self.bandwidths: list[dict] = []
         self.device, self.gpu = "cpu", devices.Gpu()
-
-    @property
-    def rows_file(self) -> Path:
-        """The file of the folder that rows are appended to."""
-        return self.folder / store.BENCH.file
 
     def run(self, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Outcome:
         """Measure the configurations that have no rows yet, and the first call of the kernels named.
@@ -78,23 +78,20 @@ class Runner:
         Ctrl-C ends it and loses nothing that was finished.
         """
         self._take_device(cells)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        rows = store.BENCH.read(self.rows_file) if store.is_stored(self.rows_file) else []
-        done = {row["key"] for row in rows if row["status"] in FINAL}
+        done = {row["key"] for row in self.results.open() if row["status"] in FINAL}
         self.cells, self.keys = list(cells), [key(cell, self.policy) for cell in cells]
         rest = [number for number, each in enumerate(self.keys) if each not in done]
         self.outcome.reused = len(cells) - len(rest)
-        try:
-            if rest:
-                self._bandwidths()
-            for numbers in _by_shape(cells, rest):
-                self._shape(numbers)
-            if rest:
-                self.starts(starts)
-        except KeyboardInterrupt:
-            self.outcome.stopped = True
+        if rest:
+            self.outcome.stopped = not self.results.collect(lambda: self._measure(rest, starts))
         return self.outcome
+
+    def _measure(self, numbers: Sequence[int], starts: Sequence[str]) -> None:
+        """Measure the machine, the configurations of these numbers, and the first call of the kernels named."""
+        self._bandwidths()
+        for group in _by_shape(self.cells, numbers):
+            self._shape(group)
+        self.starts(starts)
 
     def _take_device(self, cells: Sequence[Cell]) -> None:
         """The device of the configurations, one for all; `BenchError` if it is not there."""
@@ -104,7 +101,8 @@ class Runner:
         (self.device,) = device_names
         if self.device == "cuda":
             self.gpu = refuse_without_gpu()
-            self.bytes_limit = min(self.bytes_limit, int(0.85 * self.gpu.bytes_memory))
+            limit = int(experiment.SHARE_MEMORY * self.gpu.bytes_memory)
+            self.worker.bytes_limit = min(self.worker.bytes_limit, limit)
 
     def _bandwidths(self) -> None:
         """Measure streams and gathers of this machine; every run has its own."""
@@ -149,7 +147,7 @@ class Runner:
                         numbers = [number for number in numbers if number != current]
                         self._done(current, answer["rows"])
             except Ended as ended:  # the configuration that was at work has no rows
-                end = {name: ended.row[name] for name in ("status", "reason")}
+                end = experiment.end_columns(ended)
             if end:
                 numbers = [number for number in numbers if number != current]
                 entries = names_of(self.cells[current])
@@ -164,18 +162,15 @@ class Runner:
 
     def _append(self, row: dict[str, Any]) -> None:
         """Append a record to the file, with machine, versions and time, and count its status."""
-        own = {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "threads": self.threads}
-        own |= {
-            "versions": machine.versions() | self.gpu.versions,
-            "source": source_hash(),
-            "gpu": self.gpu.name or None,
-        }
-        store.BENCH.append(self.rows_file, store.BENCH.new_row(**own | row))
+        own = {"threads": self.threads, "source": source_hash(), "gpu": self.gpu.name or None}
+        own["versions"] = machine.versions() | self.gpu.versions
+        self.results.append(**own | row)
         self.outcome.counts[row["status"]] = self.outcome.counts.get(row["status"], 0) + 1
 
     def _tell(self, what: str) -> None:
-        """Report what is done next, the count that is over, and the total."""
-        self.told(what, self.outcome.done + self.outcome.reused, len(self.cells))
+        """Report what is measured next, with the number of finished configurations and of all."""
+        done = self.outcome.done + self.outcome.reused
+        self.told(f"{done} of {len(self.cells)} done: {what}", done / max(len(self.cells), 1))
 
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
         """Yield each answer of a child about these configurations, or of the machine's bandwidths.
@@ -186,21 +181,12 @@ class Runner:
             "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],
             "policy": dataclasses.asdict(self.policy),
             "threads": self.threads,
-            "bytes_limit": self.bytes_limit,
+            "bytes_limit": self.worker.bytes_limit,
             "bandwidths": self.bandwidths,
             "device": self.device,
             "bytes_cache": self.gpu.bytes_cache,
         }
-        process, connection = start(fork_server(), WORK, request, self.folder / LOG)
-        since, limit = time.monotonic(), SECONDS_START
-
-        def why_end() -> dict[str, Any]:
-            return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
-
-        with Child(process, connection) as child:
-            for answer in child.answers(why_end):
-                yield answer
-                since, limit = time.monotonic(), SECONDS_CELL
+        return self.worker.answers(request, lambda answer: SECONDS_START if answer is None else SECONDS_CELL)
 
 
 def _started(name: str) -> dict[str, float] | None:

@@ -14,8 +14,7 @@ from rich.text import Text
 from workbench import advising as advice
 from workbench.advising import Answer
 from workbench.analysis.recommendation import Statement
-from workbench.command import exit_codes, terminal
-from workbench.command.data_source import settings_with_notice
+from workbench.command import data_source, exit_codes, terminal
 from workbench.command.training import as_options
 from workbench.sweeps.progress import Progress as RunProgress
 from workbench.sweeps.spec import SpecError
@@ -35,7 +34,9 @@ def advise(
     is_verbose: bool = False,
 ) -> Answer:
     """Look at the data, measure, show the answer; `files` say how the data is read, `given` what is fixed."""
-    settings = settings_with_notice(source, **files) | {name: value for name, value in given.items() if value}
+    settings = data_source.settings_with_notice(source, **files) | {
+        name: value for name, value in given.items() if value
+    }
     try:
         answer = advice.advise(
             settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=exit_codes.seconds_spent()
@@ -94,3 +95,36 @@ def _line(said: Statement, is_verbose: bool) -> Text:
     """Return a sentence, and the configurations that it rests on."""
     keys = " ".join(key[:SHOWN_KEY] for key in said.keys) if is_verbose else ""
     return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))
+
+
+def show_framework(
+    source: str,
+    framework: str,
+    read: Mapping[str, str],
+    budget: float | None,
+    batch_rows: int | None,
+    as_json: bool,
+) -> None:
+    """Read the data, time the ways of the framework and print the answer, as JSON if asked for.
+
+    `read` says how the data is read, as `data_source.load` takes it. `budget` are seconds, None for the usual ones.
+    """
+    from workbench.bench.frameworks import answer_for
+    from workbench.bench.frameworks.answer import BUDGET
+
+    dataset = data_source.load(source, **read)
+    with terminal.stderr.status("Reading") as status:
+        answer = answer_for(
+            framework, dataset, budget=budget or BUDGET, batch_rows=batch_rows, told=lambda what: status.update(what)
+        )
+    if as_json:
+        print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
+        return
+    console = terminal.console
+    console.print(Panel(Text(answer.headline), title="Recommended", title_align="left"))
+    for line in answer.lines_of_ways:
+        console.print(f"  {line}", markup=False, highlight=False)
+    took = f"{answer.rows:,} rows, {answer.batch_rows} a batch, plain SGD, timed in {answer.seconds:.0f} s."
+    console.print(took, highlight=False)
+    console.print("Lines to paste (x: SciPy CSR matrix, y: labels)", style="bold")
+    console.print(answer.best.lines, markup=False, highlight=False, soft_wrap=True)

@@ -1,19 +1,15 @@
 """The command line: one sub-command per public function, nothing else. Imports wait until a command needs them."""
 
+import json as json_format
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from workbench.command import advise_options, applying, data_commands, exit_codes, help_texts
-from workbench.command.compare_options import compare
-from workbench.command.end_options import bench_end
-from workbench.command.fair_options import bench_fair
-from workbench.command.fit_options import bench_fit
-from workbench.command.prune_options import bench_prune
-from workbench.command.report_options import Markdown, report
-from workbench.command.sweep_options import sweep
-from workbench.command.train_options import train
+from workbench.aliases import END
+from workbench.command import applying, data_commands, exit_codes, help_texts
+from workbench.command.bench import Markdown, bench
+from workbench.command.options import CHOSEN, with_choices, with_settings
 
 app = typer.Typer(
     cls=exit_codes.Commands,
@@ -23,25 +19,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
-Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
-bench = typer.Typer(
-    cls=exit_codes.Group,
-    help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.",
-)
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(data_commands.data, name="data", no_args_is_help=True)
-Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
-Rows = Annotated[
-    Path | None, typer.Option(help="Run folder, by default runs/bench-SUITE[-DEVICE]; resumed if it has rows.")
-]
-Only = Annotated[str, typer.Option(help="One task alone, such as csr_dense; a wrong name lists all.")]
-OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists all.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
-OnDevice = Annotated[
-    str, typer.Option("--device", help="cpu, or cuda: our GPU twins against competitors on the same GPU.")
-]
+Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
+Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -70,10 +51,164 @@ def demo(
     terminal.conclude(demo.conclude(rows, root, quick))
 
 
-app.command()(advise_options.advise)
-app.command()(advise_options.forecast)
-app.command("predict", hidden=True)(advise_options.predict)
-app.command()(sweep)
+@app.command()
+def advise(
+    ctx: typer.Context,
+    source: data_commands.Named,
+    model: Annotated[str, typer.Option(help="What is trained, by default what suits the labels.")] = "",
+    seconds: Annotated[
+        float, typer.Option("--budget", "--seconds", help="Seconds that it may take, 5 or more.")
+    ] = 60.0,
+    optimizer: Annotated[str, typer.Option(help="Rule by which a gradient changes the weights.")] = "adagrad",
+    batch_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of a batch; by default 256, and a larger one is tried.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda alone; by default all there are.")] = "",
+    framework: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            help="pytorch, tensorflow, keras or sklearn: which way to train inside that framework; then 120 seconds.",
+        ),
+    ] = "",
+    lazy: Annotated[
+        bool, typer.Option("--lazy", help="An update may be recommended that trains another model than dense.")
+    ] = False,
+    dataset: data_commands.Dataset = "",
+    label: data_commands.Label = "",
+    labels: data_commands.Labels = "",
+    columns: data_commands.Columns = "",
+    kind: data_commands.Kind = "",
+    reading: data_commands.Reading = "",
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder, by default runs/advise-DATA-MODEL, with a hash of the file's path; gone on with."
+        ),
+    ] = None,
+    json: data_commands.Json = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the keys of the records that each sentence rests on.")
+    ] = False,
+) -> None:
+    """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
+    from workbench.sweeps import run_folder
+
+    files = {"dataset": dataset, "labels": labels, "kind": kind, "columns": columns}
+    if framework:
+        budget = None if exit_codes.is_default(ctx, "seconds") else seconds
+        from workbench.command import advising
+
+        advising.show_framework(source, framework, _read_as(files, reading, label), budget, batch_rows, json)
+        return
+    with run_folder.supervisor_in_waiting():  # before what takes long is imported
+        from workbench.command import advising
+
+        given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+        answer = advising.advise(source, _read_as(files, reading, label), given, seconds, lazy, run, json, verbose)
+    if answer.is_stopped:
+        exit_codes.exit_interrupted(ctx, "Stopped")
+    if answer.recommendation.verdict == "none":
+        raise typer.Exit(exit_codes.WRONG_INPUT)
+
+
+def _read_as(files: dict[str, str], reading: str, label: str) -> dict[str, str]:
+    """Return the settings of the reader, the label column among them."""
+    from workbench.data.contract import with_label
+
+    return files | {"reading": with_label(reading, label)}
+
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of records.")]
+Chart = Annotated[
+    Path | None, typer.Option(help="A chart of measured against predicted, .svg or .png, or its numbers, .csv.")
+]
+
+
+@app.command()
+def forecast(runs: Runs, out: Chart = None) -> None:
+    """Fit a cost model on records: how well it predicts, how break-evens move with width, batch, features and skew."""
+    from workbench.command import predicting
+
+    predicting.predict(runs, out)
+
+
+@app.command("predict", hidden=True)
+def predict(runs: Runs, out: Chart = None) -> None:
+    """Run `forecast`, which had this name up to 0.2."""
+    text = f"'workbench predict' is called 'workbench forecast' now; the old name ends with version {END}."
+    typer.echo(f"Note: {text}", err=True)
+    forecast(runs, out)
+
+
+PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
+
+SPECS = (".toml", ".json")
+"""Ends of names of files that hold a spec; other files are data."""
+
+
+@app.command()
+@with_choices
+def sweep(
+    ctx: typer.Context,
+    spec: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A TOML file, the spec.json of a run (workbench/specs has examples), or your data as --path."
+        ),
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what it would measure, how long and in how much memory; start nothing."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
+    ] = False,
+    cluster: Annotated[str | None, typer.Option(help=PLACES)] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=1, help="Seconds that the sweep may take, instead of the spec's.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the answer of each density as JSON at the end, all else to stderr.")
+    ] = False,
+    label: Annotated[
+        str, typer.Option(help="Column or variable of labels; by default guessed, and told.", rich_help_panel=CHOSEN)
+    ] = "",
+    **choices: str | None,
+) -> None:
+    """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
+    from workbench.command import sweeping, terminal
+    from workbench.data.contract import with_label
+    from workbench.sweeps import agent_commands, estimate, run_folder
+
+    if json and (detach or dry_run):
+        raise typer.BadParameter("--json prints what was measured; leave out --detach and --dry-run.")
+    if spec is not None and spec.is_file() and spec.suffix not in SPECS and not choices.get("path"):
+        spec, choices["path"] = None, str(spec)
+    if label:
+        choices["reading"] = with_label(choices.get("reading") or "", label)
+    with terminal.messages_on_stderr(json):
+        settings, size = sweeping.load_sweep(spec, choices, budget)
+        folder = run or run_folder.ROOT / settings.name
+        agents = [] if cluster is None else agent_commands.list_agents(cluster)
+        if dry_run:
+            sweeping.dry_run(settings, size, folder, agents, exit_codes.original_command_line(ctx))
+            return
+        if not yes:
+            sweeping.confirm_large_sweep(settings, size, estimate.seconds_of(size, settings))
+        sweeping.start(settings, size, folder, cluster)
+        if detach:
+            return
+        terminal.follow(settings.name, folder)
+        state = sweeping.conclude(folder)
+    if json:
+        _print_answers([folder])
+    if state.state == "stopped":
+        exit_codes.exit_interrupted(ctx, "Stopped")
+    if state.state != "finished":
+        raise typer.Exit(exit_codes.FAILURE)
 
 
 @app.command()
@@ -110,11 +245,167 @@ def stop(
         typer.echo(f"{one.folder}: {state.state}, {state.done} of {state.total} trials done.")
 
 
-app.command("report")(report)
-app.command("compare")(compare)
+@app.command()
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of rows; all make one report.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write, by default report.html beside the rows: .html, .md, .pdf (printed by a Chromium of "
+            "this machine), or the rows alone as .csv or .parquet."
+        ),
+    ] = None,
+    markdown: Markdown = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Put rows, report and charts of each run into this folder, such as results/MACHINE."),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the answer of each density as JSON for programs; write nothing.")
+    ] = False,
+) -> None:
+    """Write the report of runs: headline, verdict table, charts, words, tables, every row with its samples."""
+    from workbench.reports import export
+    from workbench.reports import results as kept
+
+    if json:
+        if out is not None or results is not None or markdown:
+            raise typer.BadParameter("--json prints; leave out --out, --results and --markdown.")
+        _print_answers(runs)
+        return
+    if results is not None:
+        export.refuse_options(out, markdown)
+    written = [file for run in runs for file in kept.put(run, results)] if results else []
+    for path in written or [export.write_report(runs, out, markdown=markdown)]:
+        typer.echo(path)
 
 
-app.command()(train)
+def _print_answers(runs: list[Path]) -> None:
+    """Print the findings of runs as JSON."""
+    from workbench.reports import export
+    from workbench.reports.answers import answers
+
+    typer.echo(json_format.dumps(answers(export.frame_of(runs)), indent=1, allow_nan=False))
+
+
+@app.command()
+def compare(
+    before: Annotated[
+        str, typer.Argument(help="A run folder, a .jsonl file of rows, or REVISION:FILE, as git has it at a commit.")
+    ],
+    after: Annotated[str | None, typer.Argument(help="What is compared with it, of the same kinds.")] = None,
+    with_files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE.jsonl",
+            help="Rows of another tool or person beside the first run: who, seconds (a list, one number a run), and "
+            "the settings they are for, such as density; an unknown column lists all.",
+        ),
+    ] = None,
+    within: Annotated[float, typer.Option(min=1.001, help="The factor up to which two times are the same.")] = 1.1,
+    out: Annotated[Path | None, typer.Option(help="Markdown file to write as well, for a pull request.")] = None,
+) -> None:
+    """Say which configurations and kernels are slower, faster, the same or ambiguous in a second run, drift taken out.
+
+    Exit status, for CI: 0 if nothing is significantly worse (ambiguous is not), 1 where a configuration or kernel is
+    significantly slower, takes significantly more memory, or has no result any more, 2 for wrong input.
+    """
+    from workbench.command import comparing
+
+    comparing.run(before, after, with_files or (), within, out)
+
+
+HOW = (
+    *("optimizer", "learning_rate", "decay", "epochs", "batch_rows", "shuffle", "ahead", "device", "format", "engine"),
+    *("gradient", "update", "hold", "launch", "serial"),
+)
+"""Options of how to train: if one is given, it is done so, and nothing is searched."""
+
+
+@app.command()
+@with_settings
+def train(
+    ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="[SOURCE]", help="Your file or folder, or the name of a data set.", show_default=False),
+    ] = "",
+    label: data_commands.Label = "",
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Folder to keep the trained model in, for 'workbench apply'.", show_default=False),
+    ] = None,
+    search: Annotated[
+        int | None,
+        typer.Option(
+            help="Settings to choose --decay from, on held-out rows of those trained on, by dual ascent; 0: none. "
+            "By default 8, if no option of how to train is given.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the model in the folder of --save.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Train on several processes: local:N, ssh:HOST,HOST, slurm:N, or a scheduler's address."),
+    ] = None,
+    checkpoints: Annotated[
+        Path, typer.Option(help="Folder of checkpoints and logs of several trainers, which goes on from what is there.")
+    ] = Path("runs/train"),
+    address: Annotated[
+        str,
+        typer.Option(help="Address or interface here at which other machines reach this one; else one on the way."),
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how the processes of --cluster are started; start nothing.")
+    ] = False,
+    **options: Any,
+) -> None:
+    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
+    from workbench.command import data_source
+
+    settings = {name: value for name, value in options.items() if value is not None}
+    if cluster is None and settings["trainers"] == 1:
+        search = _settings_to_search(ctx, search)
+    settings = data_source.with_source(settings, source, label, exit_codes.is_default(ctx, "dataset"))
+    if exit_codes.is_default(ctx, "model"):
+        settings = data_source.with_model(settings)
+    trainers = settings.pop("trainers")
+    if cluster is None and trainers == 1:
+        from workbench.command import training
+
+        training.train(settings, save, force, search)
+        return
+    if search:
+        raise typer.BadParameter("several trainers search no settings. Leave --search out.", param_hint="--search")
+    if save is not None:
+        raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
+    from workbench.command import cluster_training
+
+    where, count = cluster_training.where_of(cluster, trainers)
+    if not cluster_training.train(settings, where, count, checkpoints, dry_run, address):
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+def _settings_to_search(ctx: typer.Context, search: int | None) -> int | None:
+    """Return the count of settings to choose from, 0 for none, None if nothing says.
+
+    `BadParameter` for a count below 2, and for a search and an option that it chooses.
+    """
+    given = next((name.replace("_", "-") for name in HOW if not exit_codes.is_default(ctx, name)), "")
+    if search is None and given:
+        typer.echo(f"Nothing is searched, as --{given} is given.", err=True)
+        return 0
+    if search and search < 2:
+        raise typer.BadParameter(f"{search}; expected 2 settings or more, or 0 for none.", param_hint="--search")
+    if search and given:
+        text = f"it chooses how to train, and --{given} is given, too. Leave one of the two out."
+        raise typer.BadParameter(text, param_hint="--search")
+    return search
+
+
 app.command()(applying.apply)
 
 
@@ -190,126 +481,6 @@ def warm(
 
     seconds = warming.warm(cases or [])
     typer.echo(f"The code is in the cache. It took {seconds:.1f} s; the next time it is loaded.")
-
-
-@bench.command("kernels")
-def bench_kernels(
-    ctx: typer.Context,
-    quick: Quick = False,
-    run: Rows = None,
-    only: Only = "",
-    shape: OnShape = "",
-    threads: Threads = None,
-    device: OnDevice = "cpu",
-) -> None:
-    """Time every kernel against its competitors on many shapes and widths; stop with Ctrl-C and lose nothing."""
-    _bench(ctx, "kernels", quick, run, only, shape, threads, device)
-
-
-@bench.command("step")
-def bench_step(
-    ctx: typer.Context,
-    quick: Quick = False,
-    run: Rows = None,
-    shape: OnShape = "",
-    threads: Threads = None,
-    device: OnDevice = "cpu",
-) -> None:
-    """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing."""
-    _bench(ctx, "step", quick, run, "", shape, threads, device)
-
-
-@bench.command("pytorch")
-def bench_pytorch(
-    ctx: typer.Context,
-    quick: Quick = False,
-    run: Rows = None,
-    shape: OnShape = "",
-    threads: Threads = None,
-) -> None:
-    """Time loops of PyTorch on sparse rows as they are, and with the layer and the optimizer of ours."""
-    _bench(ctx, "pytorch", quick, run, "", shape, threads, "cpu")
-
-
-@bench.command("report")
-def bench_report(
-    run: Annotated[Path, typer.Argument(help="A run folder of the benchmark, or a file of rows.")],
-    out: Out = None,
-    markdown: Markdown = False,
-) -> None:
-    """Write what was to be reached and what was, the charts, and every configuration."""
-    from workbench.reports import bench as reports
-
-    typer.echo(reports.write(run, out, markdown=markdown))
-
-
-@bench.command("self")
-def bench_self(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PART]",
-            help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
-            "slow (one kernel made slower), threshold (loads beside trials), threads (all threads against one), "
-            "busy (the same beside a busy core), turns (fresh processes against processes in turns), duets (turns "
-            "against two at once), panel (trials that a panel shows against trials alone), answers (advice on files), "
-            "demo (its sweep again and again), same (candidates against themselves); by default all.",
-        ),
-    ] = None,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows and page; more of both is added to what is there.")
-    ] = Path("runs/bench-self"),
-    seconds_budget: Annotated[
-        float,
-        typer.Option(
-            "--budget",
-            "--seconds-budget",
-            min=0,
-            help="Seconds for the parts that measure; each ends what it has begun.",
-        ),
-    ] = 3600.0,
-) -> None:
-    """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
-    from workbench.command import self_trial
-
-    self_trial.run(names or [], results, seconds_budget)
-
-
-@bench.command("cluster")
-def bench_cluster(
-    ctx: typer.Context,
-    quick: Quick = False,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows, page and chart; what it has is not measured again.")
-    ] = Path("runs/bench-cluster"),
-    runs: Annotated[Path, typer.Option(help="Folder of logs, and of generated rows.")] = Path("runs/bench-cluster"),
-    streamed: Annotated[
-        int | None,
-        typer.Option(
-            min=1000,
-            help="Instead train so many generated rows that stay on disk, in 2 processes that may have half of them in "
-            "memory: from some 8 million on that is more than a process without rows has.",
-        ),
-    ] = None,
-) -> None:
-    """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
-    from workbench.command import bench_cluster
-
-    bench_cluster.run(results, runs, quick, streamed, exit_codes.original_command_line(ctx))
-
-
-bench.command("advise")(advise_options.bench_advise)
-bench.command("fit")(bench_fit)
-bench.command("fair")(bench_fair)
-bench.command("end")(bench_end)
-bench.command("prune")(bench_prune)
-
-
-def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:
-    """Run a benchmark suite; imports wait until here."""
-    from workbench.command import benching
-
-    benching.run(ctx, suite, *options)
 
 
 help_texts.add_help_texts(app)

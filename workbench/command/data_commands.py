@@ -1,8 +1,10 @@
 """`workbench data`: what there is to train on, and what it looks like. One sub-command per public function."""
 
+import json as json_format
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,9 +25,9 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 @data.command("list")
 def list_(json: Json = False) -> None:
     """List the data sets: their parameters and defaults, where they come from, their licence."""
-    from workbench.command import data_list, data_screen
+    from workbench.command import data_list
 
-    data_screen.show_sources(data_list.sources(), json)
+    show_sources(data_list.sources(), json)
 
 
 @data.command()
@@ -41,18 +43,18 @@ def profile(
     charts: Charts = None,
 ) -> None:
     """Say how sparse a data set is: row lengths, columns, active columns, bytes in each format, duplicates, labels."""
-    from workbench.command import data_screen, data_source
+    from workbench.command import data_source
     from workbench.data import contract
     from workbench.data import profile as profile_of
 
     reading = contract.with_label(reading, label)
     read = data_source.load_with_or_without_labels(source, dataset, labels, kind, reading, columns)
     known = asdict(profile_of(read))
-    data_screen.show_profile(known, json)
+    show_profile(known, json)
     if charts is not None:
         from workbench.reports.profile import write_charts
 
-        data_screen.print_files(write_charts(known, charts))
+        print_files(write_charts(known, charts))
 
 
 @data.command()
@@ -91,9 +93,84 @@ def convert(
     shard_bytes: Annotated[int, typer.Option(min=1024, help="Bytes of a shard; memory holds about three.")] = 2**27,
 ) -> None:
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
-    from workbench.command import data_convert, data_source
+    from workbench.command import data_source
     from workbench.data import contract
 
     reading = contract.with_label(reading, label)
     name, parameters = data_source.named_source(source, dataset, labels, kind, reading, columns)
-    data_convert.convert(name, parameters, folder, seed if shuffle else None, shard_bytes)
+    convert_data(name, parameters, folder, seed if shuffle else None, shard_bytes)
+
+
+def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle: int | None, shard_bytes: int) -> None:
+    """Convert the data set of that name, show how far it is, and say what was made (`data.DataError`)."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from workbench import data
+    from workbench.command.console import console
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} rows"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
+        task = shown.add_task("reading", total=None)
+
+        def tell(progress: data.Progress) -> None:
+            shown.update(task, description=progress.stage, completed=progress.rows, total=progress.total)
+
+        made = data.convert(name, folder, shuffle=shuffle, shard_bytes=shard_bytes, progress=tell, **parameters)
+    size = sum(entry.bytes for shard in made.shards for entry in shard.files.values())
+    rows, features = made.shape
+    about = f"{rows:,} rows x {features:,} features, {made.nnz:,} entries, labels: {made.labels}"
+    order = "in the order they came" if made.shuffle is None else f"shuffled with seed {made.shuffle}"
+    console.print(f"{folder}: {about}", markup=False, highlight=False, soft_wrap=True)
+    shards = "1 shard" if len(made.shards) == 1 else f"{len(made.shards):,} shards"
+    console.print(f"{size / 2**20:,.1f} MiB in {shards}, {order}", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
+    """Print the data sets with needs, parameters, origin and licence, as a table or as JSON."""
+    if as_json:
+        _print_json(list(sources))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from workbench.command.console import console
+    from workbench.option_text import written
+
+    shown = Table()
+    for heading in ("data set", "needs", "parameters", "origin", "licence"):
+        shown.add_column(heading, overflow="fold")
+    for source in sources:
+        cells = (source["name"], ", ".join(source["needs"]), written(source["parameters"]))
+        shown.add_row(*map(Text, (*cells, source["origin"], source["licence"])))
+    console.print(shown)
+
+
+def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
+    """The profile of a data set, as JSON keeps it, and what it means in a sentence."""
+    if as_json:
+        _print_json(profile)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from workbench.analysis import profiles
+    from workbench.command.console import console
+    from workbench.measure import memory
+
+    title = Text(f"{profile['name']}: {profile['source']}", style="bold")
+    shown = Table(title=title, title_justify="left", show_header=False)
+    for what, lines in profiles.profile_facts(profile):
+        shown.add_row(Text(what), Text("\n".join(lines)), end_section=True)
+    console.print(shown)
+    console.print(Text(profiles.profile_sentence(profile, memory.available_bytes())))
+
+
+def print_files(paths: Iterable[Path]) -> None:
+    """The files that were written, to the error stream, so that JSON stays alone."""
+    for path in paths:
+        typer.echo(f"Written: {path}", err=True)
+
+
+def _print_json(value: Any) -> None:
+    """Print a value as strict JSON; types that JSON lacks become text."""
+    typer.echo(json_format.dumps(value, indent=1, allow_nan=False, default=str))

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from workbench import store
-from workbench.command import conclusion, warming
-from workbench.command.conclusion import Conclusion
+from workbench.command import terminal, warming
 from workbench.command.console import console
+from workbench.command.terminal import Conclusion
 from workbench.reports import report
 from workbench.sweeps import grid, run_folder, spec
 
@@ -72,7 +72,7 @@ def conclude(rows: list[dict], root: Path, quick: bool = False) -> Conclusion:
     command = f"{COMMAND} --quick" if quick else COMMAND
     report.html(frame, path, title=TITLE, command=command, machine=machine)
     report.markdown(frame, root / "report.md", title=TITLE, command=command, machine=machine)
-    return conclusion.make_conclusion(frame, path)
+    return terminal.make_conclusion(frame, path)
 
 
 def _sweep_name(quick: bool) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from workbench import data, formats, store
 from workbench.analysis import formatting, refinement
-from workbench.command import conclusion, terminal
+from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
 from workbench.study import suited
 from workbench.study.choices import ChoiceError
@@ -201,7 +201,7 @@ def conclude(folder: Path) -> Progress:
     rows = run_folder.read_current_records(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
         frame = store.frame(rows)
-        terminal.conclude(conclusion.make_conclusion(frame))
+        terminal.conclude(terminal.make_conclusion(frame))
         if until := run_folder.read_spec(folder).measure.until:
             terminal.print_list(
                 "Break-evens as they were asked for", refinement.breakeven_width_sentences(frame, until)

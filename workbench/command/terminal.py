@@ -1,10 +1,14 @@
-"""Runs in a terminal: progress bars and tables. It reads run folders and rows, nothing else."""
+"""Runs in a terminal: progress bars, tables, and the verdict in the words of the report; from run folders alone."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from rich.console import Group
+import pandas as pd
+from rich.console import Console, Group
 from rich.live import Live
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,18 +16,22 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from workbench import store
-from workbench.analysis import configurations, formatting
-from workbench.command import verdict
-from workbench.command.conclusion import Conclusion
+from workbench.analysis import compare_devices, configurations, formatting
+from workbench.analysis.advisor import advise
+from workbench.analysis.breakeven import breakeven
+from workbench.analysis.standings import MARKS, Headline, Line, Standing, Standings, headline_of, make_standings
+from workbench.analysis.verdict_text import MEASURES
 from workbench.command.console import console, messages_on_stderr, print_run_lines, stderr
 from workbench.sweeps import estimate, run_folder
 from workbench.sweeps.progress import Progress as RunProgress
 
 __all__ = [
+    "Conclusion",
     "conclude",
     "console",
     "follow",
-    "messages_on_stderr",
+    "format_verdict",
+    "make_conclusion",
     "print_list",
     "print_run_lines",
     "stderr",
@@ -34,6 +42,27 @@ __all__ = [
 
 WIDTH_FRAME = 4
 """Columns that a frame takes from what is in it."""
+CAPTIONS = {"seconds_step": "Time a step", "bytes_peak": "Peak memory"}
+DENSE = "dense"
+UNBOUNDED = 10_000
+"""Columns of a terminal on which every table fits."""
+SIDES = ("best sparse", "best dense")
+"""The columns of a table whose contenders have no room beside each other."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A number and a table of each measure, the verdict in words, how sure it is, a sentence for each break-even,
+    warnings, how devices and trainers compare, and the report where one was written."""
+
+    headlines: tuple[Headline, ...]
+    standings: tuple[Standings, ...]
+    verdict: str
+    certainty: str
+    breakevens: tuple[str, ...]
+    warnings: tuple[str, ...]
+    places: tuple[str, ...]
+    report: Path | None = None
 
 
 def follow(heading: str, folder: Path) -> None:
@@ -121,7 +150,7 @@ def trained_table(rows: Iterable[dict]) -> Table:
 
 def conclude(ended: Conclusion) -> None:
     """The last words of a sweep: the verdict and how sure it is, break-evens, warnings, where the report is."""
-    shown = verdict.format_verdict(ended, console, console.width - WIDTH_FRAME)
+    shown = format_verdict(ended, console, console.width - WIDTH_FRAME)
     console.print(Panel(shown, title="Verdict", title_align="left"))
     print_list("Break-even densities", ended.breakevens)
     print_list("Devices and trainers", ended.places)
@@ -137,3 +166,77 @@ def print_list(heading: str, sentences: Iterable[str]) -> None:
         console.print(heading, style="bold")
         for line in lines:
             console.print(line)
+
+
+def make_conclusion(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
+    """Return headlines, standings, verdict, break-evens and warnings from the records of a frame."""
+    advice, groups = advise(frame), configurations.groups(frame)[:1]
+    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    return Conclusion(
+        tuple(headline_of(group, measure, evens[measure]) for group in groups for measure in MEASURES),
+        tuple(make_standings(group, measure) for group in groups for measure in MEASURES),
+        advice.verdict,
+        advice.certainty,
+        tuple(even.sentence for each in evens.values() for even in each if even.status != "too_few"),
+        advice.warnings,
+        tuple(compare_devices.compare_device_sentences(configurations.groups(frame))),
+        report,
+    )
+
+
+def format_verdict(ended: Conclusion, console: Console, width: int) -> Group:
+    """Return the verdict to print: numbers, tables of at most `width` columns, words."""
+    said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
+    tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
+    return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
+
+
+def _headline(headline: Headline) -> Text:
+    """Return a headline number as styled text."""
+    executed = (f"\n  {headline.executed}" if headline.executed else "", "dim")
+    return Text.assemble(
+        (f"{MEASURES[headline.measure][0].capitalize()}: {headline.number}. ", "bold"), headline.where, executed
+    )
+
+
+def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
+    """Yield the table of one measure and its legend; the best of each side alone where all candidates are too wide."""
+    caption = CAPTIONS[found.measure]
+    full = _table(
+        caption, found.candidates, found.lines, [[_mark_cell(place) for place in line.places] for line in found.lines]
+    )
+    if Measurement.get(console, console.options.update_width(UNBOUNDED), full).maximum > width:
+        full = _table(caption, SIDES, found.lines, _best_of_sides(found))
+    yield full
+    if found.marks:
+        yield Text("; ".join(" ".join(MARKS[mark]) for mark in found.marks), style="dim")
+
+
+def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: Sequence[Sequence[str]]) -> Table:
+    """Return the table of densities by candidates."""
+    table = Table("density", *columns, "verdict", title=caption, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for line, shown in zip(lines, places, strict=True):
+        table.add_row(line.density, *shown, line.verdict.partition(":")[0])
+    return table
+
+
+def _best_of_sides(found: Standings) -> list[list[str]]:
+    """Return the best place of each side, with its candidate's name where that is another one than above."""
+    rows, above = [], ["", DENSE]
+    for line in found.lines:
+        best = [_best(found, line, row) for row in (line.contest.sparse, line.contest.dense)]
+        named = zip(best, above, strict=True)
+        rows.append([", ".join(filter(None, (text, name if name != other else ""))) for (text, name), other in named])
+        above = [name or other for (_, name), other in zip(best, above, strict=True)]
+    return rows
+
+
+def _best(found: Standings, line: Line, row: Any) -> tuple[str, str]:
+    """Return the place of a row in its line, and the candidate's name; both empty if it has none."""
+    named = zip(found.candidates, line.places, strict=True)
+    return next(((_mark_cell(place), name) for name, place in named if row is not None and place.row is row), ("", ""))
+
+
+def _mark_cell(place: Standing) -> str:
+    """Return the mark and the text of a cell."""
+    return " ".join(filter(None, (MARKS[place.mark][0], place.text)))

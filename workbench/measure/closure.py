@@ -8,16 +8,26 @@ is asked for by a name that is put together at run time, the caller knows and gi
 import ast
 import functools
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import kernels
 from kernels.registry import origin
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 COMPILED = (".cu", ".cuh")
+
+
+def result_key(parts: Any) -> str:
+    """Return the key of a record: a hash of everything that the record depends on, as JSON with sorted names.
+
+    >>> result_key({"a": 1, "b": 2}) == result_key({"b": 2, "a": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
 
 
 @final

@@ -3,11 +3,9 @@
 Dense ones twice.
 """
 
-import hashlib
 import importlib.util
 import inspect
 import itertools
-import json
 import math
 import os
 from collections import Counter
@@ -17,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
-from workbench.measure import machine, memory, stack
+from workbench.measure import closure, machine, memory, stack
 from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.problem import (
     OF_FILE,
@@ -192,8 +190,7 @@ def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
     """Return the hash of settings, file contents and source code that a configuration's result depends on."""
     content = (contents or Contents()).of(cell)
     parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.describe_stack(), content]
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return closure.result_key(parts)
 
 
 def describe_configuration(cell: Cell) -> str:

@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import math
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,8 @@ from workbench.advising.advising import SECONDS_LEAST, SECONDS_START, affordable
 from workbench.advising.candidates import is_faithful, is_lazy_exact, list_candidates
 from workbench.analysis import configurations
 from workbench.analysis.advice import LINE, SHARE, matches_settings
-from workbench.measure import closure, machine
+from workbench.bench.experiment import Results
+from workbench.measure import closure
 from workbench.measure.posterior import DEVIATION
 from workbench.measure.rounds import MOST
 from workbench.settings import BY_NAME
@@ -254,16 +254,17 @@ def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait_
     Trials are in run folders below `runs`. A case whose sweep or advice fails has a row that says why, and is tried
     again by the next start.
     """
-    results.mkdir(parents=True, exist_ok=True)
+    found = Results(store.ADVICE, results)
+    found.open()
     for case in remaining_cases(cases, results):
         by_key, key = _keys(case)
         try:
-            row = _measure_case(case, key, by_key, place_of(case, runs), follow)
+            row = _measure_case(case, by_key, place_of(case, runs), follow)
         except run_folder.RunError as error:
-            row = store.ADVICE.new_row(**_case_columns(case, key), status="failed", reason=str(error))
+            row = {"status": "failed", "reason": str(error)}
         if row is None:
             return False
-        store.ADVICE.append(results / store.ADVICE.file, row)
+        found.append(**_case_columns(case, key) | row)
     return True
 
 
@@ -296,15 +297,13 @@ def _keys(case: Case) -> tuple[dict[str, Cell], str]:
     return by_key, hashlib.sha256(" ".join([code, *by_key]).encode()).hexdigest()[:20]
 
 
-def _measure_case(
-    case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow
-) -> dict[str, Any] | None:
-    """Return the row of a case that is swept and advised on; None if somebody stopped it."""
+def _measure_case(case: Case, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
+    """Return the columns of a case that is swept and advised on; None if somebody stopped it."""
     seconds = _sweep_case(case, full_sweep(case), place / SWEEP, follow)
     answer = _advise_case(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
         return None
-    return row_of(case, key, by_key, run_folder.read_current_records(place / SWEEP), answer, seconds)
+    return columns_of(case, by_key, run_folder.read_current_records(place / SWEEP), answer, seconds)
 
 
 def full_sweep(case: Case) -> Spec:
@@ -347,39 +346,37 @@ def _advise_case(case: Case, seconds_sweep: float, folder: Path, follow: Follow)
     return advise(settings, max(SHARE * seconds_sweep, SECONDS_LEAST), folder=folder, follow=told)
 
 
-def row_of(
+def columns_of(
     case: Case,
-    key: str,
     by_key: Mapping[str, Cell],
     rows: list[dict[str, Any]],
     answer: Answer,
     seconds_sweep: float,
 ) -> dict[str, Any]:
-    """Return the row of a case."""
+    """Return the columns of a case's record that say what came of its sweep and of the advice."""
     pooled = configurations.records(configurations.pool_rounds(store.frame(rows)))
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
     known = answer.recommendation.settings
     judged = [_cell(row, by_key[row["key"]]) for row in pooled]
     reason = why_not_judged(judged) or ("" if known else answer.recommendation.headline.text)
-    return store.ADVICE.new_row(
-        **_case_columns(case, key),
-        status="failed" if reason else "ok",
-        reason=reason,
-        rows=problem.x.shape[0],
-        features=problem.x.shape[1],
-        width=problem.width,
-        density=problem.x.nnz / max(problem.x.shape[0] * problem.x.shape[1], 1),
-        bytes_csr=formats.predicted_bytes("csr", *sizes),
-        bytes_dense=formats.predicted_bytes("dense", *sizes),
-        cells=judged,
-        recommended={name: known[name] for name in LINE} if known else {},
-        verdict=answer.recommendation.verdict,
-        seconds_sweep=seconds_sweep,
-        seconds_advice=answer.seconds,
-        trials_sweep=len(rows),
-        trials_advice=answer.trials,
-    )
+    return {
+        "status": "failed" if reason else "ok",
+        "reason": reason,
+        "rows": problem.x.shape[0],
+        "features": problem.x.shape[1],
+        "width": problem.width,
+        "density": problem.x.nnz / max(problem.x.shape[0] * problem.x.shape[1], 1),
+        "bytes_csr": formats.predicted_bytes("csr", *sizes),
+        "bytes_dense": formats.predicted_bytes("dense", *sizes),
+        "cells": judged,
+        "recommended": {name: known[name] for name in LINE} if known else {},
+        "verdict": answer.recommendation.verdict,
+        "seconds_sweep": seconds_sweep,
+        "seconds_advice": answer.seconds,
+        "trials_sweep": len(rows),
+        "trials_advice": answer.trials,
+    }
 
 
 def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
@@ -396,15 +393,12 @@ def _case_columns(case: Case, key: str) -> dict[str, Any]:
     """Return the facts of a case in a row, whatever came of it."""
     return {
         "key": key,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "case": case.name,
         "data": _data_of(case),
         "dataset": case.settings["dataset"],
         "model": case.settings["model"],
         "optimizer": case.settings["optimizer"],
         "batch_rows": case.settings.get("batch_rows", Cell().batch_rows),
-        "machine": machine.machine_id(),
-        "versions": machine.versions(),
     }
 
 

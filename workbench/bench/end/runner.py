@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,48 +21,40 @@ from workbench import store
 from workbench.analysis.end import within
 from workbench.bench.end.contract import Candidate, Paths, get, names
 from workbench.bench.end.files import Case, labels_in, write_files
+from workbench.bench.experiment import Progress, Record, Results
 from workbench.data.content import VARIABLE
-from workbench.measure import machine
 
-MACHINE = "machine.json"
 SECONDS_RUN = 900.0
 """Seconds of a process, at most."""
 WARM_RUNS = 3
-
-Record = dict[str, Any]
-Told = Callable[[str, float], None]
-"""Called with what is measured now, and the share that is done."""
 
 
 class Runner:
     """Measures cases into a folder of results; the files that are read are in its folder `files`."""
 
-    def __init__(self, folder: Path, told: Told = lambda what, share: None) -> None:
-        self.folder, self.told = folder, told
-        self.file = folder / store.END.file
+    def __init__(self, folder: Path, told: Progress = lambda what, share: None) -> None:
+        self.results, self.told = Results(store.END, folder), told
 
     def run(self, cases: Sequence[Case], only: Sequence[str] = ()) -> bool:
         """Measure the cases that have no records yet; False if Ctrl-C stopped it, which loses nothing finished."""
         candidates = [get(name) for name in only or names()]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        known = store.END.read(self.file) if store.is_stored(self.file) else []
+        known = self.results.open()
+        return self.results.collect(lambda: self._measure_missing(cases, candidates, known))
+
+    def _measure_missing(self, cases: Sequence[Case], candidates: Sequence[Candidate], known: Sequence[Record]) -> None:
+        """Append the records of each case and candidate of which `known` has none."""
         done = {(record["case"], record["candidate"]) for record in known}
-        try:
-            for place, case in enumerate(cases):
-                rest = [one for one in candidates if (case.name, one.name) not in done]
-                for record in self._measured(case, rest, known, place / len(cases)) if rest else ():
-                    store.END.append(self.file, record)
-        except KeyboardInterrupt:
-            return False
-        return True
+        for place, case in enumerate(cases):
+            rest = [one for one in candidates if (case.name, one.name) not in done]
+            for record in self._measured(case, rest, known, place / len(cases)) if rest else ():
+                store.END.append(self.results.file, record)
 
     def _measured(
         self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
     ) -> list[Record]:
         """Return the records of these candidates in a case: all settings, then the chosen one of each."""
         self.told(f"{case.name}: writing the files", share)
-        files = write_files(case, self.folder / "files")
+        files = write_files(case, self.results.folder / "files")
         labels = labels_in(files[1])
         with tempfile.TemporaryDirectory(prefix="bench-end-") as caches:
             tried = [record for one in candidates for record in self._settings(case, one, files, labels, caches, share)]
@@ -85,13 +77,13 @@ class Runner:
     ) -> list[Record]:
         """Return a record of each setting, run once, after a first run that fills the caches."""
         if reason := candidate.unavailable(case.format):
-            return [new_record(case, candidate, {}, "settings", status="unsupported", reason=reason)]
+            return [self._record(case, candidate, {}, "settings", status="unsupported", reason=reason)]
         self.told(f"{case.name}: {candidate.name}, settings", share)
         run_once(case, candidate, candidate.settings[0], files, labels, caches)
         records = []
         for setting in candidate.settings:
             measured = run_once(case, candidate, setting, files, labels, caches)
-            records.append(new_record(case, candidate, setting, "settings", **measured))
+            records.append(self._record(case, candidate, setting, "settings", **measured))
         return records
 
     def _timed(
@@ -109,12 +101,28 @@ class Runner:
         records = []
         for _ in range(WARM_RUNS):
             measured = run_once(case, candidate, setting, files, labels, caches)
-            records.append(new_record(case, candidate, setting, "warm", **measured))
+            records.append(self._record(case, candidate, setting, "warm", **measured))
         for path in files:
             drop_from_memory(path)
         with tempfile.TemporaryDirectory(prefix="bench-end-") as empty:
             measured = run_once(case, candidate, setting, files, labels, empty)
-        return [*records, new_record(case, candidate, setting, "cold", **measured)]
+        return [*records, self._record(case, candidate, setting, "cold", **measured)]
+
+    def _record(
+        self, case: Case, candidate: Candidate, setting: Mapping[str, Any], start: str, **measured: Any
+    ) -> Record:
+        """Return the record of a run."""
+        return self.results.new_record(
+            key=f"{case.name}, {candidate.name}, {start}, {json.dumps(setting)}",
+            case=case.name,
+            format=case.format,
+            megabytes=case.megabytes,
+            candidate=candidate.name,
+            side=candidate.side,
+            setting=dict(setting),
+            start=start,
+            **measured,
+        )
 
 
 def run_once(
@@ -193,21 +201,3 @@ def drop_from_memory(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def new_record(case: Case, candidate: Candidate, setting: Mapping[str, Any], start: str, **measured: Any) -> Record:
-    """Return the record of a run."""
-    return store.END.new_row(
-        key=f"{case.name}, {candidate.name}, {start}, {json.dumps(setting)}",
-        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        case=case.name,
-        format=case.format,
-        megabytes=case.megabytes,
-        candidate=candidate.name,
-        side=candidate.side,
-        setting=dict(setting),
-        start=start,
-        machine=machine.machine_id(),
-        versions=machine.versions(),
-        **measured,
-    )

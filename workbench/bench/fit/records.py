@@ -5,8 +5,6 @@
 """
 
 import functools
-import hashlib
-import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -14,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels import threads as threads_of_kernels
 from workbench import store
+from workbench.bench import experiment
 from workbench.bench.fit.cases import Case
 from workbench.bench.fit.contract import Candidate, get, origin
 from workbench.bench.fit.selection import TOLERANCES, Row, fastest_to_target, is_reached, target_of, targets_of_records
 from workbench.bench.shapes import BenchError
-from workbench.measure import closure, machine
+from workbench.measure import closure
 from workbench.measure.rounds import INTERIM_ANALYSES
 from workbench.measure.stack import describe_stack
 from workbench.sweeps import spec
@@ -148,7 +146,6 @@ def extrapolate_value(curve: Sequence[Sequence[float]], seconds: float, larger: 
 
 LIBRARIES = ("torch", "scikit-learn", "implicit", "tensorflow-cpu", "vowpalwabbit")
 FINAL = ("ok", "unsupported", "memory", "timeout")
-MACHINE = "machine.json"
 
 
 @dataclass(frozen=True)
@@ -166,9 +163,7 @@ class Policy:
     def __post_init__(self) -> None:
         if self.first is not None and not 0 < self.first <= self.seconds:
             raise BenchError(f"first-seconds is {self.first:g}; it is above 0 and at most seconds, {self.seconds:g}.")
-        most = threads_of_kernels.max_threads()
-        if self.threads is not None and not 1 <= self.threads <= most:
-            raise BenchError(f"threads is {self.threads}; this process can use 1 to {most}.")
+        experiment.resolve_threads(self.threads)
 
     @property
     def is_steady(self) -> bool:
@@ -178,33 +173,28 @@ class Policy:
     @property
     def count(self) -> int:
         """Threads: those asked for, or all cores."""
-        return self.threads or threads_of_kernels.max_threads()
+        return experiment.resolve_threads(self.threads)
 
 
 class Records:
     """Records in a folder of results: stored ones, found by key, and new ones."""
 
     def __init__(self, folder: Path, policy: Policy) -> None:
-        self.folder, self.policy = folder, policy
-        self.file = folder / store.FIT.file
+        self.policy, self.results = policy, experiment.Results(store.FIT, folder)
         self.run_id = time.strftime("%Y-%m-%dT%H:%M:%S")
         self.known: dict[str, Row] = {}
 
     def open(self) -> None:
         """Make the folder, describe the machine in it, read the records it has."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
-        rows = store.FIT.read(self.file) if store.is_stored(self.file) else []
-        self.known = {row["key"]: row for row in rows if row["status"] in FINAL}
+        self.known = {row["key"]: row for row in self.results.open() if row["status"] in FINAL}
 
     def append(
         self, case: Case, contender: Candidate, stage: str, key: str, value: Row, rung: Rung, columns: Row
     ) -> Row:
         """Store the record of one training of a setting and return it."""
         cell = case.cell
-        row = store.FIT.new_row(
+        return self.results.append(
             key=key,
-            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             run=self.run_id,
             case=case.name,
             dataset=cell.dataset,
@@ -222,20 +212,16 @@ class Records:
             seconds_rung=rung.seconds,
             threads=self.policy.count,
             seed=cell.seed,
-            machine=machine.machine_id(),
-            versions=machine.versions(),
             source=source_hash(case, contender),
             **columns,
         )
-        store.FIT.append(self.file, row)
-        return row
 
     def key(self, case: Case, contender: Candidate, *more: Any) -> str:
         """Return the hash of case, candidate, policy, code and libraries, and of what else tells a training from
         others."""
         policy = {"seconds": self.policy.seconds, "threads": self.policy.count}
         parts = [asdict(case), contender.name, policy, source_hash(case, contender), describe_stack(*LIBRARIES), *more]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
+        return closure.result_key(parts)
 
 
 @functools.cache

@@ -3,12 +3,12 @@
 Rows are on the disk before the next training starts; what is stopped is resumed by starting it again.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from workbench.bench.experiment import Progress, Worker, end_columns
 from workbench.bench.fit.cases import Case, TrainingRequest
 from workbench.bench.fit.contract import Candidate, get, list_candidates
 from workbench.bench.fit.records import Policy, Records, Rung, rungs, settings_left_early, settings_to_continue
@@ -26,8 +26,7 @@ from workbench.bench.fit.selection import (
     reached_at,
     targets_of_records,
 )
-from workbench.measure import memory
-from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
+from workbench.measure.child import Ended
 from workbench.measure.rounds import counterbalanced_order
 
 # Rounds of a case: the best settings run again, each in turn, to the targets of all tolerances.
@@ -136,19 +135,15 @@ SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
 SECONDS_JUDGE = 15.0
 """Seconds that judging a point may take, beside those of the training."""
-LOG = "log.txt"
-
-Told = Callable[[str, float], None]
-"""Hears what is done now, and the share of the whole that is over."""
 
 
 class Runner:
     """Measures cases into a folder of results."""
 
-    def __init__(self, folder: Path, policy: Policy, told: Told = lambda what, share: None) -> None:
-        self.folder, self.policy, self.told = folder, policy, told
+    def __init__(self, folder: Path, policy: Policy, told: Progress = lambda what, share: None) -> None:
+        self.policy, self.told = policy, told
         self.records = Records(folder, policy)
-        self.bytes_limit = int(0.85 * memory.available_bytes())
+        self.worker = Worker(WORK, folder, [PRELOAD])
         self.over, self.total = 0, 1
 
     def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> bool:
@@ -157,19 +152,16 @@ class Runner:
         self.records.open()
         steps = len(rungs(self.policy.seconds, self.policy.first)) + self.policy.rounds
         self.total = sum(len(candidates) for _, candidates in each) * steps
-        try:
-            for case, candidates in each:
-                tried = self.climb(case, candidates)
-                named = {contender.name: contender for contender in candidates}
-                rounds = Rounds(self.records, case, named, tried, self._trainings, self._tell)
-                self.over += self.policy.rounds * max(len(candidates) - len(rounds.jobs), 0)
-                rounds.run()
-        except KeyboardInterrupt:
-            return False
-        log = self.folder / LOG
-        if log.exists() and not log.stat().st_size:
-            log.unlink()  # no library had anything to say
-        return True
+        return self.records.results.collect(lambda: self._measure(each))
+
+    def _measure(self, each: Sequence[tuple[Case, Sequence[Candidate]]]) -> None:
+        """Try the settings of each candidate of a case, then train the best of them in rounds, case after case."""
+        for case, candidates in each:
+            tried = self.climb(case, candidates)
+            named = {contender.name: contender for contender in candidates}
+            rounds = Rounds(self.records, case, named, tried, self._trainings, self._tell)
+            self.over += self.policy.rounds * max(len(candidates) - len(rounds.jobs), 0)
+            rounds.run()
 
     def climb(self, case: Case, contenders: Sequence[Candidate]) -> dict[str, list[Row]]:
         """Return the newest row of each setting of each candidate, after all rungs."""
@@ -235,7 +227,7 @@ class Runner:
                     is_open = False
                     yield training, facts
         except Ended as ended:
-            training.columns |= {name: ended.row[name] for name in ("status", "reason")}
+            training.columns |= end_columns(ended)
             if is_open:
                 yield training, facts
 
@@ -249,19 +241,13 @@ class Runner:
             "ladder": list(asked.ladder),
             "seconds": asked.seconds,
             "threads": self.policy.count,
-            "bytes_limit": self.bytes_limit,
+            "bytes_limit": self.worker.bytes_limit,
         }
-        process, connection = start(fork_server([PRELOAD]), WORK, request, self.folder / LOG)
-        since, limit = time.monotonic(), SECONDS_START
 
-        def why_end() -> Row:
-            return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
+        def seconds(answer: Row | None) -> float:
+            return SECONDS_START if answer is None or "facts" in answer else asked.seconds + SECONDS_JUDGE
 
-        with Child(process, connection) as child:
-            for answer in child.answers(why_end):
-                yield answer
-                since = time.monotonic()
-                limit = SECONDS_START if "facts" in answer else asked.seconds + SECONDS_JUDGE
+        return self.worker.answers(request, seconds)
 
     def _tell(self, what: str) -> None:
         """Report what is done next and the share that is over, then count one more."""

@@ -4,7 +4,7 @@ import importlib.util
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,13 @@ from typing import Any
 from kernels import threads as threads_of_kernels
 from workbench import data
 from workbench.analysis import formatting
+from workbench.bench.experiment import Worker, records_of_candidates
 from workbench.bench.fair.measure import Policy
 from workbench.bench.fair.problem import Problem
 from workbench.bench.frameworks import child as work
 from workbench.bench.frameworks.contract import FRAMEWORKS, Way, ways_of
 from workbench.bench.frameworks.problem import problem_of
 from workbench.bench.shapes import BenchError
-from workbench.measure import memory
-from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
 from workbench.measure.posterior import Ratio, Trial, posterior
 
 WORK = "workbench.bench.frameworks.child:answers"
@@ -28,7 +27,6 @@ BUDGET = 120.0
 BATCH_ROWS = 256
 SHARE_ROUNDS = 0.4
 """Share of the budget for the rounds; the rest is for libraries, compiling and checks."""
-LOG = "log.txt"
 
 Told = Callable[[str], None]
 """Called with what is done now."""
@@ -191,37 +189,15 @@ def _measured(
     request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, told: Told
 ) -> dict[str, dict[str, Any]]:
     """Return the record of each way; a way whose process ends early is left out, and the others are timed again."""
-    ended: dict[str, dict[str, Any]] = {}
-    limit = int(0.9 * memory.available_bytes())
-    while True:
-        records, at, end = _once(request | {"left_out": list(ended)}, folder, budget, began, limit, told)
-        records = ended | records
-        if end is None or at not in {way.name for way in ways} or at in ended:
-            rest = {way.name: end or {} for way in ways if way.name not in records}
-            return records | rest
-        ended[at] = end
+    worker = Worker(WORK, folder, share_memory=0.9)
 
+    def answers(left_out: list[str]) -> Iterator[dict[str, Any]]:
+        for answer in worker.answers(request | {"left_out": left_out}, lambda _: budget, began):
+            if "at" in answer:
+                told(answer["at"])
+            yield answer
 
-def _once(
-    request: dict[str, Any], folder: Path, budget: float, began: float, limit: int, told: Told
-) -> tuple[dict[str, dict[str, Any]], str, dict[str, Any] | None]:
-    """Return (records by name, the way the process was at, how it ended if not well)."""
-    process, connection = start(fork_server([]), WORK, request, folder / LOG)
-    records, at = {}, ""
-
-    def why_end() -> dict[str, Any]:
-        return why_too_long(began, budget) or child.why_too_large(limit, limit)
-
-    try:
-        with Child(process, connection) as child:
-            for answer in child.answers(why_end):
-                at = answer.get("at", at)
-                told(at)
-                if "record" in answer:
-                    records[answer["name"]] = answer["record"]
-    except Ended as end:
-        return records, at, {key: end.row[key] for key in ("status", "reason")}
-    return records, at, None
+    return records_of_candidates([way.name for way in ways], answers)
 
 
 def _concluded(

@@ -1,0 +1,143 @@
+"""What the suites of measuring processes share: a folder of results that a run goes on in, and watched processes.
+
+    results = Results(store.FAIR, folder)
+    known = results.open()
+    worker = Worker("workbench.bench.fair.child:answers", folder, preload=["workbench.bench.fair.preload"])
+    for answer in worker.answers(request, lambda answer: 120.0):
+        results.append(key=closure.result_key(parts), **answer)
+
+A suite says what its configurations are, what the key of a record is made of, what a process is asked for, and what
+its answers become. A record is on the disk before the next process starts, so a stopped run goes on where it was.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+from kernels import threads as threads_of_kernels
+from workbench import store
+from workbench.bench.shapes import BenchError
+from workbench.measure import machine, memory
+from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
+
+MACHINE, LOG = "machine.json", "log.txt"
+SHARE_MEMORY = 0.85
+"""Share of the memory that is free when a run starts that a process may own."""
+
+Record = dict[str, Any]
+Progress = Callable[[str, float], None]
+"""Called with what is measured now, and the share of the whole that is done."""
+
+
+def resolve_threads(threads: int | None) -> int:
+    """Return the number of threads, all that this process can use by default; BenchError for more than these."""
+    most = threads_of_kernels.max_threads()
+    if threads is not None and not 1 <= threads <= most:
+        raise BenchError(f"threads is {threads}; this process can use 1 to {most}.")
+    return threads or most
+
+
+@final
+class Results:
+    """Records of one table in a folder of results, with the description of the machine beside them."""
+
+    def __init__(self, table: store.Table, folder: Path) -> None:
+        self.table, self.folder, self.file = table, folder, folder / table.file
+
+    def open(self) -> list[Record]:
+        """Make the folder, describe this machine in it, and return the records that it has."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / MACHINE).write_text(json.dumps(machine.describe_machine(), indent=1), encoding="utf-8")
+        return self.table.read(self.file) if store.is_stored(self.file) else []
+
+    def new_record(self, **columns: Any) -> Record:
+        """Return a record with the time, the machine and its versions, and these columns, which come before those."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        own = {"time": now, "machine": machine.machine_id(), "versions": machine.versions()}
+        return self.table.new_row(**own | columns)
+
+    def append(self, **columns: Any) -> Record:
+        """Append a new record with these columns to the file and return it."""
+        record = self.new_record(**columns)
+        self.table.append(self.file, record)
+        return record
+
+    def collect(self, work: Callable[[], object]) -> bool:
+        """Call `work`, which appends records; return False if Ctrl-C stopped it, which loses no finished record."""
+        try:
+            work()
+        except KeyboardInterrupt:
+            return False
+        log = self.folder / LOG
+        if log.exists() and not log.stat().st_size:
+            log.unlink()  # no library printed anything
+        return True
+
+
+@final
+class Worker:
+    """Fresh processes that answer requests, watched by limits of time and memory; what they print goes to the log.
+
+    `work` is "module:function", which yields the answers; `preload` are modules that the processes begin with.
+    """
+
+    def __init__(
+        self, work: str, folder: Path, preload: Sequence[str] = (), share_memory: float = SHARE_MEMORY
+    ) -> None:
+        self.work, self.log, self.preload = work, folder / LOG, preload
+        self.bytes_limit = int(share_memory * memory.available_bytes())
+
+    def answers(
+        self,
+        request: Mapping[str, Any],
+        seconds: Callable[[Record | None], float],
+        started: float | None = None,
+    ) -> Iterator[Record]:
+        """Yield each answer of a new process; raises Ended if it ends early or reaches a limit.
+
+        `seconds` gives the time limit of the next answer from the one before, None for the first. It counts from that
+        answer, or from `started` (of `time.monotonic`).
+        """
+        process, connection = start(fork_server(self.preload), self.work, request, self.log)
+        since, limit = started or time.monotonic(), seconds(None)
+
+        def why_end() -> Record:
+            return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
+
+        with Child(process, connection) as child:
+            for answer in child.answers(why_end):
+                yield answer
+                since, limit = started or time.monotonic(), seconds(answer)
+
+
+def end_columns(ended: Ended) -> Record:
+    """Return status and reason of a process that ended early, as columns of a record."""
+    return {name: ended.row[name] for name in ("status", "reason")}
+
+
+def records_of_candidates(names: Iterable[str], answers: Callable[[list[str]], Iterator[Record]]) -> dict[str, Record]:
+    """Return the record of each candidate by name, measured together in one process.
+
+    `answers` measures all candidates but those it is given: `{"at": name}` before each is prepared, then
+    `{"name": name, "record": columns}`. A candidate that ends the process has a record that says how, and the others
+    are measured again without it; if no candidate was at work, all without a record have the reason.
+    """
+    known = list(names)
+    ended: dict[str, Record] = {}
+    while True:
+        records: dict[str, Record] = {}
+        at = ""
+        try:
+            for answer in answers(list(ended)):
+                at = answer.get("at", at)
+                if "record" in answer:
+                    records[answer["name"]] = answer["record"]
+        except Ended as end:
+            if at in known and at not in ended:
+                ended[at] = end_columns(end)
+                continue
+            missing = [name for name in known if name not in ended | records]
+            records |= dict.fromkeys(missing, end_columns(end))
+        return ended | records

@@ -1,0 +1,597 @@
+"""The group `bench`: a command for each suite, which measures what its folder lacks and then writes its page.
+
+Imports wait until a command runs.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workbench.command import data_commands, exit_codes
+from workbench.command.exit_codes import Group
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from workbench.analysis import end
+    from workbench.analysis.configurations import Record
+    from workbench.bench.advice import runner as advice_suite
+    from workbench.bench.experiment import Progress
+    from workbench.bench.fit.cases import Case
+
+bench = typer.Typer(
+    cls=Group,
+    help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.",
+)
+Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
+Rows = Annotated[
+    Path | None, typer.Option(help="Run folder, by default runs/bench-SUITE[-DEVICE]; resumed if it has rows.")
+]
+Only = Annotated[str, typer.Option(help="One task alone, such as csr_dense; a wrong name lists all.")]
+OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists all.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
+OnDevice = Annotated[
+    str, typer.Option("--device", help="cpu, or cuda: our GPU implementations against competitors on the same GPU.")
+]
+
+PARTS = {"computing": "computing", "network": "messages", "waiting": "waiting"}
+"""Names of the parts of a predicted step, by their columns."""
+PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
+
+
+@contextmanager
+def progress_line() -> Iterator["Progress"]:
+    """Show a progress line, and give the function that a suite calls with what is measured and the share done."""
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from workbench.command.console import console
+
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(TextColumn("{task.description}"), *columns, console=console) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda what, share: bar.update(task, description=escape(what), completed=share)
+
+
+def print_targets(targets: Iterable[tuple]) -> None:
+    """Print performance targets, each (what, wanted, measured, met), as a table."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from workbench.command.console import console
+
+    table = Table()
+    for heading in ("target", "wanted", "measured", ""):
+        table.add_column(heading, overflow="fold")
+    for what, wanted, measured, met in targets:
+        sign = {True: "met", False: "missed", None: "-"}[met]
+        table.add_row(escape(what), wanted, escape(measured), sign, style={False: "yellow", True: "green"}.get(met))
+    console.print(table)
+
+
+def print_sentence(text: str) -> None:
+    """Print a sentence as it is: no markup, no highlighting."""
+    from workbench.command.console import console
+
+    console.print(text, markup=False, highlight=False)
+
+
+@bench.command("kernels")
+def bench_kernels(
+    ctx: typer.Context,
+    quick: Quick = False,
+    run: Rows = None,
+    only: Only = "",
+    shape: OnShape = "",
+    threads: Threads = None,
+    device: OnDevice = "cpu",
+) -> None:
+    """Time every kernel against its competitors on many shapes and widths; stop with Ctrl-C and lose nothing."""
+    _bench(ctx, "kernels", quick, run, only, shape, threads, device)
+
+
+@bench.command("step")
+def bench_step(
+    ctx: typer.Context,
+    quick: Quick = False,
+    run: Rows = None,
+    shape: OnShape = "",
+    threads: Threads = None,
+    device: OnDevice = "cpu",
+) -> None:
+    """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing."""
+    _bench(ctx, "step", quick, run, "", shape, threads, device)
+
+
+@bench.command("pytorch")
+def bench_pytorch(
+    ctx: typer.Context,
+    quick: Quick = False,
+    run: Rows = None,
+    shape: OnShape = "",
+    threads: Threads = None,
+) -> None:
+    """Time loops of PyTorch on sparse rows as they are, and with the layer and the optimizer of ours."""
+    _bench(ctx, "pytorch", quick, run, "", shape, threads, "cpu")
+
+
+@bench.command("report")
+def bench_report(
+    run: Annotated[Path, typer.Argument(help="A run folder of the benchmark, or a file of rows.")],
+    out: Out = None,
+    markdown: Markdown = False,
+) -> None:
+    """Write what was to be reached and what was, the charts, and every configuration."""
+    from workbench.reports import bench as reports
+
+    typer.echo(reports.write(run, out, markdown=markdown))
+
+
+def _bench(
+    ctx: typer.Context,
+    suite: str,
+    quick: bool,
+    run: Path | None,
+    only: str,
+    shape: str,
+    threads: int | None,
+    device: str,
+) -> None:
+    """Measure the configurations of a suite that a run folder lacks; Ctrl-C stops and loses nothing."""
+    from workbench import store
+    from workbench.analysis.performance_targets import list_targets
+    from workbench.bench import suites
+    from workbench.bench.rounds import Policy
+    from workbench.bench.runner import Runner
+    from workbench.reports import bench as reports
+
+    folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
+    cells = suites.cells_of(suite, quick, only, shape, device)
+    starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)
+    with progress_line() as told:
+        outcome = Runner(folder, Policy(), threads, told).run(cells, starts)
+    print_sentence(outcome.summary)
+    print_targets(list_targets(store.BENCH.frame(store.BENCH.read(folder))))
+    typer.echo(f"Report: {reports.write(folder)}")
+    if outcome.stopped:
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+@bench.command("self")
+def bench_self(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PART]",
+            help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
+            "slow (one kernel made slower), threshold (loads beside trials), threads (all threads against one), "
+            "busy (the same beside a busy core), turns (fresh processes against processes in turns), duets (turns "
+            "against two at once), panel (trials that a panel shows against trials alone), answers (advice on files), "
+            "demo (its sweep again and again), same (candidates against themselves); by default all.",
+        ),
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows and page; more of both is added to what is there.")
+    ] = Path("runs/bench-self"),
+    seconds_budget: Annotated[
+        float,
+        typer.Option(
+            "--budget",
+            "--seconds-budget",
+            min=0,
+            help="Seconds for the parts that measure; each ends what it has begun.",
+        ),
+    ] = 3600.0,
+) -> None:
+    """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
+    from workbench import store
+    from workbench.bench.experiment import Results
+    from workbench.bench.self_trial import parts
+    from workbench.command.console import console
+    from workbench.reports.suites import write_self_trial
+
+    parts.chosen(names or [])
+    Results(store.SELF, results).open()
+    with progress_line() as told:
+        for name, rows in parts.run(names or [], results, seconds_budget, told):
+            if rows:
+                console.print(_outcomes_table(f"{name}: {parts.PARTS[name].what}", rows))
+    if store.is_stored(results / store.SELF.file):
+        typer.echo(f"Page: {write_self_trial(results)}")
+    else:
+        print_sentence("Noise is recorded. Next: workbench bench self coverage power")
+
+
+def _outcomes_table(title: str, rows: Sequence[dict[str, Any]]) -> "Table":
+    """Return the outcomes of a part of the self-trial for which a result is expected, as a table."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from workbench import store
+    from workbench.analysis.self_trial import criteria
+
+    shown = Table(title=title, title_justify="left")
+    for heading in ("what", "condition", "wanted", "measured", ""):
+        shown.add_column(heading, overflow="fold")
+    for found in criteria(store.SELF.frame(rows)):
+        sign = "-" if found.met is None else "met" if found.met else "missed"
+        style = None if found.met is None else "green" if found.met else "yellow"
+        shown.add_row(*map(escape, (found.what, found.condition, found.wanted, found.measured, sign)), style=style)
+    return shown
+
+
+@bench.command("cluster")
+def bench_cluster(
+    ctx: typer.Context,
+    quick: Quick = False,
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows, page and chart; what it has is not measured again.")
+    ] = Path("runs/bench-cluster"),
+    runs: Annotated[Path, typer.Option(help="Folder of logs, and of generated rows.")] = Path("runs/bench-cluster"),
+    streamed: Annotated[
+        int | None,
+        typer.Option(
+            min=1000,
+            help="Instead train so many generated rows that stay on disk, in 2 processes that may have half of them in "
+            "memory: from some 8 million on that is more than a process without rows has.",
+        ),
+    ] = None,
+) -> None:
+    """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
+    measure_cluster(
+        results, runs, str(streamed or ("quick" if quick else "all")), exit_codes.original_command_line(ctx)
+    )
+
+
+def measure_cluster(folder: Path, runs: Path, what: str, command: str = "") -> None:
+    """Measure in a separate process what the folder lacks, print the records as they come, and write the page.
+
+    `what` is all, quick, or a number of generated rows that are streamed from disk.
+    """
+    import subprocess
+
+    from workbench import store
+    from workbench.analysis import cluster as analysis
+    from workbench.analysis import formatting
+    from workbench.command.console import console
+    from workbench.measure import loads
+    from workbench.reports.suites import write_cluster
+    from workbench.sweeps.run_folder import RunError
+
+    arguments = [*PROGRAM, str(folder), str(runs), what]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=loads.measuring_environment()) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            record = describe_cluster_record(json.loads(line))
+            console.print(record, markup=False, highlight=False, soft_wrap=True)
+    if process.returncode:
+        raise RunError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
+    frame = store.CLUSTER.frame(store.CLUSTER.read(folder))
+    print_targets(analysis.list_targets(frame))
+    for processes, ratio in analysis.steps_of(frame).ratios:
+        trainers = formatting.format_count(processes, "trainer")
+        typer.echo(f"{trainers} here: a step takes {ratio:.2f} x what is predicted")
+    typer.echo(f"Page: {write_cluster(folder, command)}")
+
+
+def describe_cluster_record(row: dict[str, Any]) -> str:
+    """Return a record of the cluster suite as a line of text."""
+    if row["part"] == "bytes":
+        return (
+            f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "
+            f"and values of the {row['touched']:,.0f} touched rows; {row['rows_made']:,} rows were made"
+        )
+    if row["part"] == "step":
+        parts = [(name, row[f"seconds_{part}"]) for part, name in PARTS.items() if row[f"seconds_{part}"] is not None]
+        told = ", ".join(f"{name} {1e3 * seconds:.3g}" for name, seconds in parts)
+        return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms{f' ({told})' if told else ''}"
+    if row["status"] != "ok":
+        return f"{row['what']}: {row['reason']}"
+    limit, resident = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident"))
+    return (
+        f"{row['what']}: {row['rows_trained']:,} rows trained; a process may have {limit} of its own, the largest was "
+        f"{resident} with its libraries. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s"
+    )
+
+
+@bench.command("advise")
+def bench_advise(
+    ctx: typer.Context,
+    quick: Annotated[bool, typer.Option("--quick", help="Twelve cases, about half an hour; all take an hour.")] = False,
+    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
+    ] = Path("runs/bench-advise"),
+    runs: Annotated[Path, typer.Option(help="Folder of the trials, gone on with.")] = Path("runs/bench-advise"),
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Measure nothing: play races of the cases in RESULTS back, 50 of each.")
+    ] = False,
+) -> None:
+    """Judge `advise` by full sweeps, beside always sparse, always dense, the bytes rule and a fitted density."""
+    names = tuple(case or ())
+    if replay:
+        _replay_races(names, results)
+    elif not _judge_advice(names, quick, results, runs, exit_codes.original_command_line(ctx)):
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
+    """Measure the cases into the folder, print the targets, write the page; False if Ctrl-C stopped it before.
+
+    Trials are in run folders below `runs`.
+    """
+    from workbench import store
+    from workbench.analysis import advice as analysis
+    from workbench.analysis import formatting
+    from workbench.bench.advice import runner
+    from workbench.command.advising import follow
+    from workbench.command.predicting import error_sentences
+    from workbench.reports.suites import write_advice
+    from workbench.sweeps import estimate
+
+    chosen = runner.choose_cases(names, is_quick)
+    left = runner.remaining_cases(chosen, folder)
+    done = f", {len(chosen) - len(left)} of them found done" if len(left) < len(chosen) else ""
+    lasting = f"; about {estimate.format_duration(sum(map(runner.seconds_of, left)))}" if left else ""
+    cases = formatting.format_count(len(chosen), "case")
+    typer.echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command goes on.", err=True)
+    is_whole = runner.run(chosen, folder, runs, follow)
+    if store.is_stored(folder / store.ADVICE.file):
+        print_targets(analysis.list_targets(store.ADVICE.frame(store.ADVICE.read(folder))))
+        rows = _swept(chosen, runs)
+        typer.echo(f"Page: {write_advice(folder, command, tuple(error_sentences(rows)) if rows else ())}")
+    return is_whole
+
+
+def _swept(chosen: Iterable["advice_suite.Case"], runs: Path) -> Sequence["Record"]:
+    """Return the pooled records of the full sweeps of cases that are there."""
+    from workbench import store
+    from workbench.analysis import configurations
+    from workbench.bench.advice import runner
+    from workbench.sweeps import run_folder
+
+    folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
+    rows = [
+        row for folder in folders if (folder / store.FILE).exists() for row in run_folder.read_current_records(folder)
+    ]
+    return configurations.records(configurations.pool_rounds(store.frame(rows))) if rows else []
+
+
+def _replay_races(names: tuple[str, ...], folder: Path) -> None:
+    """Print what the ways to race choose on the recorded cases of a folder."""
+    from rich.table import Table
+
+    from workbench import store
+    from workbench.bench.advice import runner
+    from workbench.command.console import console
+
+    known = {case.case: case for case in runner.read_recorded_cases(store.ADVICE.read(folder))}
+    runner.choose_cases(names)
+    found = runner.replay_races([case for name, case in known.items() if name in (names or known)])
+    table = Table(title="Races played back, in a fifth of the time of the sweep", title_justify="left")
+    for heading in ("case", "way", "times the least", "at worst", "right side", "time"):
+        table.add_column(heading)
+    for (case, way), came in found.items():
+        table.add_row(case, way, *_race_summary([(one, known[case]) for one in came]))
+    for way in runner.WAYS:
+        every = [(one, known[case]) for (case, name), came in found.items() if name == way for one in came]
+        table.add_row("all cases", way, *_race_summary(every))
+    console.print(table)
+
+
+def _race_summary(came: Sequence[tuple["advice_suite.RaceResult", "advice_suite.RecordedCase"]]) -> list[str]:
+    """Sum up races: geometric mean and worst of the times of the least, right sides, the most of the time."""
+    from workbench.analysis.bench import geometric_mean
+
+    if not came:
+        return ["-"] * 4
+    regrets = [one.regret for one, _ in came]
+    right = sum(one.is_right_side for one, _ in came) / len(came)
+    share = max(one.seconds / case.seconds_sweep for one, case in came)
+    return [f"{geometric_mean(regrets):.3f}", f"{max(regrets):.2f}", f"{right:.0%}", f"{share:.0%}"]
+
+
+HeldOut = Annotated[
+    str, typer.Option(help="Share of the rows held out, or the file of them, read as --data was; for --data.")
+]
+FirstSeconds = Annotated[
+    float | None, typer.Option(min=0.01, help="Seconds of training of every setting; the best go on. By default 0.4.")
+]
+
+
+@bench.command("fit")
+def bench_fit(
+    ctx: typer.Context,
+    data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
+    model: Annotated[str, typer.Option(help="Model, for --data; by default guessed, and told.")] = "logistic",
+    held_out: HeldOut = "0.2",
+    dataset: data_commands.Dataset = "",
+    label: data_commands.Label = "",
+    labels: data_commands.Labels = "",
+    columns: data_commands.Columns = "",
+    kind: data_commands.Kind = "",
+    reading: data_commands.Reading = "",
+    positive: Annotated[str, typer.Option(help="Class that means yes, for --data.")] = "",
+    width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
+    model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
+    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
+    contender: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
+    first_seconds: FirstSeconds = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
+    threads: Annotated[int | None, typer.Option(min=1, help="At most the cores here; by default all.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Two small cases of the suite.")] = False,
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows, page and charts; what it has is not measured again.")
+    ] = Path("runs/bench-fit"),
+) -> None:
+    """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing."""
+    from workbench import store
+    from workbench.analysis import fit as analysis
+    from workbench.bench.fit import cases
+    from workbench.bench.fit.records import Policy
+    from workbench.bench.fit.runner import Runner
+    from workbench.data.contract import with_label
+    from workbench.reports.suites import write_fit
+
+    chosen = cases.choose_cases(tuple(case or ()), quick)
+    if data:
+        given = {"labels": labels, "columns": columns, "kind": kind, "positive": positive}
+        more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
+        settings = {name: value for name, value in (given | more).items() if value}
+        if exit_codes.is_default(ctx, "model"):
+            settings.pop("model")  # guessed from the labels, as train and advise do
+        chosen = [fit_case_of(data, held_out, dataset, with_label(reading, label), **settings)]
+    policy = Policy(seconds, rounds, threads, first_seconds)
+    with progress_line() as told:
+        is_whole = Runner(results, policy, told).run(chosen, tuple(contender or ()))
+    if store.is_stored(results / store.FIT.file):
+        found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(results)))
+        print_targets(analysis.list_targets(found))
+        print_sentence(analysis.tolerance_sensitivity(found))
+        typer.echo(f"Page: {write_fit(results, exit_codes.original_command_line(ctx))}")
+    if not is_whole:
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> "Case":
+    """Return the case of a file or data set, trained with these settings; a reader that is guessed is reported."""
+    from workbench.bench.fit import cases
+    from workbench.command import training
+    from workbench.command.data_source import settings_with_notice, with_model
+
+    of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
+    given = settings_with_notice(source, dataset, reading, **of_data) | settings
+    given = given if "model" in given else {"model": "logistic"} | with_model(given)
+    settled = training.cell_of(given)
+    return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
+
+
+@bench.command("fair")
+def bench_fair(
+    ctx: typer.Context,
+    configuration: Annotated[
+        list[str] | None, typer.Option(help="A configuration by name; a wrong name lists all.")
+    ] = None,
+    features: Annotated[int | None, typer.Option(help="Only configurations with so many columns.")] = None,
+    batch_rows: Annotated[int | None, typer.Option(help="Only those with so many rows a batch.")] = None,
+    width: Annotated[int | None, typer.Option(help="Only those with so many outputs.")] = None,
+    density: Annotated[float | None, typer.Option(help="Only those of this density, such as 0.15.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all candidates that are near are timed.")] = 7,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Ten configurations, in about five minutes.")] = False,
+    results: Annotated[
+        Path, typer.Option(help="Folder of records and page; what it has is not measured again.")
+    ] = Path("runs/bench-fair"),
+) -> None:
+    """Compare the best dense and the best sparse training with the best independent ones at equal work."""
+    from workbench import store
+    from workbench.analysis import fair as analysis
+    from workbench.bench.fair.configurations import choose_configurations
+    from workbench.bench.fair.measure import Policy
+    from workbench.bench.fair.runner import Runner
+    from workbench.reports.suites import write_fair
+
+    only = {"features": features, "batch_rows": batch_rows, "width": width, "density": density}
+    configurations = choose_configurations(configuration or (), quick, only)
+    with progress_line() as told:
+        is_whole = Runner(results, Policy(rounds=rounds), threads, told).run(configurations)
+    if store.is_stored(results / store.FAIR.file):
+        found = analysis.compare_all(store.FAIR.read(results))
+        print_targets(analysis.list_targets(found))
+        print_sentence(analysis.summary(found))
+        typer.echo(f"Page: {write_fair(results, exit_codes.original_command_line(ctx))}")
+    if not is_whole:
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+@bench.command("end")
+def bench_end(
+    ctx: typer.Context,
+    format: Annotated[list[str] | None, typer.Option(help="svmlight or clicks; by default both.")] = None,
+    megabytes: Annotated[
+        list[int] | None, typer.Option(min=1, help="Size of the file to train on; by default 1, 10 and 100.")
+    ] = None,
+    candidate: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Files of 1 GB too.")] = False,
+    results: Annotated[
+        Path, typer.Option(help="Folder of records, page and files; what it has is not measured again.")
+    ] = Path("runs/bench-end"),
+) -> None:
+    """Time whole processes from a file to predictions, with other libraries, to the same held-out loss."""
+    from workbench import store
+    from workbench.analysis import end as analysis
+    from workbench.bench.end.files import choose_cases
+    from workbench.bench.end.runner import Runner
+    from workbench.command.console import console
+    from workbench.reports.suites import write_end
+
+    cases = choose_cases(tuple(format or ()), tuple(megabytes or ()), full)
+    with progress_line() as told:
+        is_whole = Runner(results, told).run(cases, candidate or ())
+    if store.is_stored(results / store.END.file):
+        records = store.END.read(results)
+        console.print(end_table(records))
+        print_sentence(analysis.summary(records))
+        typer.echo(f"Page: {write_end(results, exit_codes.original_command_line(ctx))}")
+    if not is_whole:
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+def end_table(records: Sequence["end.Record"]) -> "Table":
+    """Return the seconds of the project and of the soonest competitor, warm and cold, a row for each case."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from workbench.analysis import end as analysis
+    from workbench.reports import suites
+
+    shown = Table(*suites.END_COLUMNS)
+    for case, own in analysis.cases_of(records).items():
+        for start in analysis.STARTS:
+            shown.add_row(*map(Text, suites.end_line(case, own, start)))
+    return shown
+
+
+@bench.command("prune")
+def bench_prune(
+    folder: Annotated[Path, typer.Argument(help="Folder of results, such as results/MACHINE; subfolders too.")],
+    runs: Annotated[int, typer.Option(min=1, help="Runs kept of each configuration, the newest first.")] = 1,
+    pack: Annotated[
+        bool, typer.Option("--pack", help="Compress files of 200 kB or more to FILE.jsonl.gz, which is read as before.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
+) -> None:
+    """Keep the newest records of each configuration, remove those of older code, compress on request."""
+    from workbench.store.pruning import prune, table_of
+
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{folder} is not a folder; give the folder of the results.")
+    before = after = 0
+    files = {path.with_name(path.name.removesuffix(".gz")) for path in folder.rglob("*.jsonl*")}
+    for path in sorted(path for path in files if path.suffix == ".jsonl"):
+        if table_of(path) is None:
+            continue
+        pruned = prune(path, runs, dry_run=dry_run, pack=pack)
+        before, after = before + pruned.bytes_before, after + pruned.bytes
+        if pruned.bytes < pruned.bytes_before:
+            records = f"{pruned.records} of {pruned.records_before} records"
+            typer.echo(f"{path}: {records}, {pruned.bytes_before / 1e6:.2f} -> {pruned.bytes / 1e6:.2f} MB")
+    typer.echo(f"Records: {before / 1e6:.1f} -> {after / 1e6:.1f} MB{' (nothing was changed)' if dry_run else ''}")
