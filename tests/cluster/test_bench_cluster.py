@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from workbench import plots, store
 from workbench.analysis import cluster as analysis
 from workbench.cluster.team import TeamError
-from workbench.reports import cluster as reports
+from workbench.reports import suites as reports
 
 bench = pytest.importorskip("workbench.cluster.bench", reason="needs Dask", exc_type=ImportError)
 
@@ -71,12 +71,12 @@ def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
     for row in [*rows, *STEPS]:
         store.CLUSTER.append(tmp_path / store.CLUSTER.file, row)
     assert [goal.met for goal in analysis.list_targets(store.CLUSTER.frame(rows))] == met
-    text = reports.write(tmp_path, "workbench bench cluster").read_text()
+    text = reports.write_cluster(tmp_path, "workbench bench cluster").read_text()
     goals = text.split("##")[0]
     assert (goals.count("| met |"), goals.count("| missed |")) == (met.count(True), met.count(False))
     assert "Checked on one machine: measured / predicted is 1.2 with 2 processes." in text
     assert text.count("10,000,000 rows streamed") == sum(row["what"] == STREAMED["what"] for row in rows)
-    assert (tmp_path / reports.CHART).exists()
+    assert (tmp_path / reports.CLUSTER_CHART).exists()
 
 
 def test_what_is_there_of_this_code_and_machine_is_not_measured_again(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from tests.support.fair_records import configuration, record
 from workbench import store
 from workbench.analysis import fair
-from workbench.reports import fair as reports
+from workbench.reports import suites as reports
 
 DENSITIES = (0.01, 0.1, 1.0)
 
@@ -116,8 +116,8 @@ def test_the_page_has_ratios_goals_and_the_shift(tmp_path):
     left = record("independent", "dense", None, candidate="other", status="skipped", reason="Far | off.", samples=None)
     for one in [*named, left]:
         store.FAIR.append(tmp_path / store.FAIR.file, one)
-    text = reports.write(tmp_path, "workbench bench fair --quick").read_text(encoding="utf-8")
-    assert "**1 of 4 goals that were measured are met.**" in text
+    text = reports.write_fair(tmp_path, "workbench bench fair --quick").read_text(encoding="utf-8")
+    assert "**1 of 4 measured targets are met.**" in text
     assert "| D256-B32-N4-1% | 2 ms, dense, launch epoch | 1 ms, NumPy with BLAS | 2 (2 to 2) |" in text
     assert "the break-even moves from 20 % to 10 % in the geometric mean of 1 family; at most from 20 % to 10 %" in text
     assert "| D = 256, 32 rows a batch, N = 4 | 20 % | 10 % | between densities measured |" in text

@@ -11,7 +11,7 @@ from tests.support.fit_rows import rounds, row
 from tests.support.quiet_ratios import known
 from workbench import plots, store
 from workbench.analysis import fit
-from workbench.reports import fit as reports
+from workbench.reports import suites as reports
 
 OURS = rounds("ours, sparse", [1.0, 1.1, 0.9, 1.0])
 DENSE = row("ours, dense", curve=(), is_dense=True, status="memory", bytes_needed=3 * 10**9, reason="Needs more.")
@@ -184,7 +184,7 @@ def test_where_a_rival_had_less_time_than_the_fastest_needed_nobody_is_called_fa
 def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     for one in (*OURS, DENSE, *RIVALS):
         store.FIT.append(tmp_path / store.FIT.file, one)
-    text = reports.write(tmp_path, "workbench bench fit --quick").read_text(encoding="utf-8")
+    text = reports.write_fit(tmp_path, "workbench bench fit --quick").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("| toy, logistic | 80 x 50"))
     assert "would need 3 GB | fast | 6 s (5.4 s to 6.6 s) | 6 x (" in line
     assert "1 s (900 ms to 1.1 s)" in line
@@ -197,7 +197,7 @@ def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
 def test_dense_that_is_too_slow_names_the_bytes_of_x():
     slow = row("ours, dense", curve=((5.0, 0.9, 1),), is_dense=True)
     (case,) = found(*OURS, slow, *RIVALS)
-    assert reports.line(case)[4] == "not reached in 5 s; X takes 16 kB"
+    assert reports.fit_line(case)[4] == "not reached in 5 s; X takes 16 kB"
 
 
 def test_the_chart_tells_ours_from_rivals_by_line_and_marker():
@@ -216,7 +216,7 @@ def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
     absent = row("none", curve=(), side="rival", status="unsupported", reason="x is not installed.")
     for one in (*at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)), absent):
         store.FIT.append(tmp_path / store.FIT.file, one)
-    text = reports.write(tmp_path).read_text(encoding="utf-8")
+    text = reports.write_fit(tmp_path).read_text(encoding="utf-8")
     assert "| toy, logistic | 4 x | 8 x | 2 x |" in text
     assert [f"## Within {share}" in text for share in ("0.3 %", "1 %", "3 %")] == [True] * 3
     assert "The choice of the tolerance moves the geometric mean by 4 x" in " ".join(text.split())

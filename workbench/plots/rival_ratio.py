@@ -1,4 +1,4 @@
-"""A competitor's time by ours, against the width: one line a shape, the geometric mean, and the goal."""
+"""A competitor's time by ours, against the width: one line a shape, the geometric mean, and the performance target."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -86,7 +86,7 @@ def _levels(axes: Axes, mean: float, goal: float | None) -> None:
     )
     if goal:
         axes.axhline(
-            goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"goal {formatting.format_number(goal)} x"
+            goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"target {formatting.format_number(goal)} x"
         )
 
 

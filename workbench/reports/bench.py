@@ -54,13 +54,10 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
         for row in bench.records(bench.newest_records(frame))
         if row["status"] != "ok"
     )
-    outcome = {True: "met", False: "missed", None: "not measured"}
     return {
         "title": _title(set(frame["suite"])),
-        "verdict": _verdict([goal.met for goal in reached]),
-        "goals": page.table_of(
-            ("goal", "wanted", "measured", "outcome"), ([g.what, g.wanted, g.measured, outcome[g.met]] for g in reached)
-        ),
+        "verdict": _verdict([target.met for target in reached]),
+        "targets": page.targets_table(reached, "not measured"),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "shares": page.table_of(
             ("kernel", "share of the bound", "bound by", "cells", "why it is below"),
@@ -85,8 +82,8 @@ def _verdict(met: list[bool | None]) -> str:
     """Return how many of the measured targets are met, as text."""
     measured = [each for each in met if each is not None]
     if not measured:
-        return "None of the goals was measured." if met else "No goals are set for these rows."
-    return f"{sum(measured)} of {len(measured)} goals that were measured are met."
+        return "No performance target was measured." if met else "There are no performance targets for these records."
+    return f"{sum(measured)} of {len(measured)} measured targets are met."
 
 
 def _cut(table: pd.DataFrame, most: int | None) -> page.Table:

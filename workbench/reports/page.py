@@ -91,6 +91,13 @@ def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}
 
 
+def targets_table(targets: Iterable[Any], unmeasured: str = "") -> Table:
+    """Return performance targets as a table; `unmeasured` is the outcome of one that was not measured."""
+    outcome = {True: "met", False: "missed", None: unmeasured}
+    rows = ([each.what, each.wanted, each.measured, outcome[each.met]] for each in targets)
+    return table_of(("target", "wanted", "measured", "outcome"), rows)
+
+
 def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Flatten nested mappings to (name, value) pairs as text; names of inner ones begin with the outer name."""
     pairs = []

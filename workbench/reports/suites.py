@@ -1,0 +1,490 @@
+"""Pages of the suites: performance targets, what was measured, charts and machine, as Markdown from records alone.
+
+A page and its charts are written beside the records of a folder of results; each function returns the page's path.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from workbench import plots, store
+from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial
+from workbench.analysis.configurations import Record
+from workbench.analysis.intervals import number_or_none
+from workbench.plots.fit_curves import told
+from workbench.reports import page
+from workbench.reports.captions import folder_to_type, written, written_frame
+from workbench.store import Table
+
+FIGURE_INCHES = (9.0, 6.0)
+END_INCHES = (9.0, 4.5)
+
+
+def _write(folder: Path, file: str, template: str, content: Mapping[str, Any], command: str, typed: str) -> Path:
+    """Render a page into the folder, with the command that makes it: `command`, or `typed` with the folder."""
+    known = {"command": command or f"{typed} --results {folder_to_type(folder)}"}
+    path = folder / file
+    path.write_text(page.templates().get_template(template).render(content | known), "utf-8")
+    return path
+
+
+def _frame(table: Table, folder: Path) -> pd.DataFrame:
+    """Return the records of a folder with text that can be shown."""
+    return written_frame(table.frame(table.read(folder)))
+
+
+def _met_sentence(targets: Iterable[Any]) -> str:
+    """Return how many of the measured targets are met."""
+    met = [each.met for each in targets if each.met is not None]
+    return f"{sum(met)} of {len(met)} measured targets are met."
+
+
+def _machine_of_folder(folder: Path) -> page.Table:
+    """Return the description of the machine that is stored in a folder of results."""
+    return page.table_of(("what", "value"), page.flat(written(page.record(folder / "machine.json"))))
+
+
+def _machine_of_record(records: Sequence[Record]) -> page.Table:
+    """Return machine and versions of the newest record; empty without records."""
+    known = {"machine": records[-1]["machine"], "versions": records[-1]["versions"]} if records else {}
+    return page.table_of(("what", "value"), page.flat(written(known)))
+
+
+def _draw(name: str, frame: pd.DataFrame, path: Path, size: tuple[float, float] = FIGURE_INCHES, **more: Any) -> str:
+    """Draw a chart into a file and return its sentence."""
+    figure = Figure(figsize=size)
+    sentence = plots.draw(name, frame, figure, **more)
+    page.save(figure, path)
+    return sentence
+
+
+def _case_section(
+    chart: str, case: str, frame: pd.DataFrame, folder: Path, size: tuple[float, float]
+) -> dict[str, Any]:
+    """Return title, sentence, table and file of the chart of a case, which is saved in `folder`."""
+    file = f"{chart.partition('_')[0]}-{re.sub(r'[^a-z0-9]+', '-', case.lower()).strip('-')}.svg"
+    sentence = _draw(chart, frame, folder / file, size, case=case)
+    shown = plots.table(chart, frame, case=case)
+    table = page.table_of(shown.columns, shown.to_numpy().tolist())
+    return {"title": case, "file": file, "sentence": sentence, "table": table}
+
+
+# Advice: what is expected of it, what was found, every case beside simpler rules.
+
+
+def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) -> Path:
+    """Write the page of the suite of advice; `predicted` says how well a cost model predicts the sweeps."""
+    folder = Path(folder)
+    frame = _frame(store.ADVICE, folder)
+    rows, found = advice.newest_good_records(frame), advice.score_rules(frame)
+    own = {score.case: score for score in found if score.rule == advice.ADVICE}
+    content = {
+        "targets": page.targets_table(advice.list_targets(frame)),
+        "cases": page.table_of(
+            (
+                *("case", "density", "features", "dense / sparse", "verdict"),
+                *("recommended", "times the least", "trials", "time"),
+            ),
+            (_advice_line(row, own[row["case"]]) for row in rows),
+        ),
+        "rules": page.table_of(
+            ("case", *advice.RULES),
+            ([row["case"], *(_score_text(score) for score in found if score.case == row["case"])] for row in rows),
+        ),
+        "failed": page.table_of(
+            ("case", "why"), ([row["case"], row["reason"]] for row in advice.newest_failed_records(frame))
+        ),
+        "machine": _machine_of_record(rows),
+        "predicted": predicted,
+    }
+    return _write(folder, "bench-advise.md", "advice.md.jinja", content, command, "workbench bench advise")
+
+
+def _advice_line(row: advice.Record, score: advice.Score) -> list[str]:
+    """Return a case's row in the table."""
+    share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
+    trials = f"{row['trials_advice']} of {row['trials_sweep']}"
+    ratio = advice.dense_over_sparse_seconds(row)
+    sides = f"{ratio:.2f}" if ratio is not None else "one side did not run"
+    numbers = [formatting.format_density(row["density"]), f"{row['features']:,}", sides, row["verdict"]]
+    return [
+        row["case"],
+        *numbers,
+        formatting.name_configuration(row["recommended"]),
+        _decimals(score.whole, 3),
+        trials,
+        share,
+    ]
+
+
+def _score_text(score: advice.Score) -> str:
+    """Return a rule's two ratios as text, or that it did not run."""
+    return "did not run" if score.side is None else f"{_decimals(score.side, 2)}, {_decimals(score.whole, 2)}"
+
+
+def _decimals(value: float | None, digits: int) -> str:
+    """Return a number with fixed decimals, "" for None."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+# Training on several machines: bytes moved, times measured and predicted.
+
+
+CLUSTER_CHART = "cluster-steps.svg"
+HERE = ("processes here: measured", "predicted", "measured / predicted")
+
+
+def write_cluster(folder: str | Path, command: str = "") -> Path:
+    """Write the page and the chart of training on several machines."""
+    folder = Path(folder)
+    frame = _frame(store.CLUSTER, folder)
+    steps = cluster.steps_of(frame)
+    content = {
+        "targets": page.targets_table(cluster.list_targets(frame)),
+        "bytes": page.table_of(
+            ("rows of the table", "touched a step", "bytes a step", "numbers and values", "ratio", "rows made"),
+            map(_bytes_line, cluster.newest_records(frame, "bytes")),
+        ),
+        "sentence": _draw("cluster_steps", frame, folder / CLUSTER_CHART) if steps.machines else "",
+        "chart": CLUSTER_CHART,
+        "steps": page.table_of(
+            ("machines", "predicted", "of it messages", "of it waiting", "bytes moved", *HERE),
+            _step_lines(steps),
+        ),
+        "rows": page.table_of(
+            ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", "end"),
+            map(_streamed_line, cluster.newest_records(frame, "rows")),
+        ),
+        "machine": _machine_of_record(cluster.newest_records(frame)),
+    }
+    return _write(folder, "bench-cluster.md", "cluster.md.jinja", content, command, "workbench bench cluster")
+
+
+def _bytes_line(row: Record) -> list[str]:
+    """Return a byte measurement's row in the table."""
+    counts = [f"{row[name]:,.0f}" for name in ("features", "touched", "bytes_moved", "bytes_least")]
+    return [*counts, f"{row['ratio']:.3f}", f"{row['rows_made']:,}"]
+
+
+def _step_lines(steps: cluster.Steps) -> list[list[str]]:
+    """Return the table rows of step times by the number of machines: measured, network, waiting, ratios."""
+    here, measured = ({row["machines"]: row["seconds_step"] for row in side} for side in (steps.here, steps.measured))
+    return [
+        [
+            str(row["machines"]),
+            *(_seconds_or_blank(row[name]) for name in ("seconds_step", "seconds_network", "seconds_waiting")),
+            formatting.format_bytes(row["bytes_moved"]),
+            *(_seconds_or_blank(known.get(row["machines"])) for known in (measured, here)),
+            _ratio_or_blank(measured.get(row["machines"]), here.get(row["machines"])),
+        ]
+        for row in steps.machines
+    ]
+
+
+def _seconds_or_blank(seconds: float | None) -> str:
+    """Return seconds as text, "" for None."""
+    return "" if seconds is None else formatting.format_seconds(seconds)
+
+
+def _ratio_or_blank(measured: float | None, predicted: float | None) -> str:
+    """Return measured by predicted as text, "" if either is None."""
+    return "" if measured is None or predicted is None else f"{measured / predicted:.2f}"
+
+
+def _streamed_line(row: Record) -> list[str]:
+    """Return a memory measurement's row in the table."""
+    sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
+    seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
+    quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
+    told = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
+    named = re.sub(r"\d{5,}", lambda count: f"{int(count[0]):,}", row["what"])
+    return [named, *told, quality, seconds, row["reason"]]
+
+
+# Whole processes from a file to predictions.
+
+
+END_COLUMNS = ("case", "start", "project", "soonest competitor", "its seconds", "competitor / project")
+
+
+def write_end(folder: str | Path, command: str = "") -> Path:
+    """Write the page and the charts of whole processes from a file to predictions."""
+    folder = Path(folder)
+    records = [written(record) for record in store.END.read(folder)]
+    frame = store.END.frame(records)
+    cases = end.cases_of(records)
+    content = {
+        "verdict": end.summary(records),
+        "tolerance": f"{100 * end.TOLERANCE:g} %",
+        "ratios": page.table_of(
+            END_COLUMNS, [_end_line(name, own, start) for name, own in cases.items() for start in end.STARTS]
+        ),
+        "parts": [_end_section(name, own, frame, folder) for name, own in cases.items()],
+        "machine": _machine_of_folder(folder),
+    }
+    return _write(folder, "bench-end.md", "end.md.jinja", content, command, "workbench bench end")
+
+
+def _end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
+    """Return the seconds of the project and of the soonest competitor in a case from a start, and their ratio."""
+    found = end.taken(records, start)
+    others = [name for name, one in found.items() if one.record["side"] == "competitor"]
+    own = _run_seconds(found["project"]) if "project" in found else "not reached"
+    value = end.ratio(records, start)
+    best = [others[0], _run_seconds(found[others[0]])] if others else ["none reached it", ""]
+    return [case, start, own, *best, "" if value is None else formatting.format_number(value)]
+
+
+def _run_seconds(one: end.Taken) -> str:
+    """Return the median seconds, with least and most if there are several runs."""
+    text = formatting.format_seconds(one.record["seconds"])
+    if one.runs == 1:
+        return text
+    return f"{text} ({formatting.format_seconds(one.low)} to {formatting.format_seconds(one.high)})"
+
+
+def _end_section(case: str, records: Sequence[Record], frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """Return a case's section: table, candidates left out, and the chart, which is saved in `folder`."""
+    there = {name for start in end.STARTS for name in end.taken(records, start)}
+    absent = [name for name in dict.fromkeys(record["candidate"] for record in records) if name not in there]
+    left_out = [f"{name}: {end.reason_left_out(records, name)}" for name in absent]
+    return _case_section("end_stages", case, frame, folder, END_INCHES) | {"absent": left_out}
+
+
+# Both sides compared with the best independent ones: configurations and the shift of the break-even.
+
+
+FAIR_COLUMNS = (
+    *("configuration", "project dense", "best independent dense", "dense ratio"),
+    *("project sparse", "best independent sparse", "sparse ratio"),
+)
+
+
+def write_fair(folder: str | Path, command: str = "") -> Path:
+    """Write the page of both sides compared with the best independent ones."""
+    folder = Path(folder)
+    found = fair.compare_all([written(record) for record in store.FAIR.read(folder)])
+    wanted = fair.list_targets(found)
+    content = {
+        "verdict": _met_sentence(wanted),
+        "targets": page.targets_table(wanted, "not measured"),
+        "configurations": page.table_of(FAIR_COLUMNS, map(fair_line, found)),
+        "apart": page.table_of(FAIR_COLUMNS, map(fair_line, fair.separate_configurations(found))),
+        "summary": fair.summary(found),
+        "shifts": page.table_of(
+            ("family", "break-even measured", "each side at its best", "by"),
+            ([fair.family_text(s.family), *_shift_cells(s)] for s in fair.breakeven_shifts(found)),
+        ),
+        "left": page.table_of(
+            ("candidate", "status", "reason, of the first", "configurations"),
+            ([name, status, reason, str(count)] for name, status, reason, count in fair.list_untimed(found)),
+        ),
+        "notes": page.table_of(("candidate", "what differs"), sorted(fair_notes(found).items())),
+        "method": fair_method(found),
+        "machine": _machine_of_folder(folder),
+    }
+    return _write(folder, "bench-fair.md", "fair.md.jinja", content, command, "workbench bench fair")
+
+
+def _shift_cells(shift: fair.Shift) -> list[str]:
+    """Return the break-even before and after, and how it was found, as cells."""
+    how = "between densities measured" if shift.is_between else "slope of all configurations"
+    return [fair.format_breakeven(shift.before), fair.format_breakeven(shift.after), how]
+
+
+def fair_line(compared: fair.Compared) -> list[str]:
+    """Return a configuration in the table.
+
+    Of each kind the project's best, the best independent one, and their ratio.
+    """
+    texts = [[_fastest(side.project), _fastest(side.independent), ratio_text(side.ratio)] for side in _sides(compared)]
+    return [compared.name, *texts[0], *texts[1]]
+
+
+def _sides(compared: fair.Compared) -> list[fair.Side]:
+    """Return the sides of a comparison, in the order of `KINDS`."""
+    return [compared.sides[kind] for kind in fair.KINDS]
+
+
+def _fastest(record: Record | None) -> str:
+    """Return time and name of the fastest candidate, or "not timed"."""
+    if record is None:
+        return "not timed"
+    return f"{formatting.format_seconds(record['seconds'])}, {record['candidate'].removeprefix('project, ')}"
+
+
+def ratio_text(ratio: fair.Ratio | None) -> str:
+    """Return a ratio with the least and the most of its rounds.
+
+    >>> ratio_text(fair.Ratio(0.841, 0.8, 0.9)), ratio_text(None)
+    ('0.84 (0.8 to 0.9)', '')
+    """
+    if ratio is None:
+        return ""
+    return (
+        f"{formatting.format_number(ratio.value, 2)} ({formatting.format_number(ratio.low, 2)} to "
+        f"{formatting.format_number(ratio.high, 2)})"
+    )
+
+
+def fair_notes(found: Sequence[fair.Compared]) -> dict[str, str]:
+    """Return the differences in the work of candidates that were timed, by name."""
+    records = [record for one in found for record in one.records if record["status"] == "ok" and record["note"]]
+    return {record["candidate"]: record["note"] for record in records}
+
+
+def fair_method(found: Sequence[fair.Compared]) -> str:
+    """Return sizes, rounds, threads and other programs, in words."""
+    records = [record for one in found for record in one.records if record["status"] == "ok"]
+    if not records:
+        return "No candidate was timed."
+    sizes = [4 * record["rows"] * record["features"] for record in records]
+    rounds = max(len(record["samples"]) for record in records)
+    threads = sorted({record["threads"] for record in records})
+    busy = max(record["busy_others"] or 0.0 for record in records)
+    error = max(record["error"] for record in records)
+    return (
+        f"{len(found)} configurations; X has {formatting.format_bytes(min(sizes))} to "
+        f"{formatting.format_bytes(max(sizes))} dense. "
+        f"{rounds} rounds on {', '.join(map(str, threads))} threads; a candidate far behind the fastest of its side "
+        f"has fewer. The largest error of weights and losses is {error:.1e}. Other programs took up to "
+        f"{100 * busy:.0f} % of the cores."
+    )
+
+
+# Trainings to a held-out quality: cases, performance targets, curves.
+
+
+FIT_COLUMNS = (
+    *(
+        "case",
+        "rows x features",
+        "quality",
+        "sparse",
+        "dense",
+        "fastest competitor",
+        "its seconds",
+        "competitor / sparse",
+    ),
+    "best of all",
+)
+
+
+def write_fit(folder: str | Path, command: str = "") -> Path:
+    """Write the page and the charts of trainings to a held-out quality."""
+    folder = Path(folder)
+    frame = _frame(store.FIT, folder)
+    by_tolerance = fit.by_tolerance(frame)
+    found = next(iter(by_tolerance.values()))
+    wanted = fit.list_targets(by_tolerance)
+    content = {
+        "verdict": _met_sentence(wanted),
+        "tolerances": formatting.join_items(map(fit.format_tolerance, by_tolerance)),
+        "ratios": page.table_of(*fit.table(by_tolerance)),
+        "moved": fit.tolerance_sensitivity(by_tolerance),
+        "cases": [
+            {"title": fit.format_tolerance(tolerance), "table": page.table_of(FIT_COLUMNS, map(fit_line, cases))}
+            for tolerance, cases in by_tolerance.items()
+        ],
+        "targets": page.targets_table(wanted, "not measured"),
+        "parts": [
+            _case_section("fit_curves", case.name, frame[frame["case"] == case.name], folder, FIGURE_INCHES)
+            for case in found
+        ],
+        "method": fit_method(found),
+        "machine": _machine_of_folder(folder),
+    }
+    return _write(folder, "bench-fit.md", "fit.md.jinja", content, command, "workbench bench fit")
+
+
+def fit_line(found: fit.CaseResult) -> list[str]:
+    """Return a case in the table: sizes, target, seconds of sparse, of dense or the bytes it would need, the fastest
+    competitor."""
+    row, competitor = found.row, found.fastest("rival")
+    size = f"{row['rows']:,} x {row['features']:,}"
+    sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
+    fastest = [competitor.name, told(competitor)] if competitor else ["none reached it", ""]
+    best = found.furthest
+    furthest = (
+        f"{formatting.format_number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
+    )
+    return [found.name, size, found.quality, sparse, dense, *fastest, fit.format_ratio(found.ratio), furthest]
+
+
+def _ours(found: fit.CaseResult, kind: str) -> str:
+    """Return the time of the fastest project candidate of a kind, or why there is none."""
+    entries = [entry for entry in found.entries if fit.kind_of(entry) == kind]
+    fastest = found.fastest(kind) or next(iter(entries), None)
+    if fastest is None:
+        return "not asked for"
+    known = told(fastest)
+    is_slow = kind == "dense" and known.startswith("not reached")
+    return f"{known}; X takes {formatting.format_bytes(found.row['bytes_dense'])}" if is_slow else known
+
+
+def _halving_sentence(rows: list[Record]) -> str:
+    """Return the sentence on how long settings were tried, where some had less time than others."""
+    short = sorted({row["seconds_rung"] for row in rows if number_or_none(row["seconds_rung"])})[:-1]
+    if not short:
+        return ""
+    return (
+        f"The same rule for all, ours and competitors: all settings train for {formatting.format_number(short[0])} "
+        f"s, the best of each "
+        "candidate for longer. One ends early that gains nothing any more, or that at its pace is out of reach of "
+        "the target; its line says so. "
+    )
+
+
+def fit_method(found: list[fit.CaseResult]) -> str:
+    """Describe how all cases were measured: settings tried, time limits, threads, load of other programs."""
+    rows = [row for case in found for entry in case.entries for row in entry.settings]
+    limits = sorted({row["seconds_limit"] for row in rows})
+    threads = sorted({row["threads"] for row in rows})
+    tried = sorted({row["tried"] for row in rows})
+    each = ", ".join(f"{formatting.format_number(limit)} s" for limit in limits)
+    rounds = [row for case in found for entry in case.entries for row in entry.rounds]
+    busy = max((number_or_none(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
+    return (
+        f"Each candidate tries {', '.join(map(str, tried))} settings of at most {each}, on "
+        f"{', '.join(map(str, threads))} threads, in processes of its own. {_halving_sentence(rows)}"
+        f"In the rounds other programs took up to {100 * busy:.0f} % of the cores."
+    )
+
+
+# The self-trial: what is expected of the measuring, and what was found.
+
+
+SELF_COLUMNS = ("part", "what", "condition")
+
+
+def write_self_trial(folder: str | Path, command: str = "") -> Path:
+    """Write the page and the charts of the self-trial."""
+    folder = Path(folder)
+    frame = _frame(store.SELF, folder)
+    met = {True: "met", False: "missed", None: "failed"}
+    criteria = self_trial.criteria(frame)
+    content = {
+        "meaning": self_trial.meaning(frame),
+        "verdict": f"{sum(c.met is True for c in criteria)} of {len(criteria)} criteria are met.",
+        "criteria": page.table_of(
+            (*SELF_COLUMNS, "wanted", "measured", "outcome"),
+            ([c.part, c.what, c.condition, c.wanted, c.measured, met[c.met]] for c in criteria),
+        ),
+        "others": page.table_of(
+            (*SELF_COLUMNS, "measured"),
+            ([c.part, c.what, c.condition, c.measured] for c in self_trial.other_outcomes(frame)),
+        ),
+        "charts": [_self_chart(name, frame, folder) for name in plots.names("self")],
+        "machine": _machine_of_folder(folder),
+    }
+    return _write(folder, "self.md", "self_trial.md.jinja", content, command, "workbench bench self")
+
+
+def _self_chart(name: str, frame: pd.DataFrame, folder: Path) -> dict[str, str]:
+    """Save a chart as SVG in the folder; return its title, file and sentence."""
+    file = f"{name.replace('_', '-')}.svg"
+    return {"title": plots.get(name).title, "file": file, "sentence": _draw(name, frame, folder / file)}
