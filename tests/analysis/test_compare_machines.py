@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, compare_machines, configurations
+from workbench.analysis import advise, compare_devices, configurations
 from workbench.reports import report
 
 
@@ -22,7 +22,7 @@ def two_machines() -> list[dict]:
 def test_machines_are_groups_of_their_own_and_are_held_beside_each_other():
     frame = store.frame(two_machines())
     assert [{row["machine"] for row in group.rows} for group in configurations.groups(frame)] == [{"a"}, {"b"}]
-    a, b = compare_machines.machines(frame)
+    a, b = compare_devices.machines(frame)
     assert (a.name, a.cells, a.seconds_work, a.common) == ("a", 12, 1e-3, ())
     assert (b.name, b.cells, b.seconds_work) == ("b", 2, 2e-3)
     assert [change.ratio.value for change in b.common] == pytest.approx([2, 2], rel=0.1)
@@ -31,10 +31,10 @@ def test_machines_are_groups_of_their_own_and_are_held_beside_each_other():
 
 def test_machines_without_a_cell_in_common_say_so():
     apart = [*maker.sweep(machine="a"), *maker.sweep(machine="b", densities=[0.5], run="r2")]
-    assert list(compare_machines.compare_machine_sentences(store.frame(apart))) == [
+    assert list(compare_devices.compare_machine_sentences(store.frame(apart))) == [
         "Machine b shares no timed cell with the first, so nothing says how the two differ."
     ]
-    assert compare_machines.table(store.frame(maker.sweep())) == ([], [])
+    assert compare_devices.table(store.frame(maker.sweep())) == ([], [])
 
 
 def test_the_report_has_the_machines_beside_each_other(tmp_path):

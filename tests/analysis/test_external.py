@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import external
+from workbench.analysis import changes
 
 
 def written(path, *rows):
@@ -21,19 +21,19 @@ def ours():
 
 def test_a_tool_is_held_against_the_fastest_sparse_and_the_fastest_dense(tmp_path):
     theirs = {"who": "their loop", "seconds": [4e-3, 4.1e-3, 3.9e-3, 4e-3], "density": 0.01, "machine": "bench-1"}
-    held = external.compare_external(ours(), store.external.read(written(tmp_path, theirs)))
+    held = changes.compare_external(ours(), store.external.read(written(tmp_path, theirs)))
     assert [(one.against, one.change.verdict) for one in held] == [
         ("CSR ours (row_sparse gradient, standard update) at 1 % density", "slower"),
         ("dense at 1 % density", "faster"),
     ]
     assert held[0].change.ratio.low < 4e-3 / 1.1e-3 < held[0].change.ratio.high
-    assert len(external.external_notes(held)) == 1
+    assert len(changes.external_notes(held)) == 1
 
 
 def test_a_tool_of_another_machine_is_told(tmp_path):
     theirs = {"who": "they", "seconds": [4e-3] * 4, "density": 0.1}
-    held = external.compare_external(ours(), store.external.read(written(tmp_path, theirs)))
-    assert "another machine" in external.external_notes(held)[-1]
+    held = changes.compare_external(ours(), store.external.read(written(tmp_path, theirs)))
+    assert "another machine" in changes.external_notes(held)[-1]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def test_a_line_that_is_not_of_the_schema_is_refused(tmp_path, row, told):
 def test_what_no_cell_agrees_with_is_refused_with_what_there_is(tmp_path):
     theirs = store.external.read(written(tmp_path, {"who": "they", "seconds": [1.0], "density": 0.5}))
     with pytest.raises(ValueError, match=r"No cell .* \(density 0.5\). The run has: density 0.01, 0.1"):
-        external.compare_external(ours(), theirs)
+        changes.compare_external(ours(), theirs)
     with pytest.raises(ValueError, match="state density as well"):
-        external.compare_external(ours(), store.external.read(written(tmp_path, {"who": "they", "seconds": [1.0]})))
+        changes.compare_external(ours(), store.external.read(written(tmp_path, {"who": "they", "seconds": [1.0]})))

@@ -4,13 +4,13 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import advise, configurations, quality_warnings
+from workbench.analysis import advise, configurations, outliers
 
 
 def told(change=lambda row: row, noise=0.01, **known):
     rows = map(change, maker.sweep((maker.SPARSE,), (0.01,), noise=noise, shared=0.0, **known))
     (row,) = configurations.records(configurations.pool_rounds(store.frame(rows)))
-    return list(quality_warnings.warnings_of_record(row))
+    return list(outliers.warnings_of_record(row))
 
 
 def of_last(**columns):

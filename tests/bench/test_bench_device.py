@@ -10,7 +10,7 @@ from kernels import devices
 from tests.bench.test_bench import QUICK, TINY
 from workbench import plots, store
 from workbench.analysis import bench, performance_targets
-from workbench.analysis.performance_targets_cuda import FUSED
+from workbench.analysis.performance_targets import FUSED
 from workbench.bench import configurations, device, runner, steps_device, suites
 from workbench.bench.child import measure, prepare_and_check
 from workbench.bench.configurations import Cell

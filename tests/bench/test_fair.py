@@ -8,7 +8,7 @@ import pytest
 
 from workbench import store
 from workbench.bench.child import set_threads
-from workbench.bench.fair import child, configurations, contract, dense_loops, measure, problem, runner
+from workbench.bench.fair import configurations, contract, dense_loops, measure, problem, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
 from workbench.bench.shapes import BenchError
@@ -270,7 +270,7 @@ def test_a_run_writes_a_record_of_every_candidate_and_is_resumed(tmp_path):
 def answered(one, policy):
     """Records by name of a child's answers, `torch.compile` left out."""
     request = {"configuration": vars(one), "policy": vars(policy), "threads": 1, "left_out": [COMPILED]}
-    return {answer["name"]: answer["record"] for answer in child.answers(request) if "name" in answer}
+    return {answer["name"]: answer["record"] for answer in measure.answers(request) if "name" in answer}
 
 
 def test_a_candidate_that_ends_its_process_is_left_out_and_the_others_are_measured(tmp_path):

@@ -12,14 +12,7 @@ import scipy.sparse
 
 from tests.support import fit_rows
 from workbench.bench.fit import child, contract, torch_loop
-from workbench.bench.fit.candidates import (
-    pytorch,
-    pytorch_graph,
-    pytorch_pruned,
-    sklearn_batch,
-    sklearn_sgd,
-    vowpal_wabbit,
-)
+from workbench.bench.fit.candidates import pytorch, scikit_learn, vowpal_wabbit
 from workbench.bench.fit.torch_loop import batch_of, scores
 
 
@@ -138,12 +131,12 @@ def test_the_intercept_of_sparse_rows_learns_as_fast_as_that_of_dense_ones():
     ],
 )
 def test_a_schedule_of_a_setting_is_what_scikit_learn_is_given(value, expected):
-    assert sklearn_sgd.schedule_of(value) == expected
+    assert scikit_learn.schedule_of(value) == expected
 
 
 def test_a_solver_of_the_dual_problem_is_told_so():
     rows = fit_rows.judge_for("logistic").rows
-    made = [sklearn_batch.estimator(name, rows, {"C": 2.0}, 5) for name in ("liblinear", "liblinear dual")]
+    made = [scikit_learn.estimator(name, rows, {"C": 2.0}, 5) for name in ("liblinear", "liblinear dual")]
     assert [(one.solver, one.dual, one.C, one.max_iter) for one in made] == [
         ("liblinear", False, 2.0, 5),
         ("liblinear", True, 2.0, 5),
@@ -166,7 +159,7 @@ def test_pytorchs_graph_convolution_is_that_of_the_paper():
     torch = pytest.importorskip("torch")
     rows = replace(fit_rows.judge_for("graph_convolution").rows, has_intercept=True)
     torch.manual_seed(0)
-    held, forward = pytorch_graph.network(rows)
+    held, forward = pytorch.network(rows)
     nodes = rows.facts["graph"]
     x, adjacency = nodes.x.toarray(), nodes.adjacency.toarray()
     w, c, out, b = (held[name].detach().numpy() for name in ("w", "c", "out", "b"))
@@ -202,7 +195,7 @@ def test_a_masked_network_changes_no_weight_outside_its_mask():
     torch = pytest.importorskip("torch")
     toy = fit_rows.judge_for("pruned_mlp")
     rows = replace(toy.rows, settings={"model_options": "hidden=16x16, density=0.3"})
-    held, forward = pytorch_pruned.masked(rows, sparse=False)
+    held, forward = pytorch.masked(rows, sparse=False)
     first = held["w1"].detach().numpy().copy()
     assert 0 < np.count_nonzero(first) < 0.6 * first.size
     torch.nn.functional.cross_entropy(forward(batch_of(rows.x, 0, 50)), torch.tensor(rows.y[:50])).backward()

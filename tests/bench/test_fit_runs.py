@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import fit_rows
 from workbench import store
-from workbench.bench.fit import cases, contract, records, runner, selection
+from workbench.bench.fit import cases, contract, runner, selection
 from workbench.measure.child import Ended
 
 POINTS = {"ours, sparse": [[1.0, 0.51, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
@@ -35,7 +35,7 @@ WHOLE = Told._answers
 
 
 def run_of(tmp_path, rounds=2, end=None):
-    made = Told(tmp_path, records.Policy(5.0, rounds))
+    made = Told(tmp_path, runner.Policy(5.0, rounds))
     made.asked, made.end = [], end
     case = cases.Case("toy, logistic", {"model": "logistic", "dataset": "power_law"})
     made.run([case], tuple(POINTS))
@@ -106,7 +106,7 @@ def test_ctrl_c_stops_a_run_and_what_is_finished_stays(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Told, "_answers", stopped)
     case = cases.Case("toy, logistic", {"model": "logistic", "dataset": "power_law"})
-    assert not Told(tmp_path, records.Policy(5.0, 1)).run([case], ("ours, sparse",))
+    assert not Told(tmp_path, runner.Policy(5.0, 1)).run([case], ("ours, sparse",))
 
 
 def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):

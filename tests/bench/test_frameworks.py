@@ -13,7 +13,8 @@ import workbench as wb
 from workbench import data
 from workbench.bench import frameworks
 from workbench.bench.fair.measure import Policy, prepare_candidate
-from workbench.bench.frameworks import FRAMEWORKS, answer_for, child
+from workbench.bench.frameworks import FRAMEWORKS, answer_for
+from workbench.bench.frameworks import problem as problems
 from workbench.bench.frameworks.answer import _concluded
 from workbench.bench.frameworks.contract import get, names, ways_of
 from workbench.bench.frameworks.problem import problem_of
@@ -78,8 +79,8 @@ def test_the_lines_to_paste_run(name, classes):
 
 def test_rows_come_back_from_the_folder_as_they_were(tmp_path):
     made = problem("pytorch")
-    request = child.save(made, tmp_path) | {"threads": 1}
-    again = child.read(json.loads(json.dumps(request)))
+    request = problems.save(made, tmp_path) | {"threads": 1}
+    again = problems.read(json.loads(json.dumps(request)))
     assert (again.csr != made.csr).nnz == 0
     np.testing.assert_array_equal(again.dense, made.dense)
     np.testing.assert_array_equal(again.labels, made.labels)

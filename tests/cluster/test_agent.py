@@ -15,7 +15,7 @@ from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import spec_of, trial_row
 from workbench.cluster.agent import Agent, Lines, machine_turn
 from workbench.cluster.coordinator import Placement
-from workbench.measure import stack
+from workbench.measure import machine
 from workbench.measure.machine import machine_id
 from workbench.sweeps import grid
 from workbench.sweeps.file_contents import Contents
@@ -134,7 +134,7 @@ def test_an_agent_that_was_halted_does_not_hold_its_machine_for_ever(tmp_path, m
 
 def greeting(spec) -> dict:
     """What an agent is told first."""
-    known = {"versions": stack.versions(), "folder": os.getcwd()}
+    known = {"versions": machine.code_versions(), "folder": os.getcwd()}
     return {"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweeps.trial:answers", **known}
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from workbench.measure import closure, loads, stack
+from workbench.measure import closure, loads, machine
 from workbench.measure.closure import Code
 
 FILES = {
@@ -144,11 +144,11 @@ def test_every_kernel_is_registered_by_a_file_of_the_kernels():
 
 def test_the_stack_is_that_of_a_process_that_measures(monkeypatch):
     """Whatever BLAS this process has loaded, and however it is held back: keys of a resumed run are the same."""
-    here = stack.describe_stack()
+    here = machine.describe_stack()
     assert {"python", "numpy", "scipy", "numba", "llvmlite", "blas", "cpu"} == set(here)
     assert all(here.values())
-    code = "import json; from workbench.measure import stack; print(json.dumps(stack.describe_stack()))"
+    code = "import json; from workbench.measure import machine; print(json.dumps(machine.describe_stack()))"
     held_back = dict(loads.measuring_environment(), OPENBLAS_CORETYPE="Prescott")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=held_back)
     assert json.loads(done.stdout) == here
-    assert stack.describe_stack("no-such-package")["no-such-package"] == ""
+    assert machine.describe_stack("no-such-package")["no-such-package"] == ""

@@ -5,8 +5,8 @@ import pytest
 from tests.support import rows as made
 from tests.support.panel_runs import write_run
 from workbench import store
-from workbench.panels import explored
-from workbench.panels.exploring import ALL, Exploration
+from workbench.panels.tabs import explore
+from workbench.panels.tabs.explore import ALL, Exploration
 from workbench.study.choices import ChoiceError
 from workbench.sweeps import run_folder
 
@@ -77,18 +77,18 @@ def test_the_slider_has_the_measured_densities_and_some_between(state):
 def test_the_table_of_gains_follows_density_factor_and_filters(state):
     state.choose("width", "width 16")
     state.ask_density("1 %")
-    told = explored.gains_table(state)
+    told = explore.gains_table(state)
     assert "Time at 1 % density" in told
     assert "2 x or more" in told
     state.ask_density("2 %")
-    assert "; read from 1 to 3.01 %" in explored.gains_table(state)
+    assert "; read from 1 to 3.01 %" in explore.gains_table(state)
     state.choose("format", "coo")
-    assert "CSR" not in explored.gains_table(state)
+    assert "CSR" not in explore.gains_table(state)
 
 
 def test_behind_a_cell_are_its_trials_samples_and_the_command_that_trains_it_again(state):
     state.cell = next(name for name in state.cells if name.startswith("CSR ours") and "at 1 % density" in name)
-    told = explored.behind(state)
+    told = explore.behind(state)
     assert told.count("✓ ok</td>") == 4, "a line for each round"
     assert "Samples" in told
     assert "µs" in told
@@ -98,11 +98,11 @@ def test_behind_a_cell_are_its_trials_samples_and_the_command_that_trains_it_aga
 
 def test_a_cell_without_a_result_shows_its_reason(state):
     state.cell = next(name for name, one in state.cells.items() if one.pooled["status"] == "memory")
-    assert "<li>needs 5 GB, the limit is 4 GB</li>" in explored.behind(state)
+    assert "<li>needs 5 GB, the limit is 4 GB</li>" in explore.behind(state)
 
 
 def test_outliers_are_listed_by_cell_with_their_reasons(state):
-    told = explored.outliers_table(state)
+    told = explore.outliers_table(state)
     assert "memory: needs 5 GB, the limit is 4 GB" in told
     assert "other programs took 60 % of the cores" in told
 
@@ -132,7 +132,7 @@ def test_without_rows_every_page_says_so(tmp_path):
     write_run(tmp_path, [], "finished")
     state = Exploration(str(tmp_path))
     assert state.filters == []
-    for page in (explored.gains_table, explored.behind, explored.outliers_table):
+    for page in (explore.gains_table, explore.behind, explore.outliers_table):
         assert "<p>No " in page(state)
 
 
@@ -140,6 +140,6 @@ def test_texts_of_rows_are_escaped(tmp_path):
     row = made.failed(made.sweep()[0], "failed", "<script>alert(1)</script>")
     write_run(tmp_path, [row | {"run": "<b>", "dataset": "<i>"}], "finished")
     state = Exploration(str(tmp_path))
-    told = explored.behind(state) + explored.outliers_table(state)
+    told = explore.behind(state) + explore.outliers_table(state)
     assert "<script>" not in told
     assert "<b>" not in told

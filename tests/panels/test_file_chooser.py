@@ -3,8 +3,8 @@
 import ipywidgets as widgets
 import pytest
 
-from workbench.panels import file_chooser, lab
-from workbench.panels.file_chooser import PARENT, FileChooser
+from workbench.panels import form, lab
+from workbench.panels.form import PARENT, FileChooser
 from workbench.panels.guard import Guard
 
 
@@ -51,10 +51,10 @@ def test_a_folder_is_taken_and_the_folder_above_is_opened(chooser):
 
 
 def test_entries_beyond_the_most_are_counted(here, monkeypatch):
-    monkeypatch.setattr(file_chooser, "MOST", 2)
+    monkeypatch.setattr(form, "MOST", 2)
     for name in "abc":
         (here / name).touch()
-    options, left_out = file_chooser.entries(here)
+    options, left_out = form.entries(here)
     assert ([name for _, name in options], left_out) == (["..", "a", "b"], 1)
 
 

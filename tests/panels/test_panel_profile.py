@@ -9,8 +9,9 @@ import scipy.sparse
 from tests.support import rows as made
 from tests.support.clocks import until
 from tests.support.panel_runs import text, write_run
-from workbench.panels import lab, profiling
-from workbench.panels.profiling import asked_of
+from workbench.panels import lab
+from workbench.panels import panel as panel_module
+from workbench.panels.panel import asked_of
 from workbench.study import suited
 
 
@@ -40,7 +41,7 @@ class Counted:
 @pytest.fixture
 def counted(monkeypatch):
     monkeypatch.setattr(Counted, "started", [])
-    monkeypatch.setattr(profiling, "Counting", Counted)
+    monkeypatch.setattr(panel_module, "Counting", Counted)
     return Counted
 
 
@@ -116,7 +117,7 @@ def test_a_file_that_changes_is_counted_again(here, opened, news, counted):
 
 
 def test_a_large_file_waits_for_a_click(here, opened, news, counted, monkeypatch):
-    monkeypatch.setattr(profiling, "BYTES_UNASKED", 10)
+    monkeypatch.setattr(panel_module, "BYTES_UNASKED", 10)
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
     panel.step()
     assert (panel.profiling.status, counted.started) == ("waiting", [])

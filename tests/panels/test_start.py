@@ -13,7 +13,7 @@ from workbench import store
 from workbench.analysis import formatting
 from workbench.analysis.recommendation import Statement
 from workbench.panels import lab, tabs
-from workbench.panels.start import Start
+from workbench.panels.lab import Start
 from workbench.panels.tabs import advise, compare, explore, inspect
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import dump_spec

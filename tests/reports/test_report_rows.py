@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import configurations
-from workbench.reports import answer, cell_rows, export, report, results, tooltips
+from workbench.reports import answer, cell_rows, export, page, report, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -76,7 +76,7 @@ def test_a_charts_points_say_their_values_where_the_pointer_rests():
     figure = Figure(figsize=(9, 6))
     plots.draw("time_density", store.frame(maker.sweep(noise=0.01)), figure)
     figure.savefig("/dev/null", format="svg")
-    marks = str(tooltips.marks(figure))
+    marks = str(page.marks(figure))
     titles = re.findall(r"<title>([^<]*)</title>", marks)
     assert sum(title.startswith("dense: ") for title in titles) == len(maker.DENSITIES)
     assert any(
@@ -90,7 +90,7 @@ def test_bars_say_their_values_too():
     figure = Figure(figsize=(9, 6))
     plots.draw("phases", store.frame(maker.sweep((maker.DENSE, maker.SPARSE), (0.01,))), figure)
     figure.savefig("/dev/null", format="svg")
-    titles = re.findall(r"<title>([^<]*)</title>", str(tooltips.marks(figure)))
+    titles = re.findall(r"<title>([^<]*)</title>", str(page.marks(figure)))
     assert any(title.startswith("CSR ours") and ", forward: " in title for title in titles)
 
 

@@ -9,7 +9,7 @@ from tests.reports.test_report import GIVEN, Page
 from tests.support import rows as maker
 from workbench import store
 from workbench.reports import export, report
-from workbench.reports.captions import LONGEST, written
+from workbench.reports.page import LONGEST, written
 
 UGLY = "a\ud800b\udfff \x00\x07\x1b[31m\x85 \u202eleft\u2066 \uffff"
 LONG = "".join(random.Random(0).choices("abc|`*\\\U0001f600é<>&", k=50_000))

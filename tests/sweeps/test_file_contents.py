@@ -8,7 +8,7 @@ from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK
 from workbench import data, store
 from workbench.data import content
-from workbench.panels.planned import plan
+from workbench.panels.state import plan
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.file_contents import Contents, DataChangedError
 from workbench.sweeps.runner import Supervisor

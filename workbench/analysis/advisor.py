@@ -12,11 +12,10 @@ from workbench import settings
 from workbench.analysis import (
     best_of_all,
     compare_devices,
-    compare_machines,
     configurations,
     execution,
     formatting,
-    quality_warnings,
+    outliers,
     verdict_text,
 )
 from workbench.analysis.best_of_all import is_dense_batch_of_compact_data
@@ -97,9 +96,9 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
     """Disturbances of the machine beside the trials, and in how many configurations."""
-    met = [quality_warnings.machine_state(row) for row in rows]
+    met = [outliers.machine_state(row) for row in rows]
     kinds = Counter(
-        kind for each in met for kind in each if kind != quality_warnings.OTHERS
+        kind for each in met for kind in each if kind != outliers.OTHERS
     )  # those are determined by `_disturbances`
     if kinds:
         each = formatting.join_items(
@@ -353,7 +352,7 @@ def advise(frame: pd.DataFrame) -> Advice:
         failures=tuple(count_failures(groups)),
         would_change=(
             *list_sensitivities(groups, evens["seconds_step"]),
-            *compare_machines.compare_machine_sentences(frame),
+            *compare_devices.compare_machine_sentences(frame),
         ),
     )
 

@@ -10,7 +10,7 @@ TOLERANCE = 0.02
 """Share by which the held-out loss may be above the best that any candidate reached."""
 STARTS = ("warm", "cold")
 
-Record = dict[str, Any]
+Record = Mapping[str, Any]
 
 
 class Taken(NamedTuple):

@@ -17,7 +17,7 @@ from workbench.bench import steps, steps_cpu, steps_device, steps_pytorch
 from workbench.bench.candidates import ALLOWED, Ready, Setting
 from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
 from workbench.measure import closure
-from workbench.measure.stack import describe_stack
+from workbench.measure.machine import describe_stack
 
 MEASURED = frozenset({"workbench.bench.child", "workbench.measure.child"})
 """What the process of a cell runs; all that is not looked up by the name of a task follows from it."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench import executor, graph, ops, optimizers
-from workbench.bench import steps_tensorflow, steps_torch
+from workbench.bench import steps_pytorch, steps_tensorflow
 from workbench.bench.steps import Learner, Ours, Phases, Problem, StepContender
 from workbench.formats import compressed
 from workbench.ops.products import plan_of
@@ -105,6 +105,6 @@ def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepCont
     ours += [StepContender(f"ours, {name}", "ours", functools.partial(_of_users, name), shares=False) for name in USERS]
     return [
         *ours,
-        *steps_torch.list_torch_candidates(),
+        *steps_pytorch.list_torch_candidates(),
         *steps_tensorflow.list_tensorflow_candidates(problem_size, optimizer),
     ]

@@ -14,7 +14,7 @@ from kernels.gpu.slots import Room, Step
 from kernels.sessions import CudaSession, Session
 from workbench.bench.shapes import BenchError
 from workbench.bench.steps import Problem, StepContender
-from workbench.bench.steps_torch import bag_of, optimizer_of, take_step
+from workbench.bench.steps_pytorch import bag_of, optimizer_of, take_step
 
 
 def _numbers(problem: Problem, step: int) -> tuple[float, ...]:

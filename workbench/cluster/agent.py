@@ -26,7 +26,7 @@ from typing import Any, TextIO
 
 import psutil
 
-from workbench.measure import machine, stack
+from workbench.measure import machine
 from workbench.sweeps import grid
 from workbench.sweeps.file_contents import DataChangedError
 from workbench.sweeps.runner import Supervisor
@@ -66,7 +66,7 @@ class Agent:
         first = lines.next()
         if first is None:
             return
-        require_same_code("versions", first["versions"], stack.versions())
+        require_same_code("versions", first["versions"], machine.code_versions())
         with contextlib.suppress(OSError):  # where it is not here, rows say of a file that none is where its path leads
             os.chdir(first["folder"])
         self.say({"machine": machine.machine_id(), "record": machine.describe_machine()})

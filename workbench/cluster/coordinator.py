@@ -13,7 +13,7 @@ from typing import Any, final
 
 from workbench import settings, store
 from workbench.cluster.link import AgentLostError, Link
-from workbench.measure import stack
+from workbench.measure.machine import code_versions
 from workbench.sweeps import agent_commands, grid, run_folder
 from workbench.sweeps.agent_commands import AgentCommand
 from workbench.sweeps.file_contents import Contents
@@ -328,7 +328,7 @@ class Coordinator:
     def _greeted(self, link: Link) -> None:
         """Send the specification to an agent and register its machine."""
         spec, run = self.spec.model_dump(mode="json"), self.supervisor.run_name
-        link.ask({"spec": spec, "run": run, "work": self.work, "versions": stack.versions(), "folder": os.getcwd()})
+        link.ask({"spec": spec, "run": run, "work": self.work, "versions": code_versions(), "folder": os.getcwd()})
         hello = link.hear("machine")
         if hello is None:
             return

@@ -26,7 +26,7 @@ from workbench.cluster.sharded import ShardedStore
 from workbench.cluster.transport import Transport
 from workbench.data.shards.shuffling import stack_csr
 from workbench.kvstore import LazyRandomRows, Store, StoreError
-from workbench.measure import memory, stack
+from workbench.measure import machine, memory
 from workbench.models import Parameter
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
@@ -162,7 +162,7 @@ def describe_code() -> str:
         root = Path(package.__path__[0])
         for path in sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES):
             digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    versions = ", ".join(f"{name} {version}" for name, version in stack.versions().items())
+    versions = ", ".join(f"{name} {version}" for name, version in machine.code_versions().items())
     return f"{versions}, source {digest.hexdigest()[:12]}"
 
 

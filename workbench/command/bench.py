@@ -444,8 +444,7 @@ def bench_fit(
     from workbench import store
     from workbench.analysis import fit as analysis
     from workbench.bench.fit import cases
-    from workbench.bench.fit.records import Policy
-    from workbench.bench.fit.runner import Runner
+    from workbench.bench.fit.runner import Policy, Runner
     from workbench.data.contract import with_label
     from workbench.reports.suites import write_fit
 

@@ -285,7 +285,7 @@ def report(
 def _print_answers(runs: list[Path]) -> None:
     """Print the findings of runs as JSON."""
     from workbench.reports import export
-    from workbench.reports.answers import answers
+    from workbench.reports.export import answers
 
     typer.echo(json_format.dumps(answers(export.frame_of(runs)), indent=1, allow_nan=False))
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workbench import store
-from workbench.analysis import changes, external
+from workbench.analysis import changes
 from workbench.analysis.changes import Changes, compare_runs
 from workbench.analysis.pairs import CompareError
 from workbench.command import exit_codes, terminal
@@ -50,9 +50,11 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
         show(found)
         texts.append(page.of_runs(found, before, after))
     for path in with_files:
-        held = external.compare_external(first, others_read(path), within)
-        terminal.console.print(_table(external.COLUMNS, external.table(held), f"{path.name} beside {before}"))
-        for sentence in external.external_notes(held):
+        held = changes.compare_external(first, others_read(path), within)
+        terminal.console.print(
+            _table(changes.EXTERNAL_COLUMNS, changes.external_table(held), f"{path.name} beside {before}")
+        )
+        for sentence in changes.external_notes(held):
             terminal.console.print(sentence, markup=False)
         texts.append(page.of_others(held, path.name, before))
     if out is not None:

@@ -52,7 +52,7 @@ def profile(
     known = asdict(profile_of(read))
     show_profile(known, json)
     if charts is not None:
-        from workbench.reports.profile import write_charts
+        from workbench.reports.results import write_charts
 
         print_files(write_charts(known, charts))
 

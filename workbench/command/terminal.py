@@ -32,6 +32,7 @@ __all__ = [
     "follow",
     "format_verdict",
     "make_conclusion",
+    "messages_on_stderr",
     "print_list",
     "print_run_lines",
     "stderr",

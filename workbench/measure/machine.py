@@ -1,11 +1,15 @@
-"""The machine a result was measured on: what identifies it, what it has, and the versions that ran."""
+"""The machine and the software of a result: what identifies the machine, what it has, versions, BLAS and processor."""
 
 import dataclasses
+import functools
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +17,47 @@ import psutil
 
 from kernels import devices, threads
 from workbench.measure import loads
+
+# Software and processor that code runs on: what two results must share to be pooled.
+
+
+CODE_PACKAGES = ("numpy", "scipy", "numba", "llvmlite")
+"""Packages whose code is in every result."""
+
+_LOADED = "import json, numpy, scipy.linalg, threadpoolctl as t; print(json.dumps(t.threadpool_info()))"
+
+
+@functools.cache
+def describe_stack(*more: str) -> dict[str, str]:
+    """Return the versions of Python, `CODE_PACKAGES` and BLAS, and the name of the processor.
+
+    `more` names further packages; a package that is not installed has the version "".
+    """
+    return code_versions(*more) | {"blas": _blas(), "cpu": cpu_name()}
+
+
+def code_versions(*more: str) -> dict[str, str]:
+    """Return the versions of Python, of `CODE_PACKAGES` and of the packages `more`; empty if one is not installed."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in (*CODE_PACKAGES, *more)}
+
+
+def _version(package: str) -> str:
+    """Return the installed version of a package, "" if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def _blas() -> str:
+    """Return the BLAS that a process that measures has loaded, found in such a process: in this one others may be
+    loaded, and variables may hold it back that are kept from those. About 0.2 s, once."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=loads.measuring_environment()
+    )
+    return loads.name(json.loads(done.stdout))
+
 
 PACKAGES = (
     "sparse-workbench",

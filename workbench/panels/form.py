@@ -1,18 +1,171 @@
 """The form: a field for each choice, linked with the state both ways. Labels stand above their fields."""
 
+import html
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
 from workbench import data
+from workbench.analysis import formatting
 from workbench.data import contract
-from workbench.panels.file_chooser import FileChooser
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.study.choices import CHOICES, Choice
 from workbench.study.suited import files_of
+from workbench.sweeps import run_folder
 from workbench.sweeps.spec import FILES
+
+# A drop-down of existing runs, updated as new runs appear.
+
+
+def runs() -> list[str]:
+    """Return the run folders below `runs`, the newest first."""
+    return [str(path) for path in run_folder.list_runs()]
+
+
+def _nothing() -> None:
+    """Leave it at the choice."""
+
+
+class RunPicker:
+    """Offers the runs, `named` ones first; `chosen` is called when the user takes another."""
+
+    def __init__(self, label: str, help: str, named: Sequence[str], chosen: Callable[[], Any] = _nothing) -> None:
+        self.named, self._is_filling = [name for name in named if name], False
+        self.widget = widgets.Dropdown(description=label, tooltip=help, style=LABELLED)
+        self.widget.observe(lambda _: None if self._is_filling else chosen(), names=["value"])
+        self.refresh()
+
+    @property
+    def value(self) -> str:
+        """Run that is chosen; "" if there is none."""
+        return self.widget.value or ""
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Runs that are offered."""
+        return tuple(self.widget.options)
+
+    def show(self, run: str) -> None:
+        """Select a run, also one outside the root folder, without notifying observers."""
+        if run not in self.known:
+            self.named = [run, *self.named]
+            self.refresh()
+        self._is_filling = True
+        try:
+            self.widget.value = run
+        finally:
+            self._is_filling = False
+
+    def refresh(self) -> bool:
+        """Offer the runs there are now, and say whether these are others than before; what was chosen stays."""
+        known = tuple(dict.fromkeys([*self.named, *runs()]))
+        if known == self.known:
+            return False
+        self._is_filling, before = True, self.value
+        try:
+            self.widget.options = known
+            self.widget.value = before if before in known else next(iter(known), None)
+        finally:
+            self._is_filling = False
+        return True
+
+
+# A chooser of files and folders below a text field, of widgets that a keyboard reaches: a list and three buttons.
+
+
+MOST = 500
+"""Entries of a folder that are listed."""
+PARENT = ".. (the folder above)"
+
+
+class FileChooser:
+    """A button that opens a list of the folders and readable files; what is chosen is written into the text field.
+
+    Files are read from `text`'s folder, else from the current one. Arrow keys choose in the list, and a button opens
+    the entry: a folder is listed in its place, a file is taken.
+    """
+
+    def __init__(self, text: widgets.Text, guard: Guard, takes_folder: bool = False) -> None:
+        name = text.description.lower()
+        self.text, self.folder = text, Path.cwd()
+        self.browse = widgets.ToggleButton(description="Browse", tooltip=f"Choose {name} from a list")
+        self.place = widgets.HTML()
+        self.list = widgets.Select(
+            options=[], rows=8, description="Folders and files", tooltip=f"Entries to choose {name} from"
+        )
+        self.list.add_class("wb-files")
+        self.open = widgets.Button(description="Open", tooltip="Take the file, or list the folder, that is marked")
+        self.take = widgets.Button(description="Use folder", tooltip="Take the folder that is listed")
+        self.take.layout.display = None if takes_folder else "none"
+        buttons = widgets.HBox([self.open, self.take])
+        buttons.add_class("wb-row")
+        self.shown = widgets.VBox([self.place, self.list, buttons])
+        self.shown.layout.display = "none"
+        self.box = widgets.VBox([text, self.browse, self.shown])
+        self.box.add_class("wb-field")
+        self.browse.observe(guard("Listing files", self._toggle), names=["value"])
+        self.open.on_click(guard("Opening the entry", self._open))
+        self.take.on_click(guard("Taking the folder", lambda: self._choose(self.folder)))
+
+    def enable(self, on: bool) -> None:
+        """Let the user choose, or not."""
+        self.text.disabled = self.browse.disabled = not on
+        if not on:
+            self.browse.value = False
+
+    def _toggle(self) -> None:
+        """Show the list, beginning at what the text field names, or hide it."""
+        self.shown.layout.display = None if self.browse.value else "none"
+        if self.browse.value:
+            named = Path(self.text.value or ".").expanduser()
+            folder = named if named.is_dir() else named.parent
+            self._list(folder if folder.is_dir() else Path.cwd())
+
+    def _list(self, folder: Path) -> None:
+        """List a folder; OSError if it cannot be read."""
+        options, left_out = entries(folder)
+        self.folder = folder.resolve()
+        more = f" {left_out:,} more are not listed; type the name." if left_out else ""
+        self.place.value = f'<div class="wb-now" role="status">{html.escape(str(self.folder))}{more}</div>'
+        self.list.options = options
+        self.list.value = options[0][1]
+
+    def _open(self) -> None:
+        """Take the marked file, or list the marked folder."""
+        chosen = self.folder / (self.list.value or ".")
+        if chosen.is_dir():
+            self._list(chosen)
+        else:
+            self._choose(chosen)
+
+    def _choose(self, path: Path) -> None:
+        """Write a path into the text field, from the current folder if it is below it, and close the list."""
+        here = Path.cwd()
+        self.text.value = str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
+        self.browse.value = False
+
+
+def entries(folder: Path) -> tuple[list[tuple[str, str]], int]:
+    """Return (label, name) of each folder and readable file, folders first, and the count of those beyond `MOST`.
+
+    The folder above is the first entry; hidden files are left out.
+    """
+    folders, files = [], []
+    with os.scandir(folder) as found:
+        for entry in sorted(found, key=lambda entry: entry.name.casefold()):
+            if entry.name.startswith(".") or not os.access(entry.path, os.R_OK):
+                continue
+            if entry.is_dir():
+                folders.append((f"{entry.name}/", entry.name))
+            elif entry.is_file():
+                files.append((f"{entry.name}   {formatting.format_bytes(entry.stat().st_size)}", entry.name))
+    known: list[Any] = [*folders, *files]
+    return [(PARENT, ".."), *known[:MOST]], max(len(known) - MOST, 0)
+
 
 LABELLED = {"description_width": "initial"}
 

@@ -5,9 +5,7 @@ import html
 import ipywidgets as widgets
 
 from workbench.panels import pages
-from workbench.panels.planned import left
-from workbench.panels.state import LabState, Trouble, shorter
-from workbench.panels.words import emphasized
+from workbench.panels.state import LabState, Trouble, emphasized, left, shorter
 
 COPY = "navigator.clipboard.writeText(this.previousElementSibling.textContent);this.textContent='Copied'"
 """What the button beside the command does, where the page is shown: no kernel is asked."""

@@ -14,7 +14,7 @@ from workbench import plots
 from workbench.analysis import configurations, formatting
 from workbench.plots.chart import is_message
 from workbench.plots.density import Shown
-from workbench.reports import page, tooltips
+from workbench.reports import page
 
 INCHES, INCHES_SMALL = (9.0, 5.4), (5.6, 4.0)
 WIDE = "width:100%;max-width:1200px;background:#fff"
@@ -128,12 +128,12 @@ def _marks(figure: Figure, shown: Shown, cells_: Sequence[configurations.Record]
     for row in shown.rows:
         density, seconds, place = configurations.density_of(row), row[MEASURE], places.get(configurations.cell_of(row))
         if density and seconds and place is not None:
-            left, top = tooltips.on_page(figure, *figure.axes[0].transData.transform((density, seconds)))
+            left, top = page.on_page(figure, *figure.axes[0].transData.transform((density, seconds)))
             number = formatting.format_measured_quantity(row, MEASURE)
             text = (
                 f"{formatting.short_configuration_name(row)} at {formatting.format_density(density)}: "
                 f"{number}; a click shows its rows"
             )
             click = html.escape(CLICK.format(place), quote=True)
-            mark = f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{tooltips.RADIUS + 2}" onclick="{click}"'
+            mark = f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{page.RADIUS + 2}" onclick="{click}"'
             yield f'{mark} style="cursor: pointer"><title>{html.escape(text)}</title></circle>'

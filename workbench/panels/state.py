@@ -4,10 +4,12 @@ Whoever shows it observes its traits. Nothing here takes longer than reading a s
 """
 
 import json
+import re
 import shlex
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -22,16 +24,141 @@ from workbench.data.errors import DataError
 from workbench.formats import FormatError
 from workbench.json_text import parsed
 from workbench.models import ModelError
-from workbench.panels.planned import Planned, plan
-from workbench.panels.words import in_panel
 from workbench.store.table import RowError
 from workbench.study import suited
-from workbench.study.choices import BY_NAME, ChoiceError, complete_choices
+from workbench.study.choices import BY_NAME, CHOICES, ChoiceError, complete_choices
 from workbench.study.suited import COMMAND, command_text, name_of, spec_of
-from workbench.sweeps import run_folder
+from workbench.sweeps import estimate, grid, run_folder
+from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials
+from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.run_folder import RunError
+from workbench.sweeps.schedule import Schedule
 from workbench.sweeps.spec import Spec, SpecError
+
+# Plan of what Run would do: how many trials, of which configurations, what is measured already, how long it takes.
+
+
+FEW = 3
+"""Trials before the time left is told: the first ones load data and compile."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """`rest` trials to do at least and at most; `reused` measured before; `configurations` in words; `seconds` as rest.
+
+    `left_out` counts the combinations that cannot be measured, by reason; `minimum_detectable_sentence` says what can
+    be distinguished.
+    """
+
+    rest: tuple[int, int]
+    reused: int
+    configurations: tuple[str, ...]
+    seconds: tuple[float, float]
+    sight: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        least, most = self.rest
+        if not most:
+            return f"All {formatting.format_count(self.reused, 'trial')} are measured; Run has nothing to add."
+        known = f" beside {self.reused} measured already" if self.reused else ""
+        count = formatting.format_count(least, "trial") if least == most else f"{least} to {most} trials"
+        return f"{count}{known}; Run takes {format_time_span(self.seconds)}. {self.sight}".rstrip()
+
+    @property
+    def without(self) -> str:
+        """Number of cells that are left out, and why, or why one of them is; "" if none is."""
+        if not self.left_out:
+            return ""
+        example = "for example: " if len(self.left_out) > 1 else ""
+        return (
+            f"{formatting.format_count(sum(self.left_out.values()), 'setting')} left out: "
+            f"{example}{next(iter(self.left_out))}"
+        )
+
+
+def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
+    """Return the plan of a sweep whose run folder holds these rows."""
+    schedule = Schedule.of(spec, rows, Contents(is_quick=True))
+    rest = (schedule.trials_due(), schedule.trials_most())
+    seconds = seconds_of_trials(rest, tuple(schedule.cells.values()), spec, rows)
+    return Planned(
+        rest, schedule.reused, _configurations(spec), seconds, minimum_detectable_sentence(spec), dict(schedule.dropped)
+    )
+
+
+def _configurations(spec: Spec) -> tuple[str, ...]:
+    """Return the distinct names of the configurations of a specification."""
+    return tuple(
+        dict.fromkeys(formatting.short_configuration_name(cell.model_dump()) for cell in grid.expand_grid(spec).cells)
+    )
+
+
+def left(progress: Progress) -> str:
+    """Return the time that a run takes still, for after a comma.
+
+    "" before enough trials ended, for the first ones compile.
+    """
+    seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
+    return estimate.format_time_left(seconds, progress.seconds_left_most)
+
+
+# Messages in the words of a panel: an option or parameter that a message names becomes the field that sets it.
+
+
+FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
+    "label": "Label",
+    "dataset": "Reader",
+    "reading": "Read with",
+}
+"""Labels of the fields, by the names of the options that set the same."""
+_IN_PYTHON = re.compile(r" \(in Python [^()]*\)")
+_OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<>-]*[\w/>]))?")
+_PARAMETER = re.compile(r"\b(parameter|option) '(\w+)'")
+_NEEDED = re.compile(r"\bthe axis (\w+)")
+_SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is |= ?)(?=['\"])")
+_NAMED = re.compile(r"\*([A-Z][\w ]*)\*")
+_AXIS = re.compile(r"\baxis (\w+) = ")
+
+
+def in_panel(text: str) -> str:
+    """Return a message with each option named as the field of the panel.
+
+    >>> in_panel('Type --label NAME for a column of it (in Python label="NAME").')
+    'Type NAME in the field *Label* for a column of it.'
+    >>> in_panel("--columns is missing; axis model = 'svm'")
+    "the field *Columns file* is missing; *Model* = 'svm'"
+    >>> in_panel("The data set npz needs the axis path, a file of yours.")
+    'The data set npz needs the field *Your file*, a file of yours.'
+    >>> in_panel("label is 'wrong'; the columns are a, b.")
+    "*Label* is 'wrong'; the columns are a, b."
+    """
+    text = _IN_PYTHON.sub("", text)
+    text = _OPTION.sub(lambda found: _field(found[1].replace("-", "_"), found[2] or "", found[0]), text)
+    text = _NEEDED.sub(lambda found: _field(found[1], "", found[0]), text)
+    text = _SUBJECT.sub(lambda found: f"*{FIELDS[found[1]]}*{found[2]}", text)
+    text = _PARAMETER.sub(lambda found: _field(found[2], "", found[0]), text)
+    return _AXIS.sub(lambda found: f"*{FIELDS[found[1]]}* = " if found[1] in FIELDS else found[0], text)
+
+
+def _field(name: str, value: str, otherwise: str) -> str:
+    """Return the words for a field and its value; `otherwise` if no field sets what has this name."""
+    if name not in FIELDS:
+        return otherwise
+    if value in ("is", "was", "and", "or", "to", "names", "takes"):
+        return f"the field *{FIELDS[name]}* {value}"
+    return f"{value} in the field *{FIELDS[name]}*" if value else f"the field *{FIELDS[name]}*"
+
+
+def emphasized(escaped: str) -> str:
+    """Return HTML of a message with the names of fields emphasized and its lines kept; `escaped` is its escaped text.
+
+    >>> emphasized("Fill the field *Label*.")
+    'Fill the field <em>Label</em>.'
+    """
+    return _NAMED.sub(r"<em>\1</em>", escaped).replace("\n", "<br>")
+
 
 # Whether the results in a run folder are those of the present choices, and in which choices they differ.
 

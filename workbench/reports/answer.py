@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.analysis import configurations, quality_warnings
+from workbench.analysis import configurations, outliers
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.outliers import usual_deviation_of_records
 from workbench.analysis.standings import MARKS, Headline, Standing, Standings, headline_of, make_standings
@@ -83,7 +83,7 @@ def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, 
     Doubts are about times, which have a `usual` deviation.
     """
     row, (sign, meaning) = place.row, MARKS[place.mark]
-    doubt = "; ".join(quality_warnings.warnings_of_record(row, usual)) if row is not None and usual is not None else ""
+    doubt = "; ".join(outliers.warnings_of_record(row, usual)) if row is not None and usual is not None else ""
     anchor = anchors.get(id(row), "") if row is not None else ""
     return {"text": place.text, "mark": place.mark, "sign": sign, "meaning": meaning, "doubt": doubt, "anchor": anchor}
 

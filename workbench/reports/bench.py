@@ -15,7 +15,7 @@ from workbench import plots, store
 from workbench.analysis import bench, performance_targets
 from workbench.plots import contenders
 from workbench.reports import page
-from workbench.reports.captions import written, written_frame
+from workbench.reports.page import written, written_frame
 
 FIGURE_INCHES = (9.0, 6.5)
 MOST_ROWS = 400

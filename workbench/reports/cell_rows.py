@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench import settings
-from workbench.analysis import configurations, formatting, quality_warnings
+from workbench.analysis import configurations, formatting, outliers
 from workbench.analysis.intervals import values_of
 from workbench.analysis.outliers import usual_deviation_of_records
 
@@ -43,7 +43,7 @@ def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> 
 
 def _line(row: configurations.Record, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
     """Return a configuration's row as values for the template: cells, warnings, rounds, command."""
-    deviation = quality_warnings.log_spread(row)
+    deviation = outliers.log_spread(row)
     shown = [
         (formatting.name_configuration(row), ""),
         (configurations.density_label(row), _order(configurations.density_of(row))),
@@ -58,7 +58,7 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
     return {
         "anchor": anchor,
         "cells": shown,
-        "doubts": list(quality_warnings.warnings_of_record(row, usual)),
+        "doubts": list(outliers.warnings_of_record(row, usual)),
         "reason": row["reason"] or "",
         "rounds": list(_rounds(row)),
         "samples": samples_text(row),

@@ -1,23 +1,165 @@
 """Tools that pages of reports are made with: the templates of this folder, their filters, tables, and inline charts."""
 
+import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import matplotlib
+import numpy as np
+import pandas as pd
 from markupsafe import Markup, escape
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
-from workbench.analysis import changes, external
-from workbench.analysis.changes import Changes
-from workbench.analysis.external import ExternalComparison
+from workbench import store
+from workbench.analysis import changes, formatting
+from workbench.analysis.changes import Changes, ExternalComparison
 from workbench.json_text import parsed
-from workbench.reports import tooltips
+from workbench.plots import style
 from workbench.store import RowError
+
+# Text from rows and files made fit for pages and charts: characters that can be written, and no more than are read.
+
+
+LONGEST = 500
+"""Characters of a text in a row that are shown."""
+LONGEST_NAME = 60
+"""Characters of what was to be measured: names and paths, of which labels of charts are made."""
+NAMES = {*store.TRIALS.settings, *store.BENCH.settings}
+
+UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters but for tabs and line ends, marks that turn the direction of writing, and halves of characters."""
+
+
+def folder_to_type(folder: Path) -> str:
+    """Return the folder as an argument of a command: from the working folder if it is inside, so that pages name no
+    machine's.
+
+    >>> folder_to_type(Path.cwd() / "results" / "my machine")
+    "'results/my machine'"
+    """
+    absolute = folder.absolute()
+    return shlex.quote(str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else folder))
+
+
+def written(value: Any, longest: int | None = LONGEST) -> Any:
+    """Return the value with all text within it, names too, of characters that can be written, the others as U+FFFD.
+
+    Text longer than `longest` loses its middle, and ends with a few digits of its hash: what differed differs still.
+    """
+    if isinstance(value, str):
+        return _cut(UNSHOWN.sub("\ufffd", value), value, longest)
+    if isinstance(value, dict):
+        return {written(name, longest): written(item, longest) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(written(item, longest) for item in value)
+    return value
+
+
+def written_frame(frame: pd.DataFrame, longest: int | None = LONGEST) -> pd.DataFrame:
+    """Return the frame with its text so, shorter where it is a name; other columns as they are."""
+    texts = [name for name in frame.columns if frame[name].dtype == object]
+    most = {name: longest and LONGEST_NAME if name in NAMES else longest for name in texts}
+    values = {name: [written(value, most[name]) for value in frame[name]] for name in texts}
+    return frame.assign(**{name: pd.Series(values[name], dtype=object, index=frame.index) for name in texts})
+
+
+def _cut(text: str, whole: str, longest: int | None) -> str:
+    """Return a text cut to `longest` characters, with a digest of `whole` to stay unique."""
+    if longest is None or len(text) <= longest:
+        return text
+    digits = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    tail = longest // 3
+    return f"{text[: longest - tail - 10]} … {text[-tail:]} {digits}"
+
+
+# Values that show where the pointer rests on a chart: invisible marks with a title, over the points of a figure.
+#
+# A title is text that every browser shows by itself; no script is needed. The table below a chart has the same numbers.
+
+
+POINTS_A_INCH = 72
+RADIUS = 7
+MOST_TOOLTIPS = 60
+"""Points of a line that have a title."""
+
+
+def marks(figure: Figure) -> Markup:
+    """SVG circles and boxes, to go before the end of the figure's own; call it after the figure was saved."""
+    found = [mark for axes in figure.axes for mark in (*_points(figure, axes), *_bars(figure, axes))]
+    return Markup('<g fill="transparent" stroke="none">{}</g>').format(Markup("").join(found)) if found else Markup("")
+
+
+def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
+    """Yield invisible SVG marks with a tooltip over the points of lines, at most `MOST_TOOLTIPS` a line."""
+    for line, label in _lines(axes):
+        x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
+        every = max(-(-x.size // MOST_TOOLTIPS), 1)
+        for place in zip(x[::every], y[::every], strict=True):
+            if np.isfinite(place).all():
+                text = f"{label}: {_told(axes.xaxis, place[0])}, {_told(axes.yaxis, place[1])}"
+                left, top = on_page(figure, *axes.transData.transform(place))
+                yield _titled(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{RADIUS}">', text, "</circle>")
+
+
+def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
+    """Yield the lines that stand in the legend, with what they are called there."""
+    of_errors = {}
+    for each in axes.containers:
+        if isinstance(each, ErrorbarContainer) and each.lines[0] is not None:
+            of_errors[each.lines[0]] = str(each.get_label())
+    for line in axes.get_lines():
+        label = of_errors.get(line, str(line.get_label()))
+        is_told = not label.startswith("_") or label.endswith(style.BESIDE)
+        if is_told and line.get_transform() == axes.transData and np.size(line.get_xdata()):
+            yield line, label.removeprefix("_")
+
+
+def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
+    """Yield invisible SVG marks with a tooltip over bars."""
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    for each in axes.containers:
+        if not isinstance(each, BarContainer):
+            continue
+        label = str(each.get_label())
+        label = "" if label.startswith("_container") else f", {label.removeprefix('_')}"
+        for number, bar in enumerate(each.patches):
+            box = bar.get_window_extent()
+            left, top = on_page(figure, box.x0, box.y1)
+            right, bottom = on_page(figure, box.x1, box.y0)
+            if right - left < 1:
+                continue
+            at = round(bar.get_y() + bar.get_height() / 2)
+            name = names[at] if 0 <= at < len(names) else names[number] if number < len(names) else ""
+            shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}">'
+            yield _titled(shape, f"{name}{label}: {_told(axes.xaxis, bar.get_width())}", "</rect>")
+
+
+def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
+    """Place in the SVG, whose unit is a point, from the upper left, of a point in pixels from the lower left."""
+    scale = POINTS_A_INCH / figure.dpi
+    return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
+
+
+def _told(axis: Any, value: float) -> str:
+    """Return a value as the axis says it."""
+    formatter = axis.get_major_formatter()
+    return formatter(value) if isinstance(formatter, FuncFormatter) else formatting.format_number(value)
+
+
+def _titled(start: str, text: str, end: str) -> Markup:
+    """Return an SVG element with an escaped title."""
+    return Markup(f"{start}<title>{escape(' '.join(text.split()))}</title>{end}")
+
 
 Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
 
@@ -164,7 +306,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{place}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
-    text = text[: text.rindex("</svg>")] + str(tooltips.marks(figure)) + "</svg>"
+    text = text[: text.rindex("</svg>")] + str(marks(figure)) + "</svg>"
     start, rest = text.split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
@@ -188,8 +330,8 @@ def of_runs(found: Changes, before: str, after: str) -> str:
 
 def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
     """Return the rows of another tool beside a run."""
-    tables = [("Theirs and ours", external.COLUMNS, external.table(held))]
-    return _page(f"{theirs} beside {run}", "", external.external_notes(held), tables)
+    tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(held))]
+    return _page(f"{theirs} beside {run}", "", changes.external_notes(held), tables)
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:

@@ -17,14 +17,13 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import compare_machines, configurations, data_structure, formatting
+from workbench.analysis import compare_devices, configurations, data_structure, formatting
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.reports import answer, cell_rows
-from workbench.reports.captions import LONGEST, written, written_frame
-from workbench.reports.page import Table, flat, inline, is_drawn, table_of, templates
+from workbench.reports.page import LONGEST, Table, flat, inline, is_drawn, table_of, templates, written, written_frame
 
 # Method of the numbers of a report, for readers who want to judge them.
 
@@ -214,7 +213,7 @@ def _content(
         "breakevens": _breakevens(groups, evens),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), _of_machine(written(machine))),
-        "machines": table_of(*compare_machines.table(pooled)),
+        "machines": table_of(*compare_devices.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),

@@ -4,7 +4,7 @@ A page and its charts are written beside the records of a folder of results; eac
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,14 @@ from workbench.analysis.configurations import Record
 from workbench.analysis.intervals import number_or_none
 from workbench.plots.fit_curves import told
 from workbench.reports import page
-from workbench.reports.captions import folder_to_type, written, written_frame
+from workbench.reports.page import folder_to_type, written, written_frame
 from workbench.store import Table
 
 FIGURE_INCHES = (9.0, 6.0)
 END_INCHES = (9.0, 4.5)
 
 
-def _write(folder: Path, file: str, template: str, content: Mapping[str, Any], command: str, typed: str) -> Path:
+def _write(folder: Path, file: str, template: str, content: dict[str, Any], command: str, typed: str) -> Path:
     """Render a page into the folder, with the command that makes it: `command`, or `typed` with the folder."""
     known = {"command": command or f"{typed} --results {folder_to_type(folder)}"}
     path = folder / file

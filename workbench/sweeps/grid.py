@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
-from workbench.measure import closure, machine, memory, stack
+from workbench.measure import closure, machine, memory
 from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.problem import (
     OF_FILE,
@@ -189,7 +189,7 @@ def threads_of(cell: Cell) -> int:
 def configuration_key(cell: Cell, contents: Contents | None = None) -> str:
     """Return the hash of settings, file contents and source code that a configuration's result depends on."""
     content = (contents or Contents()).of(cell)
-    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.describe_stack(), content]
+    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), machine.describe_stack(), content]
     return closure.result_key(parts)
 
 

@@ -9,7 +9,7 @@ import importlib.util
 
 import sklearn.linear_model  # noqa: F401
 
-import workbench.bench.fair.child  # noqa: F401
+import workbench.bench.fair.measure  # noqa: F401
 from workbench.bench.fair import contract
 
 contract.names()

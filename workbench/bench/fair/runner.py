@@ -15,11 +15,11 @@ from workbench.bench.fair.configurations import Configuration
 from workbench.bench.fair.contract import competitors, get, names, origin
 from workbench.bench.fair.measure import Policy
 from workbench.measure import closure
-from workbench.measure.stack import describe_stack
+from workbench.measure.machine import describe_stack
 from workbench.sweeps import spec
 from workbench.sweeps.spec import Cell
 
-WORK = "workbench.bench.fair.child:answers"
+WORK = "workbench.bench.fair.measure:answers"
 PRELOAD = "workbench.bench.fair.preload"
 LIBRARIES = ("torch", "scikit-learn")
 SECONDS_CANDIDATE = 120.0
@@ -87,7 +87,7 @@ def done_keys(records: Sequence[Record]) -> set[str]:
 
 def source_hash() -> str:
     """Return the hash of the code that draws the rows, trains, and times, that of all candidates."""
-    roots = {"workbench.bench.fair.child", "workbench.measure.child"} | {
+    roots = {"workbench.bench.fair.measure", "workbench.measure.child"} | {
         origin(competitor.name) for competitor in competitors()
     }
     for model in ("logistic", "softmax"):

@@ -15,7 +15,7 @@ from workbench import data, models
 from workbench.advising import settings_of
 from workbench.data import contract
 from workbench.panels import form
-from workbench.panels.file_chooser import FileChooser
+from workbench.panels.form import FileChooser
 from workbench.panels.guard import Guard
 from workbench.study.choices import BY_NAME as CHOICES
 from workbench.study.suited import files_of

@@ -1,20 +1,370 @@
 """Explore: any run that is stored: filters, verdict and charts, gains at any density, rows behind a point, outliers."""
 
 import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
+import pandas as pd
+import traitlets
 
-from workbench.analysis import formatting
-from workbench.panels import explored, picture
-from workbench.panels.exploring import ALL, GAINS, Exploration, Filter
-from workbench.panels.form import LABELLED, SliderWithText, tree
+from kernels.registry import unknown_name
+from workbench import settings, store
+from workbench.analysis import configurations, formatting, gains, outliers
+from workbench.analysis.outliers import find_outliers
+from workbench.analysis.verdict_text import MEASURES
+from workbench.panels import pages, picture
+from workbench.panels.form import LABELLED, RunPicker, SliderWithText, runs, tree
 from workbench.panels.guard import Guard
+from workbench.panels.live import copied
 from workbench.panels.results import Shown, said, verdict_of
 from workbench.panels.results_view import ResultsView
-from workbench.panels.run_picker import RunPicker, runs
+from workbench.panels.state import file_stamp
 from workbench.panels.tabs import Answer, RequestState, grid_of, register
+from workbench.reports.cell_rows import command_of, samples_text
+from workbench.study.choices import BY_NAME, ChoiceError, parse_numbers
+from workbench.sweeps import run_folder
+
+# State of looking at a stored run: the rows left by filters, the density and the cell that are looked at.
+#
+# What varies in the records may be filtered by; the dense baseline stays whatever configuration is chosen, since
+# without it there is nothing to compare with.
+
+
+ALL = "all"
+OF_COLUMN = {setting.column or setting.name: setting for setting in settings.SETTINGS}
+LABELS = {"rows_trained": "Rows trained on", "machine": "Machine", "index_dtype": "Index type", "density": "Density"}
+MOST_PLACES, LEAST_PLACES = 41, 5
+"""Places of the slider between the lowest and the highest density, those measured among them."""
+GAINS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
+"""Places of the slider of gains."""
+
+
+class Filter(NamedTuple):
+    """A column of rows that varies, what it is called, and its values by what they are called."""
+
+    name: str
+    label: str
+    options: Mapping[str, Any]
+
+
+class Behind(NamedTuple):
+    """A cell: its row as the analysis pools it, and the trial rows that it is pooled from."""
+
+    pooled: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]]
+
+
+class Exploration(traitlets.HasTraits):
+    """Exploration of the rows in `run`, a run folder or a file of rows (`run_folder.RunError` where it is none).
+
+    `rows` are the records that pass every filter; `chosen` has the chosen options by filter name. `density` and
+    `factor` are asked about in the table of gains, `cell` is the name of one of `configurations`.
+    """
+
+    run = traitlets.Unicode()
+    every = traitlets.Tuple()
+    chosen = traitlets.Dict()
+    rows = traitlets.Tuple()
+    density = traitlets.Float(None, allow_none=True)
+    factor = traitlets.Float(2.0)
+    cell = traitlets.Unicode()
+    outdated = traitlets.Unicode()
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self.run, self.folder = run, Path(run)
+        self._read: tuple[tuple[int, int], ...] = ()
+        self._framed: tuple | None = None
+        self._frame, self._cells = store.frame(), dict[str, Behind]()
+        if not self.folder.is_file():
+            run_folder.read_progress(self.folder)
+        self.poll()
+
+    def poll(self) -> None:
+        """Read rows that are new."""
+        stamp = tuple(map(file_stamp, (self.folder, self.folder / store.FILE, self.folder / run_folder.PLAN)))
+        if stamp != self._read:
+            self._read = stamp
+            self.every = tuple(
+                run_folder.read_current_records(self.folder) if self.folder.is_dir() else store.read(self.folder)
+            )
+            self._leave()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its sweep is at work."""
+        return self.folder.is_dir() and run_folder.read_progress(self.folder).alive
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a trial of its sweep is being timed, beside which nothing should be computed."""
+        return self.folder.is_dir() and run_folder.read_progress(self.folder).is_timed
+
+    @property
+    def filters(self) -> list[Filter]:
+        """Settings that distinguish records and can be filtered by; of several that split them equally only one."""
+        found, parted = [], set()
+        for name in ("density", *configurations.LINE, *configurations.GROUP, *configurations.BEST):
+            texts = [("" if _is_kept(row, name) else _text(name, row)) for row in self.every]
+            options = _options(name, texts, self.every)
+            met = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+            parting = tuple(met[text] if text else None for text in texts)
+            if len(options) > 1 and parting not in parted:
+                found.append(Filter(name, _label(name), options))
+                parted.add(parting)
+        return found
+
+    def choose(self, name: str, option: str) -> None:
+        """Leave those rows only of which the filter's value is called so, or all (`ChoiceError`)."""
+        known = {filter.name: filter for filter in self.filters}
+        if name not in known:
+            raise ChoiceError(unknown_name("filter", name, known))
+        if option not in (ALL, *known[name].options):
+            raise ChoiceError(f"{known[name].label}: {option!r} is none of {', '.join(known[name].options)}.")
+        self.chosen = {key: value for key, value in {**self.chosen, name: option}.items() if value != ALL}
+        self._leave()
+
+    def _leave(self) -> None:
+        """Bring what is left up to date; who observes hears of it when all of it is."""
+        with self.hold_trait_notifications():
+            self.rows = tuple(row for row in self.every if all(_stays(row, *one) for one in self.chosen.items()))
+            if self.density is None and self.densities:
+                self.density = self.densities[len(self.densities) // 2]
+            if self.cell not in self.cells:
+                self.cell = next(iter(self.cells), "")
+
+    @property
+    def left(self) -> str:
+        """Number of rows that are shown, and what was chosen, in words."""
+        if not self.chosen:
+            return f"All {formatting.format_count(len(self.every), 'row')} of {self.run}."
+        said = ", ".join(f"{_label(name)} {option}" for name, option in self.chosen.items())
+        kept = "; dense stays" if any(name in configurations.LINE for name in self.chosen) else ""
+        return f"{len(self.rows)} of {formatting.format_count(len(self.every), 'row')} of {self.run}: {said}{kept}."
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows that are left, as the analysis and the charts take them."""
+        self._know()
+        return self._frame
+
+    @property
+    def cells(self) -> dict[str, Behind]:
+        """The cells of the rows that are left, by name."""
+        self._know()
+        return self._cells
+
+    def _know(self) -> None:
+        """Update the pooled rows and names if the filtered rows have changed."""
+        if self._framed is self.rows:
+            return
+        self._framed, self._frame = self.rows, store.frame(self.rows)
+        behind = list(configurations.cells_of(self._frame).values())
+        pooled = configurations.records(configurations.pool_rounds(self._frame))
+        names = configurations.names_of(pooled)
+        self._cells = {name: Behind(row, rows) for name, row, rows in zip(names, pooled, behind, strict=True)}
+
+    @property
+    def densities(self) -> list[float]:
+        """The densities measured, rising."""
+        return sorted({density for cell in self.cells.values() if (density := configurations.density_of(cell.pooled))})
+
+    def places(self) -> list[float]:
+        """Return the densities to choose from: those measured, and some between them on the logarithmic axis."""
+        known = self.densities
+        if len(known) < 2:
+            return known
+        between = max(LEAST_PLACES, (MOST_PLACES - 1) // (len(known) - 1))
+        inner = (
+            low * (high / low) ** (place / between) for low, high in pairwise(known) for place in range(1, between)
+        )
+        return sorted([*known, *inner])
+
+    def ask_density(self, text: str) -> None:
+        """Look at another density, typed as a share or in per cent (`ChoiceError`)."""
+        self.density = _positive(text, "Density", most=1.0)
+
+    def ask_factor(self, text: str) -> None:
+        """Ask for another gain, typed as a factor (`ChoiceError`)."""
+        self.factor = _positive(text.strip().removesuffix("x"), "Gain")
+
+
+def _positive(text: str, label: str, most: float = float("inf")) -> float:
+    """Return the number in a text field; ChoiceError, naming the field, unless it is in (0, most]."""
+    try:
+        values = parse_numbers(BY_NAME["densities"], text)
+    except ChoiceError:
+        values = []
+    value = values[0] if len(values) == 1 else None
+    if value is None or not 0 < value <= most:
+        raise ChoiceError(f"{label}: {text!r} is not one number above 0{', 100 % at most' if most == 1 else ''}.")
+    return value
+
+
+def _stays(row: Mapping[str, Any], name: str, option: str) -> bool:
+    """Return whether a row is left by a filter: it has the value, does not know it, or is the baseline."""
+    return _is_kept(row, name) or _text(name, row) in (option, "")
+
+
+def _is_kept(row: Mapping[str, Any], name: str) -> bool:
+    """Return whether a row stays whatever is chosen of a filter: the baseline of all configurations."""
+    return name in configurations.LINE and configurations.is_dense(row)
+
+
+def _options(name: str, texts: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values of a column by what they are called, in their order."""
+    values = {text: row[name] for text, row in zip(texts, rows, strict=True) if text}
+    return dict(sorted(values.items(), key=lambda item: (item[1] is not None, _order(item[1]))))
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    """Return a sort key for filter options: numbers first."""
+    is_number = isinstance(value, int | float)
+    return not is_number, float(value) if is_number else 0.0, "" if is_number else str(value)
+
+
+def _text(name: str, row: Mapping[str, Any]) -> str:
+    """Return a value in words; empty if a row does not know it."""
+    if name == "density":
+        return configurations.density_label(row)
+    setting = OF_COLUMN.get(name)
+    value = row[name]
+    if setting is not None and value is None:
+        value = settings.value_or_default(setting.name, None) if setting.role == "line" else None
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (setting.say(value) if setting is not None else str(value)) or str(value)
+
+
+def _label(name: str) -> str:
+    """Return the label of a column in filters."""
+    setting = OF_COLUMN.get(name)
+    if name in LABELS or setting is None:
+        return LABELS.get(name, name)
+    return setting.control.label if setting.control else setting.name.replace("_", " ").capitalize()
+
+
+# Results of an exploration as HTML: gains at a density, rows behind a cell, outliers. All text is escaped.
+
+
+COLUMNS = ("Round", "Result", "Time a step", "Peak memory", "Other programs", "Tries", "Measured", "Run", "Reason")
+NO_GAINS = "No sparse configuration was measured against dense here."
+NO_CELLS = "No setting is left; choose other filters."
+NO_OUTLIERS = "Nothing lies off: all have a result, none was disturbed, and no round is beyond the noise of all."
+
+
+def gains_table(state: Exploration) -> str:
+    """Return the table of the gain of each configuration at a density, and of the density up to which it gains a
+    factor."""
+    density = state.density
+    found = list(_lines(state)) if density else []
+    if not found or density is None:
+        return f"<p>{NO_GAINS}</p>"
+    here, asked = f"{formatting.format_density(density)} density", f"{formatting.format_number(state.factor)} x"
+    names = [MEASURES[measure][0].capitalize() for measure in MEASURES]
+    columns = ["Configuration", *(told for name in names for told in (f"{name} at {here}", f"{name}: {asked} or more"))]
+    rows = [(name, *(told for line in lines for told in _gain(line, density, state.factor))) for name, lines in found]
+    caption = f"Sparse against dense at {here}, and up to which density sparse gains {asked} or more"
+    return pages.wrapped(pages.table(columns, rows, caption))
+
+
+def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
+    """Yield each configuration of each group: what it is called, and itself in each measure."""
+    groups = configurations.groups(state.frame)
+    for group in groups:
+        where = f" ({group.label})" if len(groups) > 1 else ""
+        for lines in zip(*(gains.lines_of_group(group, measure) for measure in MEASURES), strict=True):
+            yield f"{formatting.short_configuration_name(lines[0].rows[0])}{where}", lines
+
+
+def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
+    """Return the gain of a configuration at a density, how that is known, what is doubtful.
+
+    And how far a factor goes.
+    """
+    gain = gains.gain_at_density(line, density)
+    source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
+    told = gain.text.removeprefix("✓ ") if line.doubt else gain.text
+    return "; ".join(filter(None, (told, source, line.doubt))), gains.highest_density_with_gain(line, factor).sentence
+
+
+def behind(state: Exploration) -> str:
+    """Return the rows behind the cell that is chosen.
+
+    What it came to, what is doubtful, each trial, samples, the command.
+    """
+    found = state.cells.get(state.cell)
+    if found is None:
+        return f"<p>{NO_CELLS}</p>"
+    row = found.pooled
+    number = formatting.format_measured_quantity(row, "seconds_step")
+    memory = formatting.format_measured_quantity(row, "bytes_peak")
+    numbers = [f"{number} a step" if number else "", f"{memory} at most" if memory else "", _rounds(row)]
+    result = f"{pages.SIGNS.get(row['status'], '')} {row['status']}"
+    head = f"<p><strong>{html.escape(state.cell)}</strong><br>{html.escape(_join(result, *numbers))}</p>"
+    reasons = [*([row["reason"]] if row["reason"] else []), *outliers.warnings_of_record(row)]
+    listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
+    trials = _filled(
+        [_trial(trial) for trial in found.rows], f"{formatting.format_count(len(found.rows), 'trial')} of this setting"
+    )
+    samples = samples_text(row)
+    shown = f"<details><summary>Samples</summary><p>{html.escape(samples)}</p></details>" if samples else ""
+    command = f"<p>Train with this setting again: {copied(command_of(dict(row)))}</p>"
+    return f"{head}{f'<ul>{listed}</ul>' if listed else ''}{trials}{shown}{command}"
+
+
+def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """Return a table of trials without the columns that none of them fills."""
+    kept = [place for place, _ in enumerate(COLUMNS) if any(row[place] for row in rows)]
+    shown = [[row[place] for place in kept] for row in rows]
+    return pages.wrapped(pages.table([COLUMNS[place] for place in kept], shown, caption))
+
+
+def _rounds(row: Mapping[str, Any]) -> str:
+    """Return "mean of 3 rounds", or "" without rounds."""
+    return f"mean of {formatting.format_count(row['rounds'], 'round')}" if row["rounds"] else ""
+
+
+def _join(*parts: str) -> str:
+    """Return the parts that are not empty, joined by a dot."""
+    return " · ".join(filter(None, parts))
+
+
+def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a trial in the table of rounds, as text."""
+
+    def shown(value: Any, tell: Any) -> str:
+        return "" if value is None else tell(value)
+
+    return (
+        shown(row["round"], lambda number: str(number + 1)),
+        f"{pages.SIGNS.get(row['status'], '')} {row['status']}",
+        shown(row["seconds_step"], formatting.format_seconds),
+        shown(row["bytes_peak"], formatting.format_bytes),
+        shown(row["busy_others"], lambda share: formatting.format_density(share, 2)),
+        shown(row["tries"], str),
+        row["time"] or "",
+        row["run"] or "",
+        row["reason"] or "",
+    )
+
+
+def outliers_table(state: Exploration) -> str:
+    """Return the rounds that lie off, cells to doubt, cells without a result; each with its reason."""
+    named = {id(one.pooled): name for name, one in state.cells.items()}
+    found = find_outliers([cell.pooled for cell in state.cells.values()])
+    if not found:
+        return f"<p>{NO_OUTLIERS if named else NO_CELLS}</p>"
+    rows = [(named[id(one.row)], one.place or "all rounds", one.reason) for one in found]
+    caption = f"{formatting.format_count(len(rows), 'finding')} to look at"
+    return pages.wrapped(pages.table(("Setting", "Where", "Why"), rows, caption))
+
 
 NONE = "There is no run in this folder yet. Sweep or Advise makes one."
 GAIN, BEHIND, OFF = "Gain at a density", "Rows behind a point", "Outliers"
@@ -102,7 +452,7 @@ class Explored:
         """The page that is shown, and the controls beside it."""
         self.density.show(self.state.density, self.state.places())
         self.factor.show(self.state.factor, GAINS)
-        made = {GAIN: explored.gains_table, BEHIND: explored.behind, OFF: explored.outliers_table}
+        made = {GAIN: gains_table, BEHIND: behind, OFF: outliers_table}
         if (view := self.results.view.value) in made:
             self.pages[view].value = made[view](self.state)
 
@@ -164,7 +514,7 @@ def _shown(asked: RequestState) -> Any:
         return said(NONE)
     state = Exploration(named[0])
     verdict = verdict_of(state.frame)
-    more = f"{explored.gains_table(state)}{explored.outliers_table(state)}"
+    more = f"{gains_table(state)}{outliers_table(state)}"
     return Shown(f"<p>{html.escape(state.left)}</p>{verdict.html}{more}", f"{state.left}\n{verdict.text}")
 
 

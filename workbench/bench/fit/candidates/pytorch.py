@@ -1,13 +1,18 @@
-"""PyTorch: X @ W by an EmbeddingBag or of dense rows, factorization machine, factors of two fields, wide and deep."""
+"""PyTorch: products, factors, wide and deep models, personalised ranking, graphs, and pruned perceptrons."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from kernels.competitors.torch_sparse import pytorch
-from workbench.bench.fit.contract import Rows
-from workbench.bench.fit.torch_loop import Batch, bag, look_up, register_dense, register_net
-from workbench.models import glorot, he
+import numpy as np
+
+from kernels.competitors.torch_sparse import csr_tensor, pytorch
+from workbench import models
+from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, register, settings_by_rate
+from workbench.bench.fit.torch_loop import OPTIMIZERS, RIVAL, Batch, bag, look_up, register_dense, register_net, train
+from workbench.formats.compressed import transposed
+from workbench.models import glorot, he, patterns
 
 Made = tuple[Any, Callable[[Any], Any]]
 
@@ -101,3 +106,204 @@ register_net(machine, "squared", ("factorization_machine",))
 register_net(machine, "logistic", ("factorization_machine_logistic",))
 register_net(factors, "squared", ("matrix_factorization",))
 register_net(wide_and_deep, "logistic", ("embedding_mlp",))
+
+
+# PyTorch: Bayesian personalised ranking, pairs of an item that a user has and one drawn of all.
+
+
+def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
+    """Yield epochs over all pairs; the other item is drawn uniformly of all items, as tutorials do."""
+    torch = pytorch()
+    torch.manual_seed(rows.seed)
+    users, items = rows.facts["fields"]
+    pairs = torch.from_numpy(rows.x.indices.reshape(-1, 2)).long() - torch.tensor([0, users])
+    p, q = (torch.nn.Embedding(count, rows.width, sparse=sparse) for count in (users, items))
+    for table in (p, q):
+        torch.nn.init.normal_(table.weight, std=0.1)
+    optimizer = torch.optim.Adagrad([p.weight, q.weight], lr=value["rate"])
+    done = 0
+    while True:
+        shuffled = pairs[torch.randperm(len(pairs))]
+        for batch in shuffled.split(value["batch_rows"]):
+            user, item = batch[:, 0], batch[:, 1]
+            other = torch.randint(items, (len(batch),))
+            optimizer.zero_grad()
+            apart = (p(user) * (q(item) - q(other))).sum(1)
+            (-torch.nn.functional.logsigmoid(apart).mean()).backward()
+            optimizer.step()
+            done += len(batch)
+            if done >= rows.rows_point:
+                done = 0
+                yield partial(_scores, p.weight.detach().numpy(), q.weight.detach().numpy())
+
+
+def _scores(p: np.ndarray, q: np.ndarray, users: np.ndarray) -> Any:
+    """Return the scores of all items for the given users, [users, items]."""
+    return p[users] @ q.T
+
+
+for _sparse in (True, False):
+    _name = f"PyTorch bpr, {'sparse' if _sparse else 'dense'} gradient"
+    register(Candidate(_name, models=("bpr",), values=settings_by_rate, steps=partial(steps, _sparse), **RIVAL))
+
+
+# PyTorch: a perceptron whose dense weight matrices have a mask, as `torch.nn.utils.prune` does it.
+
+
+def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
+    """Return the network of the model at a pattern drawn as ours is.
+
+    Gradients are dense, and X is read by its entries.
+    """
+    torch = pytorch()
+    model = models.get(rows.model)
+    given = model.given(rows.x.shape[1], rows.width, rows.settings.get("model_options"), rows.facts)
+    generator, held, masks = np.random.default_rng(rows.seed), torch.nn.ParameterDict(), {}
+    for one in model.trained(given, rows.has_intercept):
+        values = generator.normal(0.0, one.deviation, one.shape).astype(np.float32)
+        if one.matrix:
+            pattern = patterns.drawn(one.matrix, one.shape[0], generator)
+            masks[one.name] = torch.from_numpy(pattern.matrix(np.ones_like(values)).toarray())
+            values = pattern.matrix(values).toarray()
+        held[one.name] = torch.nn.Parameter(torch.from_numpy(values))
+
+    def forward(batch: Batch) -> Any:
+        signal = _looked_up(held["w1"] * masks["w1"], batch)
+        for layer in range(2, len(masks) + 1):
+            signal = torch.relu(signal + held[f"c{layer - 1}"].T) @ (held[f"w{layer}"] * masks[f"w{layer}"])
+        return signal + held["b"] if rows.has_intercept else signal
+
+    return held, forward
+
+
+def _looked_up(weights: Any, batch: Batch) -> Any:
+    """Return the first layer's output: weighted sums of the active rows, [batch, hidden]."""
+    bag = partial(pytorch().nn.functional.embedding_bag, mode="sum", include_last_offset=True)
+    return bag(batch.ids, weights, batch.offsets, per_sample_weights=batch.values)
+
+
+def _moves(rows: Rows) -> str:
+    """Return the note that the competitor's mask is fixed if the model's pattern moves, else ""."""
+    return "" if rows.options["pattern"] == "fixed" else "Its mask stays; the pattern of the model moves."
+
+
+def bytes_needed(rows: Rows) -> int:
+    """Return weights, mask, gradient and the history of AdaGrad of the first matrix."""
+    hidden = int(str(rows.options["hidden"]).split("x")[0])
+    return 4 * 4 * rows.x.shape[1] * hidden
+
+
+register(
+    Candidate(
+        "PyTorch pruned_mlp, dense with a mask",
+        models=("pruned_mlp",),
+        values=settings_by_rate,
+        steps=lambda rows, value: train(rows, value, masked, "softmax", sparse=False),
+        bytes_needed=bytes_needed,
+        why_not=_moves,
+        **RIVAL,
+    )
+)
+
+
+# Graph convolution of two layers in full batches, its matrices as sparse CSR tensors (Kipf and Welling 2017).
+#
+# Both layers read the whole graph in each step; the loss is of the nodes trained on. A product has its transposed
+# matrix ready for the gradient, made once and timed, which is faster than what autograd does with `A @ x`. The normalised
+# adjacency comes ready, to ours and to PyTorch alike.
+
+
+@functools.cache
+def product_class() -> Any:
+    """Return the product of a CSR tensor and a dense one as an autograd function, once PyTorch is loaded."""
+    Function: Any = pytorch().autograd.Function
+
+    class Product(Function):
+        @staticmethod
+        def forward(ctx, matrix, turned, dense):
+            ctx.turned = turned
+            return matrix @ dense
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return None, None, ctx.turned @ gradient.contiguous()
+
+    return Product
+
+
+def both_ways(x: Any) -> Callable[[float], tuple[Any, Any]]:
+    """Gives X csr and its transposed as tensors, without a share `rate` of the entries, drawn anew at each call."""
+    torch = pytorch()
+    places = x.copy()
+    places.data = np.arange(x.nnz, dtype=np.float64)
+    indptr, indices, order = transposed(places)
+    order, values = torch.tensor(order.astype(np.int64)), torch.tensor(x.data)
+
+    def made(rate: float) -> tuple[Any, Any]:
+        kept = torch.nn.functional.dropout(values, rate)
+        matrix = csr_tensor(x.indptr, x.indices, kept.numpy(), x.shape)
+        return matrix, csr_tensor(indptr, indices, kept[order].numpy(), x.shape[::-1])
+
+    return made
+
+
+def features(rows: Rows) -> Any:
+    """X csr of all nodes, its rows divided by their sums where the model asks for it."""
+    x = rows.facts["graph"].x
+    if rows.options["rows_of_x"] != "sum_1":
+        return x
+    sums = np.abs(x).sum(axis=1)
+    scaled = x.copy()
+    scaled.data /= np.repeat(np.where(sums > 0, sums, 1), np.diff(x.indptr)).astype(x.dtype)
+    return scaled
+
+
+def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
+    """Return the parameters, and what gives the scores [nodes, N]; in training some entries and units are left out."""
+    torch = pytorch()
+    hidden, rate = rows.options["hidden"], rows.options["dropout"]
+    product, x = product_class().apply, both_ways(features(rows))
+    adjacency = both_ways(rows.facts["graph"].adjacency)(0.0)
+    shapes = {"w": (rows.x.shape[1], hidden), "c": (hidden,), "out": (hidden, rows.width)}
+    shapes |= {"b": (rows.width,)} if rows.has_intercept else {}
+    held = torch.nn.ParameterDict({name: torch.nn.Parameter(torch.zeros(shape)) for name, shape in shapes.items()})
+    for name in ("w", "out"):
+        torch.nn.init.normal_(held[name], std=glorot(*shapes[name]))
+    whole = x(0.0)
+
+    def forward(is_training: bool) -> Any:
+        read = x(rate) if is_training and rate else whole
+        units = torch.relu(product(*adjacency, product(*read, held["w"])) + held["c"])
+        units = torch.nn.functional.dropout(units, rate, is_training)
+        found = product(*adjacency, units @ held["out"])
+        return found + held["b"] if rows.has_intercept else found
+
+    return held, forward
+
+
+def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+    """Yield full batches, each a point; scores are of the nodes behind those trained on."""
+    torch = pytorch()
+    torch.manual_seed(rows.seed)
+    held, forward = network(rows)
+    optimizer = getattr(torch.optim, OPTIMIZERS[value["optimizer"]])(held.parameters(), lr=value["rate"])
+    y, count = torch.from_numpy(rows.y.reshape(-1).astype(np.int64)), rows.x.shape[0]
+
+    def scores(x: Any) -> np.ndarray:
+        with torch.no_grad():
+            return forward(False)[count : count + x.shape[0]].numpy()
+
+    while True:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(forward(True)[:count], y).backward()
+        optimizer.step()
+        yield scores
+
+
+def _drawn(rows: Rows) -> str:
+    """Return the note that the competitor reads all neighbours if the model samples them, else ""."""
+    return "It reads all neighbours; the model draws some of them." if rows.options["neighbors"] else ""
+
+
+_NAME, _MODELS = "PyTorch graph_convolution, sparse CSR", ("graph_convolution",)
+register(Candidate(_NAME, models=_MODELS, values=settings_by_rate, steps=graph_steps, why_not=_drawn, **RIVAL))
