@@ -1,7 +1,7 @@
 """From a file to predictions: what each candidate takes to the same held-out loss, warm and cold."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import formatting

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -23,7 +24,6 @@ import numpy as np
 import scipy.optimize
 
 from workbench import formats, store
-from workbench.bench import experiment
 from workbench.cluster import trainer, training
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.dask_transport import DaskTransport
@@ -468,14 +468,19 @@ def predict_step_times(sizes: Sizes, touched: Mapping[int, float], known: Speeds
 
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
     """Yield each row as it was appended, of the parts that `results` has not whole from this code and machine."""
-    here, found = machine.machine_id(), experiment.Results(store.CLUSTER, results)
+    file, here = results / store.CLUSTER.file, machine.machine_id()
     code = closure.installed_code().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=training.MODEL)))
-    done = {row["key"] for row in found.open() if row["machine"] == here and row["status"] in FINAL}
+    known = store.CLUSTER.read(file) if store.is_stored(file) else []
+    done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
     for part in parts:
         if done.issuperset(f"{name} {code}" for name in part.names):
             continue
         for columns in part.measure():
-            yield found.append(**{"key": f"{columns['what']} {code}", "status": "ok"} | columns)
+            now, key = datetime.now(UTC).isoformat(timespec="seconds"), f"{columns['what']} {code}"
+            settled = {"key": key, "time": now, "machine": here, "status": "ok", "versions": machine.versions()}
+            made = store.CLUSTER.new_row(**settled | columns)
+            store.CLUSTER.append(file, made)
+            yield made
 
 
 def main() -> None:

@@ -209,8 +209,8 @@ register(
 # Graph convolution of two layers in full batches, its matrices as sparse CSR tensors (Kipf and Welling 2017).
 #
 # Both layers read the whole graph in each step; the loss is of the nodes trained on. A product has its transposed
-# matrix ready for the gradient, made once and timed, which is faster than what autograd does with `A @ x`. The normalised
-# adjacency comes ready, to ours and to PyTorch alike.
+# matrix ready for the gradient, made once and timed, which is faster than what autograd does with `A @ x`. The
+# normalised adjacency is given to both, ours and PyTorch.
 
 
 @functools.cache
