@@ -3,8 +3,8 @@
 A case is a data set and a model (`cases.py`). Every candidate trains it with the same number of settings, all for a
 short time and the best for longer (`runner.py`), in separate processes; its predictions on rows held out are judged by
 one function (`selection.py`), while the clock stands. The targets are within 0.3, 1 and 3 % of the best that any
-candidate reached, or if a side does not come so far, of the best that both come to. The best settings of each are then run again
-in rounds, each in turn.
+candidate reached, or if a side does not come so far, of the best that both come to. The best settings of each are then
+run again in rounds, each in turn.
 
 How to add a candidate: a function in the file of its library in `candidates`, for which `scikit_learn.py` is the one
 to copy; another training of ours is a line of `project.py`. `torch_loop.register_both` registers a competitor with
