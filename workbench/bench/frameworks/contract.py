@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kernels.registry import Registry, unknown_name
 from workbench.bench.fair.contract import Competitor
@@ -42,6 +43,21 @@ class Way(Competitor):
 
 _ways: Registry[Way] = Registry("way to train", ("workbench.bench.frameworks.ways",), BenchError)
 register, names, get = _ways.register, _ways.names, _ways.get
+
+
+def register_way(
+    framework: str,
+    name: str,
+    kind: str,
+    make: Callable[..., Any],
+    lines: Callable[[Problem], str],
+    side: str = "independent",
+    **more: Any,
+) -> None:
+    """Register a way to train in a framework, which needs the package of the framework."""
+    package, _, install = FRAMEWORKS[framework]
+    known = {"needs": package, "install": install, "framework": framework, "lines": lines}
+    register(Way(name, side, kind, make, **known, **more))
 
 
 def ways_of(framework: str) -> list[Way]:

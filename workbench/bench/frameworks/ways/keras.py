@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench.bench.fair.contract import LoopTrainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.contract import register_way
 from workbench.bench.frameworks.problem import why_no_dense
 
 
@@ -76,13 +76,13 @@ def _lines(words: dict[str, str], x: str, problem: Problem) -> str:
     return LINES.format(**words, **sizes, x=x, loss=loss)
 
 
-def _way(name: str, kind: str, words: dict[str, str], side: str = "independent", **more: Any) -> Way:
-    package, _, install = FRAMEWORKS["keras"]
+def _register(name: str, kind: str, words: dict[str, str], side: str = "independent", **more: Any) -> None:
+    """Register a way to train with these parts of the lines."""
     make = partial(KerasTrainer, kind=kind, is_ours=side == "project")
     lines = partial(_lines, words, "x" if kind == "sparse" else "x.toarray()")
-    return Way(name, side, kind, make, needs=package, install=install, framework="keras", lines=lines, **more)
+    register_way("keras", name, kind, make, lines, side, **more)
 
 
-register(_way("Keras Dense, dense rows", "dense", DENSE, why_not=why_no_dense))
-register(_way("Keras Dense, CSR rows", "sparse", SPARSE))
-register(_way("SparseDense and LazySGD", "sparse", OURS, side="project"))
+_register("Keras Dense, dense rows", "dense", DENSE, why_not=why_no_dense)
+_register("Keras Dense, CSR rows", "sparse", SPARSE)
+_register("SparseDense and LazySGD", "sparse", OURS, side="project")

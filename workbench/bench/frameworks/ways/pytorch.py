@@ -9,7 +9,7 @@ import numpy as np
 from workbench.bench.fair.competitors.pytorch import why_not_compiled
 from workbench.bench.fair.contract import LoopTrainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.contract import register_way
 from workbench.bench.frameworks.problem import why_no_dense
 
 NEAR = 4.0
@@ -242,33 +242,35 @@ OF_BAG = (
 )
 
 
-def _way(name: str, kind: str, make: Any, before: str, batch_of: str, side: str = "independent", **more: Any) -> Way:
-    package, _, install = FRAMEWORKS["pytorch"]
-    lines = partial(_lines, before, batch_of)
-    return Way(name, side, kind, make, needs=package, install=install, framework="pytorch", lines=lines, **more)
-
-
 def why_not_compiled_dense(problem: Problem) -> str:
     """Return the reason why the dense model cannot be compiled, or ""."""
     return why_no_dense(problem) or why_not_compiled(problem)
 
 
+_register = partial(register_way, "pytorch")
 EAGER = "PyTorch dense, eager"
-register(
-    _way(EAGER, "dense", partial(Dense, is_compiled=False), DENSE, "scores = model(x[rows])", why_not=why_no_dense)
+_register(
+    EAGER,
+    "dense",
+    partial(Dense, is_compiled=False),
+    partial(_lines, DENSE, "scores = model(x[rows])"),
+    why_not=why_no_dense,
 )
-register(
-    _way(
-        "PyTorch dense, torch.compile",
-        "dense",
-        partial(Dense, is_compiled=True),
-        COMPILED,
-        "scores = model(x[rows])",
-        why_not=why_not_compiled_dense,
-        like=EAGER,
-        near=NEAR,
-    )
+_register(
+    "PyTorch dense, torch.compile",
+    "dense",
+    partial(Dense, is_compiled=True),
+    partial(_lines, COMPILED, "scores = model(x[rows])"),
+    why_not=why_not_compiled_dense,
+    like=EAGER,
+    near=NEAR,
 )
-register(_way("PyTorch torch.sparse, CSR", "sparse", SparseTensor, SPARSE, OF_SPARSE))
-register(_way("PyTorch EmbeddingBag, sparse gradient", "sparse", Bag, BAG, OF_BAG))
-register(_way("SparseLinear and LazySGD", "sparse", Bridge, OURS, "scores = model(x[rows.numpy()])", side="project"))
+_register("PyTorch torch.sparse, CSR", "sparse", SparseTensor, partial(_lines, SPARSE, OF_SPARSE))
+_register("PyTorch EmbeddingBag, sparse gradient", "sparse", Bag, partial(_lines, BAG, OF_BAG))
+_register(
+    "SparseLinear and LazySGD",
+    "sparse",
+    Bridge,
+    partial(_lines, OURS, "scores = model(x[rows.numpy()])"),
+    side="project",
+)

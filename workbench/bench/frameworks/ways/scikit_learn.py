@@ -1,7 +1,7 @@
 """scikit-learn: SGDClassifier on dense and on CSR rows, a step a row; and SparseClassifier in its place."""
 
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from workbench.bench.fair.competitors.sklearn_sgd import SklearnTrainer
 from workbench.bench.fair.competitors.sklearn_sgd import why_not as why_not_sgd
 from workbench.bench.fair.contract import Trainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.contract import register_way
 from workbench.bench.frameworks.problem import why_no_dense
 
 
@@ -58,47 +58,26 @@ def _lines(imports: str, model: str, x: str, problem: Problem) -> str:
     return LINES.format(imports=imports, model=made, x=x)
 
 
-def _way(name: str, kind: str, make: Any, lines: tuple, side: str = "independent", **more: Any) -> Way:
-    package, _, install = FRAMEWORKS["sklearn"]
-    more |= {
-        "needs": package,
-        "install": install,
-        "framework": "sklearn",
-        "lines": partial(_lines, *lines),
-    }
-    return Way(name, side, kind, make, **more)
-
-
 def why_no_dense_sgd(problem: Problem) -> str:
     """Return the reason why SGDClassifier does not train on dense rows here, or ""."""
     return why_not_sgd(problem) or why_no_dense(problem)
 
 
+_register = partial(register_way, "sklearn")
 IMPORT = "from sklearn.linear_model import SGDClassifier"
-register(
-    _way(
-        "SGDClassifier, dense rows",
-        "dense",
-        partial(SklearnTrainer, kind="dense"),
-        (IMPORT, THEIRS, "x.toarray()"),
-        why_not=why_no_dense_sgd,
-    )
+BRIDGE = "from workbench.bridges.sklearn import SparseClassifier"
+_register(
+    "SGDClassifier, dense rows",
+    "dense",
+    partial(SklearnTrainer, kind="dense"),
+    partial(_lines, IMPORT, THEIRS, "x.toarray()"),
+    why_not=why_no_dense_sgd,
 )
-register(
-    _way(
-        "SGDClassifier, CSR rows",
-        "sparse",
-        partial(SklearnTrainer, kind="sparse"),
-        (IMPORT, THEIRS, "x"),
-        why_not=why_not_sgd,
-    )
+_register(
+    "SGDClassifier, CSR rows",
+    "sparse",
+    partial(SklearnTrainer, kind="sparse"),
+    partial(_lines, IMPORT, THEIRS, "x"),
+    why_not=why_not_sgd,
 )
-register(
-    _way(
-        "SparseClassifier",
-        "sparse",
-        Bridge,
-        ("from workbench.bridges.sklearn import SparseClassifier", OURS, "x"),
-        side="project",
-    )
-)
+_register("SparseClassifier", "sparse", Bridge, partial(_lines, BRIDGE, OURS, "x"), side="project")

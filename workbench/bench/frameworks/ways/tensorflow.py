@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.bench.fair.contract import LoopTrainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import FRAMEWORKS, Way, register
+from workbench.bench.frameworks.contract import register_way
 from workbench.bench.frameworks.problem import why_no_dense
 
 
@@ -150,53 +150,28 @@ def _lines(imports: str, before: str, scores: str, update: str, batch_of: str, p
     return LINES.format(**sizes, **given, update=update.format(rate=one.rate), loss=LOSSES[one.outputs == 1])
 
 
-def _way(name: str, kind: str, make: Any, lines: tuple, side: str = "independent", **more: Any) -> Way:
-    package, _, install = FRAMEWORKS["tensorflow"]
-    more |= {
-        "needs": package,
-        "install": install,
-        "framework": "tensorflow",
-        "lines": partial(_lines, *lines),
-    }
-    return Way(name, side, kind, make, **more)
-
-
+_register = partial(register_way, "tensorflow")
 OF_SPARSE = "to_sparse_tensor(x[rows])"
-register(
-    _way(
-        "TensorFlow dense, tf.function",
-        "dense",
-        Dense,
-        ("", "x = tf.constant(x.toarray())", "tf.matmul(tf.gather(x, batch), w)", ALL, "tf.constant(rows)"),
-        why_not=why_no_dense,
-    )
+TO_TENSOR = "from workbench.bridges.tensorflow import to_sparse_tensor"
+PRODUCT = "from workbench.bridges.tensorflow import sparse_product, to_sparse_tensor"
+GATHERED = "tf.matmul(tf.gather(x, batch), w)"
+_register(
+    "TensorFlow dense, tf.function",
+    "dense",
+    Dense,
+    partial(_lines, "", "x = tf.constant(x.toarray())", GATHERED, ALL, "tf.constant(rows)"),
+    why_not=why_no_dense,
 )
-register(
-    _way(
-        "TensorFlow sparse_dense_matmul",
-        "sparse",
-        Sparse,
-        (
-            "from workbench.bridges.tensorflow import to_sparse_tensor",
-            "",
-            "tf.sparse.sparse_dense_matmul(batch, w)",
-            ALL,
-            OF_SPARSE,
-        ),
-    )
+_register(
+    "TensorFlow sparse_dense_matmul",
+    "sparse",
+    Sparse,
+    partial(_lines, TO_TENSOR, "", "tf.sparse.sparse_dense_matmul(batch, w)", ALL, OF_SPARSE),
 )
-register(
-    _way(
-        "sparse_product of the bridge",
-        "sparse",
-        Bridge,
-        (
-            "from workbench.bridges.tensorflow import sparse_product, to_sparse_tensor",
-            "",
-            "sparse_product(batch, w)",
-            TOUCHED,
-            OF_SPARSE,
-        ),
-        side="project",
-    )
+_register(
+    "sparse_product of the bridge",
+    "sparse",
+    Bridge,
+    partial(_lines, PRODUCT, "", "sparse_product(batch, w)", TOUCHED, OF_SPARSE),
+    side="project",
 )
