@@ -221,7 +221,7 @@ def write_end(folder: str | Path, command: str = "") -> Path:
         "verdict": end.summary(records),
         "tolerance": f"{100 * end.TOLERANCE:g} %",
         "ratios": page.table_of(
-            END_COLUMNS, [_end_line(name, own, start) for name, own in cases.items() for start in end.STARTS]
+            END_COLUMNS, [end_line(name, own, start) for name, own in cases.items() for start in end.STARTS]
         ),
         "parts": [_end_section(name, own, frame, folder) for name, own in cases.items()],
         "machine": _machine_of_folder(folder),
@@ -229,7 +229,7 @@ def write_end(folder: str | Path, command: str = "") -> Path:
     return _write(folder, "bench-end.md", "end.md.jinja", content, command, "workbench bench end")
 
 
-def _end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
+def end_line(case: str, records: Sequence[Record], start: str) -> list[str]:
     """Return the seconds of the project and of the soonest competitor in a case from a start, and their ratio."""
     found = end.taken(records, start)
     others = [name for name, one in found.items() if one.record["side"] == "competitor"]
