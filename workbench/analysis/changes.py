@@ -482,7 +482,6 @@ def _excluded_sentence(changes: Changes) -> Iterator[str]:
 # Compare records of other tools with this project's fastest sparse and dense configurations of equal settings.
 
 
-Record = Mapping[str, Any]
 NEAR = 0.02
 """How far a measured density may be from the one stated, as a share."""
 EXTERNAL_COLUMNS = ("who", "against", "verdict", "theirs / ours", "could have shown from")

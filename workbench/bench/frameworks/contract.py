@@ -56,8 +56,7 @@ def register_way(
 ) -> None:
     """Register a way to train in a framework, which needs the package of the framework."""
     package, _, install = FRAMEWORKS[framework]
-    known = {"needs": package, "install": install, "framework": framework, "lines": lines}
-    register(Way(name, side, kind, make, **known, **more))
+    register(Way(name, side, kind, make, needs=package, install=install, framework=framework, lines=lines, **more))
 
 
 def ways_of(framework: str) -> list[Way]:
