@@ -13,7 +13,7 @@ from workbench.analysis.configurations import groups
 from workbench.analysis.recommendation import recommend
 from workbench.analysis.standings import make_standings
 from workbench.plots import phases, style
-from workbench.reports.cell_rows import command_of
+from workbench.reports.report_tables import command_of
 
 SLOW = replace(maker.SPARSE, trainers=2, fixed=3e-3)
 """Messages cost 3 ms a step; a row costs half."""

@@ -3,7 +3,7 @@
 import pytest
 
 from workbench import store
-from workbench.bench.advice import runner
+from workbench.bench import advice_suite as runner
 from workbench.reports import suites
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.spec import SpecError

@@ -8,7 +8,7 @@ import pytest
 
 from workbench import store
 from workbench.bench.child import set_threads
-from workbench.bench.fair import configurations, contract, dense_loops, measure, problem, runner
+from workbench.bench.fair import configurations, contract, loops, measure, problem, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
 from workbench.bench.shapes import BenchError
@@ -174,7 +174,7 @@ def test_padding_of_outputs_stays_zero():
     one = drawn("softmax")
     trainer = contract.get("Numba, rows in place").make(one)
     trainer.run(one.batches)
-    assert trainer.w.shape[0] == dense_loops.padded(5) == 8
+    assert trainer.w.shape[0] == loops.padded(5) == 8
     assert not trainer.w[5:].any()
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from workbench.measure.meters import Meters
+from workbench.measure.machine import Meters
 
 
 def machine(folder, microjoules=5_000_000, throttled=3, kilohertz=2_000_000):

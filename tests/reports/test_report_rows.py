@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import configurations
-from workbench.reports import answer, cell_rows, export, page, report, results
+from workbench.reports import export, page, report, report_tables, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -27,7 +27,7 @@ def stored(tmp_path_factory):
 
 def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
     groups = configurations.groups(store.frame(store.read(stored)))
-    table = cell_rows.table(groups, cell_rows.anchors(groups))
+    table = report_tables.table(groups, report_tables.anchors(groups))
     assert len(table["lines"]) == 4
     for line in table["lines"]:
         assert [one.split(": ")[0] for one in line["rounds"]] == ["r1"]
@@ -42,7 +42,7 @@ def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
 def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():
     rows = maker.sweep(densities=(0.01,), quality=None) + maker.sweep(densities=(0.01,), quality=None, width=64)
     groups = configurations.groups(store.frame(rows))
-    table = cell_rows.table(groups, cell_rows.anchors(groups))
+    table = report_tables.table(groups, report_tables.anchors(groups))
     names = [name for name, _ in table["columns"]]
     assert names == ["configuration", "density", "status", "time a step", "peak memory", "spread", "group"]
     assert table["groups"] == [group.label for group in groups]
@@ -173,13 +173,13 @@ def test_a_machine_is_told_in_words_and_its_versions_once():
 def test_the_verdict_table_marks_what_is_doubtful_beside_the_other_cells_and_says_what_an_empty_place_is():
     rows = maker.sweep(rounds=6, noise=0.2, shared=0.0)
     left = [row for row in rows if (row["format"], row["density"]) != ("csr", 0.001)]
-    times, _ = answer.tables(configurations.groups(store.frame(left))[0], {})
+    times, _ = report_tables.tables(configurations.groups(store.frame(left))[0], {})
     assert not [place for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
     assert times["legend"][-1] == "empty: not measured there"
     noisy = [row for row in rows if (row["format"], row["density"]) == ("csr", 0.01)]
     for row in noisy[::2]:
         row["seconds_step"] *= 8
-    times, _ = answer.tables(configurations.groups(store.frame(rows))[0], {})
+    times, _ = report_tables.tables(configurations.groups(store.frame(rows))[0], {})
     [doubt] = [place["doubt"] for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
     assert doubt.endswith("% is usual here")
     assert "empty" not in times["legend"][-1]

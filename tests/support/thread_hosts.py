@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from tests.support.clocks import SECONDS
 from tests.support.shards import Faulty
-from workbench.cluster import LocalTransport, Message, Shard, Transport, remote
-from workbench.cluster.channel import GoneError
+from workbench.cluster import LocalTransport, Message, Shard, Transport
 from workbench.cluster.dask_hosts import Lost
+from workbench.cluster.transport import GoneError
 
 SECONDS_TURN = 0.002
 """A shard that waits is asked again so soon; nothing that is asserted depends on it."""
@@ -150,7 +150,7 @@ class ThreadHosts:
         def act() -> None:
             try:
                 line = _Line(self, run, process, trainer)
-                future.set_result(remote.answer(work, line, trainer, json.dumps(request), run.hear))
+                future.set_result(trainer.answer(work, line, trainer, json.dumps(request), run.hear))
             except Ended:
                 future.set_exception(OSError("the process is gone"))
 

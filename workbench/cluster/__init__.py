@@ -28,12 +28,11 @@ what you can. Shards are placed on clusters of this machine, or on encrypted one
 (`workbench.cluster.security`); all others are refused. Messages of ours are JSON and arrays, never pickles.
 """
 
-from workbench.cluster.channel import RolledBackError, TimedOutError, Traffic
 from workbench.cluster.messages import Message
 from workbench.cluster.partition import Partition
 from workbench.cluster.shard import Shard
 from workbench.cluster.sharded import ShardedStore
-from workbench.cluster.transport import LocalTransport, Transport
+from workbench.cluster.transport import LocalTransport, RolledBackError, TimedOutError, Traffic, Transport
 
 __all__ = [
     "LocalTransport",

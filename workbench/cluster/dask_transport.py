@@ -26,12 +26,10 @@ except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
 from kernels import threads
-from workbench.cluster import remote
-from workbench.cluster.channel import GoneError
 from workbench.cluster.messages import Message
 from workbench.cluster.security import check_encrypted
 from workbench.cluster.shard import Shard
-from workbench.cluster.transport import Transport
+from workbench.cluster.transport import GoneError, Transport
 from workbench.kvstore import StoreError
 
 
@@ -140,7 +138,7 @@ class ShardPlugin(WorkerPlugin):
                 future.set_result(answer)
 
         def act() -> None:
-            answer = remote.answer(work, transport, trainer, request, tell)
+            answer = trainer.answer(work, transport, trainer, request, tell)
             with contextlib.suppress(RuntimeError):  # the worker has ended
                 loop.call_soon_threadsafe(give, answer)
 

@@ -26,11 +26,10 @@ from numpy.typing import ArrayLike
 from kernels.registry import unknown_name
 from workbench import formats
 from workbench.cluster import checkpoints, partition
-from workbench.cluster.channel import Channel, Content, GoneError, RolledBackError, TimedOutError
 from workbench.cluster.checkpoints import Manifest
 from workbench.cluster.messages import Message, narrow_indices, pack_values, unpack_values
 from workbench.cluster.partition import Cut, Held, Partition
-from workbench.cluster.transport import Transport
+from workbench.cluster.transport import Channel, Content, GoneError, RolledBackError, TimedOutError, Transport
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
 from workbench.kvstore import (

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from workbench.cluster import checkpoints, remote
+from workbench.cluster import checkpoints, trainer
 from workbench.cluster.dask_hosts import Lost
 from workbench.cluster.dask_settings import SECONDS_JOIN
 from workbench.cluster.trainer import Job
@@ -52,7 +52,7 @@ class Team:
         job: Job,
         shards: int | None = None,
         tell: Callable[[dict[str, Any]], None] = lambda said: None,
-        work: str = remote.WORK,
+        work: str = trainer.WORK,
     ) -> None:
         self.processes, self.job, self.tell, self.work = processes, job, tell, work
         self.shards = shards

@@ -8,8 +8,11 @@ rows.
 import contextlib
 import functools
 import hashlib
+import importlib
 import json
+import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,11 +26,13 @@ import workbench
 from kernels import threads
 from workbench import data, formats, graph, models, ops, optimizers
 from workbench.cluster.sharded import ShardedStore
-from workbench.cluster.transport import Transport
+from workbench.cluster.transport import GoneError, RolledBackError, TimedOutError, Transport
+from workbench.data import DataError
 from workbench.data.shards.shuffling import stack_csr
+from workbench.formats import FormatError
 from workbench.kvstore import LazyRandomRows, Store, StoreError
 from workbench.measure import machine, memory
-from workbench.models import Parameter
+from workbench.models import ModelError, Parameter
 from workbench.module import Module, Position
 from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
@@ -314,3 +319,28 @@ def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]
     scores = module.predict(data.batches_of(x, None, setup.batch_rows))
     measures = {model.quality_name: model.quality, **model.measures}
     return {"qualities": {name: float(measure(scores, y)) for name, measure in measures.items()}}
+
+
+# A trainer's work as text: what is asked by name and JSON, and answered in JSON, also where it failed.
+
+
+WRONG = (DataError, FormatError, ModelError, SpecError)
+WORK = "workbench.cluster.trainer:train"
+"""What trainers do, as "module:function"."""
+
+
+def answer(work: str, transport: Transport, trainer: int, request: str, tell: Tell) -> str:
+    """Do the work of a request, a `Job`; {"answer": ...}, or {"error", "trace", "is_cut_off", "is_wrong"} on failure.
+
+    `is_cut_off` says that another process was missed, so that the reason is to be looked for there; `is_wrong` that
+    what was asked for cannot be trained, as the error says by itself.
+    """
+    try:
+        module, function = work.split(":")
+        done = getattr(importlib.import_module(module), function)
+        return json.dumps({"answer": done(transport, trainer, Job(**json.loads(request)), tell)})
+    except Exception as error:  # whatever it is, it is told to who asked, and printed into the log here
+        traceback.print_exc(file=sys.stderr)
+        is_cut_off = isinstance(error, TimedOutError | RolledBackError | GoneError)
+        told = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc(), "is_cut_off": is_cut_off}
+        return json.dumps(told | {"is_wrong": isinstance(error, WRONG)})

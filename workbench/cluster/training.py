@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench import data, models
-from workbench.cluster import remote, trainer
+from workbench.cluster import trainer
 from workbench.cluster.security import OpenClusterError
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job, on_threads
@@ -52,7 +52,7 @@ def train(
     address: str = "",
     tell: Say = lambda said: None,
     begun: Callable[[Team], None] = lambda team: None,
-    work: str = remote.WORK,
+    work: str = trainer.WORK,
     **options: Any,
 ) -> dict[str, Any] | None:
     """Train a configuration by so many trainers on the cluster `where`; what trainer 0 answered, None if it was

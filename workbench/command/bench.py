@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from workbench.analysis import end
     from workbench.analysis.configurations import Record
-    from workbench.bench.advice import runner as advice_suite
+    from workbench.bench import advice_suite
     from workbench.bench.experiment import Progress
     from workbench.bench.fit.cases import Case
 
@@ -337,19 +337,19 @@ def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Pa
     from workbench import store
     from workbench.analysis import advice as analysis
     from workbench.analysis import formatting
-    from workbench.bench.advice import runner
+    from workbench.bench import advice_suite
     from workbench.command.advising import follow
     from workbench.command.predicting import error_sentences
     from workbench.reports.suites import write_advice
     from workbench.sweeps import estimate
 
-    chosen = runner.choose_cases(names, is_quick)
-    left = runner.remaining_cases(chosen, folder)
+    chosen = advice_suite.choose_cases(names, is_quick)
+    left = advice_suite.remaining_cases(chosen, folder)
     done = f", {len(chosen) - len(left)} of them found done" if len(left) < len(chosen) else ""
-    lasting = f"; about {estimate.format_duration(sum(map(runner.seconds_of, left)))}" if left else ""
+    lasting = f"; about {estimate.format_duration(sum(map(advice_suite.seconds_of, left)))}" if left else ""
     cases = formatting.format_count(len(chosen), "case")
     typer.echo(f"{cases}{done}{lasting}. Ctrl-C stops; the same command goes on.", err=True)
-    is_whole = runner.run(chosen, folder, runs, follow)
+    is_whole = advice_suite.run(chosen, folder, runs, follow)
     if store.is_stored(folder / store.ADVICE.file):
         print_targets(analysis.list_targets(store.ADVICE.frame(store.ADVICE.read(folder))))
         rows = _swept(chosen, runs)
@@ -361,10 +361,10 @@ def _swept(chosen: Iterable["advice_suite.Case"], runs: Path) -> Sequence["Recor
     """Return the pooled records of the full sweeps of cases that are there."""
     from workbench import store
     from workbench.analysis import configurations
-    from workbench.bench.advice import runner
+    from workbench.bench import advice_suite
     from workbench.sweeps import run_folder
 
-    folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
+    folders = (advice_suite.place_of(case, runs) / advice_suite.SWEEP for case in chosen)
     rows = [
         row for folder in folders if (folder / store.FILE).exists() for row in run_folder.read_current_records(folder)
     ]
@@ -376,18 +376,18 @@ def _replay_races(names: tuple[str, ...], folder: Path) -> None:
     from rich.table import Table
 
     from workbench import store
-    from workbench.bench.advice import runner
+    from workbench.bench import advice_suite
     from workbench.command.console import console
 
-    known = {case.case: case for case in runner.read_recorded_cases(store.ADVICE.read(folder))}
-    runner.choose_cases(names)
-    found = runner.replay_races([case for name, case in known.items() if name in (names or known)])
+    known = {case.case: case for case in advice_suite.read_recorded_cases(store.ADVICE.read(folder))}
+    advice_suite.choose_cases(names)
+    found = advice_suite.replay_races([case for name, case in known.items() if name in (names or known)])
     table = Table(title="Races played back, in a fifth of the time of the sweep", title_justify="left")
     for heading in ("case", "way", "times the least", "at worst", "right side", "time"):
         table.add_column(heading)
     for (case, way), came in found.items():
         table.add_row(case, way, *_race_summary([(one, known[case]) for one in came]))
-    for way in runner.WAYS:
+    for way in advice_suite.WAYS:
         every = [(one, known[case]) for (case, name), came in found.items() if name == way for one in came]
         table.add_row("all cases", way, *_race_summary(every))
     console.print(table)

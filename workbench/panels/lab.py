@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernels.registry import unknown_name
 from workbench.panels import pages, tabs
-from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
+from workbench.panels.results_view import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
 from workbench.panels.state import LabState, left
 from workbench.study import suited
 from workbench.study.choices import BY_NAME, CHOICES, ChoiceError

@@ -9,7 +9,7 @@ import pandas as pd
 from workbench.analysis import Advice, advise, breakeven, configurations, formatting
 from workbench.analysis.advisor import MEASURES
 from workbench.analysis.configurations import density_of, on_its_device
-from workbench.reports import answer
+from workbench.reports import report_tables
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
 SIGNS |= {"stopped": "■", "disturbed": "≈"}
@@ -93,9 +93,9 @@ def numbers(frame: pd.DataFrame) -> str:
     if not groups:
         return ""
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
-    shown = "".join(map(_headline, answer.headlines(groups[0], evens, {})))
+    shown = "".join(map(_headline, report_tables.headlines(groups[0], evens, {})))
     opened = ("open", "")  # time, then memory
-    tables = zip(answer.tables(groups[0], {}), opened, strict=True)
+    tables = zip(report_tables.tables(groups[0], {}), opened, strict=True)
     return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*table) for table in tables)}'
 
 
@@ -115,7 +115,7 @@ def _headline(one: Mapping[str, Any]) -> str:
 
 def _standings(found: Mapping[str, Any], opened: str) -> str:
     """Return the densities by candidates, folded or not, with what the marks mean."""
-    plain = answer.plain(found)
+    plain = report_tables.plain(found)
     legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
     shown = wrapped(table(plain["columns"], plain["rows"]))
     return f"<details {opened}><summary>{html.escape(found['caption'])}</summary>{shown}{legend}</details>"

@@ -25,8 +25,7 @@ from workbench.panels import live, pages, picture
 from workbench.panels.form import Form, tree
 from workbench.panels.guard import Guard
 from workbench.panels.pages import SIGNS
-from workbench.panels.results import Shown
-from workbench.panels.results_view import ResultsView
+from workbench.panels.results_view import ResultsView, Shown
 from workbench.panels.state import LabState, file_stamp
 from workbench.panels.style import NAMES, SHEET, Watcher
 from workbench.settings import BY_NAME

@@ -22,7 +22,7 @@ from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
-from workbench.reports import answer, cell_rows
+from workbench.reports import report_tables
 from workbench.reports.page import LONGEST, Table, flat, inline, is_drawn, table_of, templates, written, written_frame
 
 # Method of the numbers of a report, for readers who want to judge them.
@@ -167,7 +167,7 @@ def markdown(
     charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
     content = _content(frame, title, command, machine, structures, predicted)
     content |= {"spec": written(spec, None), "charts": charts}
-    plain = [answer.plain(data) for data in content.pop("standings")]
+    plain = [report_tables.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
     content = {name: value for name, value in content.items() if name not in ("cells", "grounds")}
     template = templates().get_template("report.md.jinja")
@@ -192,14 +192,14 @@ def _content(
     pooled = configurations.pool_rounds(frame)
     groups = configurations.groups(pooled)
     rows = [row for group in groups for row in group.rows]
-    advice, places = (predicted if predicted and not rows else advise(pooled)), cell_rows.anchors(groups)
+    advice, places = (predicted if predicted and not rows else advise(pooled)), report_tables.anchors(groups)
     evens = {name: breakeven(pooled, name) for name in MEASURES}
     return {
-        "headlines": answer.headlines(groups[0], evens, places) if groups else [],
-        "standings": answer.tables(groups[0], places) if groups else [],
+        "headlines": report_tables.headlines(groups[0], evens, places) if groups else [],
+        "standings": report_tables.tables(groups[0], places) if groups else [],
         "of_group": groups[0].label if len(groups) > 1 else "",
-        "of_groups": answer.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED], evens),
-        "cells": cell_rows.table(groups, places),
+        "of_groups": report_tables.answers_of_groups(_measured(groups[1:])[:GROUPS_ANSWERED], evens),
+        "cells": report_tables.table(groups, places),
         "title": written(title),
         "about": _about(rows, written(machine), len(frame)),
         "command": written(command, None),

@@ -21,7 +21,7 @@ from kernels.sessions import bytes_asked
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import child, loads, machine, memory
 from workbench.measure.clock import Policy, Sampler, quantile_interval
-from workbench.measure.meters import Meters
+from workbench.measure.machine import Meters
 from workbench.measure.rounds import NUMBER, Sentinel
 from workbench.sweeps.budget import COMPILING, NoRoom, TrialEnded, out_of_memory, require_device, require_possible
 from workbench.sweeps.check import check_step

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from kernels import aligned
 from workbench.bench.fair.configurations import Configuration
-from workbench.bench.fair.sparse_loops import reference
+from workbench.bench.fair.loops import reference
 from workbench.formats.compressed import assemble
 
 RATE = 0.5

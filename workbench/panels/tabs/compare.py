@@ -10,7 +10,7 @@ from workbench.analysis.changes import Changes, compare_runs
 from workbench.panels import pages
 from workbench.panels.form import RunPicker, runs
 from workbench.panels.guard import Guard
-from workbench.panels.results import Shown, said
+from workbench.panels.results_view import Shown, said
 from workbench.panels.tabs import Answer, RequestState, grid_of, register
 from workbench.panels.tabs.explore import NONE
 from workbench.reports import export

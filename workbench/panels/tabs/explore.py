@@ -20,11 +20,10 @@ from workbench.panels import pages, picture
 from workbench.panels.form import LABELLED, RunPicker, SliderWithText, runs, tree
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
-from workbench.panels.results import Shown, said, verdict_of
-from workbench.panels.results_view import ResultsView
+from workbench.panels.results_view import ResultsView, Shown, said, verdict_of
 from workbench.panels.state import file_stamp
 from workbench.panels.tabs import Answer, RequestState, grid_of, register
-from workbench.reports.cell_rows import command_of, samples_text
+from workbench.reports.report_tables import command_of, samples_text
 from workbench.study.choices import BY_NAME, ChoiceError, parse_numbers
 from workbench.sweeps import run_folder
 

@@ -10,7 +10,7 @@ from workbench import training
 from workbench.advising import suggest_model
 from workbench.analysis import formatting
 from workbench.panels.guard import Guard
-from workbench.panels.results import Shown
+from workbench.panels.results_view import Shown
 from workbench.panels.tabs import Answer, RequestState, Still, fields_of, register, settings_of_data
 from workbench.sweeps import grid
 from workbench.sweeps.problem import facts_of, make_problem

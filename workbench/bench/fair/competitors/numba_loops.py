@@ -5,14 +5,14 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.bench.fair import dense_loops, sparse_loops
+from workbench.bench.fair import loops
 from workbench.bench.fair.contract import Competitor, LoopTrainer, register
 from workbench.bench.fair.problem import Problem, State
 
 LOOPS = {
-    "rows copied, BLAS": (dense_loops.copied, dense_loops.copied_threaded),
-    "rows in place": (dense_loops.in_place, dense_loops.in_place_threaded),
-    "rows in place, gradient buffers": (dense_loops.buffered, dense_loops.buffered_threaded),
+    "rows copied, BLAS": (loops.copied, loops.copied_threaded),
+    "rows in place": (loops.in_place, loops.in_place_threaded),
+    "rows in place, gradient buffers": (loops.buffered, loops.buffered_threaded),
 }
 
 
@@ -23,7 +23,7 @@ class DenseLoops(LoopTrainer):
     def __init__(self, problem: Problem, loop: Any, threads: int, is_transposed: bool) -> None:
         super().__init__(problem)
         self.loop, self.threads, self.is_transposed = loop, threads, is_transposed
-        outputs = dense_loops.padded(problem.outputs) if is_transposed else problem.outputs
+        outputs = loops.padded(problem.outputs) if is_transposed else problem.outputs
         shape = (outputs, problem.features) if is_transposed else (problem.features, outputs)
         self.w, self.b = np.zeros(shape, np.float32), np.zeros(outputs, np.float32)
         self.room = () if is_transposed else (np.empty((problem.batch_rows, problem.features), np.float32),)
@@ -71,8 +71,8 @@ for _name, (_serial, _threaded) in LOOPS.items():
 
 
 CSR_LOOPS = {
-    "active columns": (sparse_loops.touched, sparse_loops.touched_threaded),
-    "dense gradient": (sparse_loops.accumulated, sparse_loops.accumulated_threaded),
+    "active columns": (loops.touched, loops.touched_threaded),
+    "dense gradient": (loops.accumulated, loops.accumulated_threaded),
 }
 
 
