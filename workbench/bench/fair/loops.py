@@ -291,7 +291,8 @@ copied, copied_threaded = loop(_copied), threaded(_copied)
 # Epochs over CSR rows in plain Numba loops: what users write who want fast sparse training, all of it in one call.
 #
 # `touched` takes the scores of all rows of a batch, then updates the weights of each entry in place: only active
-# columns are written. Several threads share the rows for the scores and the columns for the update, which needs sorted indices.
+# columns are written. Several threads share the rows for the scores and the columns for the update, which needs sorted
+# indices.
 # `accumulated` sums a dense gradient, one for each thread, and then updates all weights.
 #
 # Arguments  indptr [R + 1], indices, data float32: X [R, D] as CSR, indices sorted in each row; labels int64 [R];
