@@ -7,7 +7,7 @@ import pytest
 from tests.support import rows as made
 from tests.support.rows import DENSE, SPARSE
 from workbench import store
-from workbench.analysis import data_structure
+from workbench.analysis import profiles
 
 DENSITIES = (0.03, 0.1)
 SLOW = replace(SPARSE, slope=0.15)
@@ -22,7 +22,7 @@ SEVERAL = [*ONE, *swept("mixed", SLOW)]
 
 
 def told(rows, others=None) -> str:
-    return data_structure.structure_sentence(store.frame(rows), None if others is None else store.frame(others))
+    return profiles.structure_sentence(store.frame(rows), None if others is None else store.frame(others))
 
 
 def test_rows_of_several_data_sets_tell_by_how_much_they_differ_at_which_density():
@@ -45,7 +45,7 @@ def test_rows_of_one_data_set_take_what_the_sweep_of_several_found_on_the_same_m
 def test_what_was_not_measured_is_said_so_with_the_command_that_does(others):
     text = told(ONE, others)
     assert "was not measured on this machine" in text
-    assert f"`{data_structure.COMMAND}`" in text
+    assert f"`{profiles.COMMAND}`" in text
 
 
 def test_data_of_fewer_rows_are_told_apart():

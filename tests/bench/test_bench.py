@@ -12,7 +12,7 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import candidates, configurations, experiment, runner, steps, steps_cpu, steps_of_user_code, suites
+from workbench.bench import candidates, configurations, experiment, runner, steps, steps_cpu, steps_of_user_code
 from workbench.bench.candidates import Ready, Traffic
 from workbench.bench.child import measure
 from workbench.bench.configurations import Cell, Entry, Field
@@ -199,11 +199,11 @@ def test_the_judge_sees_a_change_of_one_result(name):
 
 def test_unknown_names_list_the_known():
     with pytest.raises(BenchError, match=r"Unknown suite 'kernel'.*Expected one of: kernels, step"):
-        suites.cells_of("kernel")
+        runner.cells_of("kernel")
     with pytest.raises(BenchError, match=r"Unknown task .* 'dot'.*Expected one of: csr_dense, plan"):
-        suites.cells_of("kernels", only="dot")
+        runner.cells_of("kernels", only="dot")
     with pytest.raises(BenchError, match=r"Unknown shape .* 'cube'.* uniform 100k"):
-        suites.cells_of("kernels", shape="cube")
+        runner.cells_of("kernels", shape="cube")
     with pytest.raises(BenchError, match=r"Unknown task 'dot'.*Expected one of: plan"):
         candidates.list_candidates("dot", TINY)
     with pytest.raises(
@@ -213,13 +213,13 @@ def test_unknown_names_list_the_known():
 
 
 def test_suites_hold_what_they_promise():
-    full = suites.cells_of("kernels")
+    full = runner.cells_of("kernels")
     product = [cell for cell in full if cell.task == "csr_dense"]
     assert {cell.shape.rows for cell in product} >= {256, 4096, 65_536}
-    assert {cell.width for cell in product if cell.shape.name == "uniform 100k"} == set(suites.WIDTHS)
+    assert {cell.width for cell in product if cell.shape.name == "uniform 100k"} == set(runner.WIDTHS)
     assert {cell.task for cell in full} == set(candidates.list_tasks()), "every kernel takes part by being registered"
-    assert len(suites.cells_of("kernels", quick=True)) < len(full) / 3
-    assert len(suites.cells_of("step")) == 3 * 3 * 3 * 2 + 2
+    assert len(runner.cells_of("kernels", quick=True)) < len(full) / 3
+    assert len(runner.cells_of("step")) == 3 * 3 * 3 * 2 + 2
 
 
 def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path):

@@ -11,7 +11,7 @@ from tests.bench.test_bench import QUICK, TINY
 from workbench import plots, store
 from workbench.analysis import bench, performance_targets
 from workbench.analysis.performance_targets import FUSED
-from workbench.bench import configurations, device, runner, steps_device, suites
+from workbench.bench import configurations, device, runner, steps_device
 from workbench.bench.child import measure, prepare_and_check
 from workbench.bench.configurations import Cell
 from workbench.bench.device import CopyLimit, Events, OnDevice, copy_rate
@@ -172,13 +172,13 @@ def test_steps_on_the_device_train_as_defined(optimizer, batches, emulator):
 
 
 def test_suites_of_the_device_name_both_caches_and_no_unknown_device():
-    found = suites.cells_of("kernels", quick=True, only="csr_dense", device="cuda")
+    found = runner.cells_of("kernels", quick=True, only="csr_dense", device="cuda")
     assert {cell.cache for cell in found} == {"warm", "cold"}
     assert {cell.device for cell in found} == {"cuda"}
     assert "on cuda cold" in next(cell.told for cell in found if cell.cache == "cold")
-    assert {cell.shape.rows for cell in suites.cells_of("step", quick=True, device="cuda")} == {256, 4096, 65_536}
+    assert {cell.shape.rows for cell in runner.cells_of("step", quick=True, device="cuda")} == {256, 4096, 65_536}
     with pytest.raises(BenchError, match=r"Unknown device of the suite \w+ 'tpu'.*Expected one of: cpu, cuda"):
-        suites.cells_of("kernels", device="tpu")
+        runner.cells_of("kernels", device="tpu")
 
 
 def test_without_a_gpu_there_is_one_clear_message_and_nothing_is_written(tmp_path, monkeypatch):
@@ -249,7 +249,7 @@ def test_the_goal_of_the_fused_update_is_of_one_size_and_of_warm_caches():
         rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **cell | more))
     found = [goal for goal in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in goal.what]
     assert [(goal.wanted, goal.measured, goal.met) for goal in found] == [("≥ 6 x", "7 x over 1 cell", True)]
-    cells = suites.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
+    cells = runner.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
     assert FUSED in {(cell.shape.rows, cell.shape.features, cell.width) for cell in cells}
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.support.edits import Copy
-from workbench.bench import configurations, suites
+from workbench.bench import configurations, runner
 from workbench.bench.configurations import Cell
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import Shape
 
 TINY = Shape("tiny", 64, 100, 5)
-STEP = next(cell for cell in suites.cells_of("step", True) if cell.optimizer == "sgd")
+STEP = next(cell for cell in runner.cells_of("step", True) if cell.optimizer == "sgd")
 CELLS = {
     "product": Cell("kernels", "csr_dense", TINY, 4),
     "fused": Cell("kernels", "adam_fused", TINY, 4),

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from workbench.bench import configurations, suites
+from workbench.bench import configurations, runner
 from workbench.bench.child import measure
 from workbench.bench.configurations import Cell
 from workbench.bench.rounds import Policy
@@ -27,8 +27,8 @@ def test_all_loops_train_the_weights_that_they_should(optimizer):
 
 
 def test_the_suite_has_every_width_at_both_numbers_of_features():
-    every = suites.cells_of("pytorch")
+    every = runner.cells_of("pytorch")
     assert {(cell.shape.features, cell.width) for cell in every if cell.optimizer == "adam"} == {
         (features, width) for features in (100_000, 1_000_000) for width in (1, 16, 64)
     }
-    assert len(suites.cells_of("pytorch", quick=True)) < len(every)
+    assert len(runner.cells_of("pytorch", quick=True)) < len(every)

@@ -8,29 +8,29 @@ import pytest
 
 from workbench import store
 from workbench.analysis import end
-from workbench.bench.end import files, runner, script
+from workbench.bench.end import runner, script
 from workbench.bench.end.candidates import vowpal_wabbit
 from workbench.bench.end.contract import Candidate, Paths, get
 from workbench.bench.shapes import BenchError
 from workbench.command.bench import end_table
 from workbench.reports import suites as reports
 
-CASE = files.Case("svmlight", 1)
+CASE = runner.Case("svmlight", 1)
 ANSWER = "import sys; open(sys.argv[1], 'w').write('0.5\\n' * int(sys.argv[2]))"
 
 
 @pytest.fixture
 def small_files(monkeypatch):
-    written = files._write
-    monkeypatch.setattr(files, "_write", lambda case, path, size, seed: written(case, path, size // 50, seed))
-    monkeypatch.setattr(files, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(files, "FEATURES", 40)  # so that few rows tell the weights
-    monkeypatch.setattr(files, "VALUES", (4,) * 26)
+    written = runner._write
+    monkeypatch.setattr(runner, "_write", lambda case, path, size, seed: written(case, path, size // 50, seed))
+    monkeypatch.setattr(runner, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(runner, "FEATURES", 40)  # so that few rows tell the weights
+    monkeypatch.setattr(runner, "VALUES", (4,) * 26)
 
 
 def constant(name, code, **more):
     command = lambda paths, setting: [  # noqa: E731
-        ("train", [sys.executable, "-c", code, str(paths.predictions), str(len(files.labels_in(paths.held_out)))])
+        ("train", [sys.executable, "-c", code, str(paths.predictions), str(len(runner.labels_in(paths.held_out)))])
     ]
     return Candidate(name, "project" if name == "project" else "competitor", command, ({"passes": 1},), **more)
 
@@ -65,13 +65,13 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("format", files.FORMATS)
+@pytest.mark.parametrize("format", runner.FORMATS)
 @pytest.mark.parametrize("library", ["liblinear", "sgd"])
 def test_the_script_predicts_better_than_chance(format, library, small_files, tmp_path):
-    train, held_out = files.write_files(files.Case(format, 10), tmp_path)
+    train, held_out = runner.write_files(runner.Case(format, 10), tmp_path)
     paths = Paths(format, train, held_out, tmp_path)
     script.main(library, format, *map(str, (train, held_out, paths.predictions, paths.stages)), "0.01")
-    labels = files.labels_in(held_out)
+    labels = runner.labels_in(held_out)
     assert set(np.unique(labels)) == {0, 1}
     chances = np.loadtxt(paths.predictions)
     assert np.mean((chances > 0.5) == labels) > 0.55
@@ -89,4 +89,4 @@ def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
 
 def test_an_unknown_format_is_refused():
     with pytest.raises(BenchError, match=r"Unknown format 'csv'\. Expected one of: svmlight, clicks"):
-        files.choose_cases(("csv",))
+        runner.choose_cases(("csv",))

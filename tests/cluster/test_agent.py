@@ -18,7 +18,7 @@ from workbench.cluster.coordinator import Placement
 from workbench.measure import machine
 from workbench.measure.machine import machine_id
 from workbench.sweeps import grid
-from workbench.sweeps.file_contents import Contents
+from workbench.sweeps.problem import Contents
 from workbench.sweeps.spec import validate_spec
 
 

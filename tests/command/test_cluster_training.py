@@ -6,8 +6,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from workbench.command import bench, cli, cluster_training, exit_codes
-from workbench.command.cluster_training import where_of
+from workbench.command import bench, cli, exit_codes, training
+from workbench.command.training import where_of
 from workbench.sweeps.run_folder import RunError
 
 SETTINGS = ["--dataset", "uniform", "--rows", "200", "--features", "50", "--width", "4", "--batch-rows", "40"]
@@ -25,7 +25,7 @@ def told(monkeypatch, here):
 
     def run(lines: list[dict], *options: str) -> tuple[int, str]:
         program = TELLS.format(lines=[json.dumps(line) for line in lines])
-        monkeypatch.setattr(cluster_training, "PROGRAM", (sys.executable, "-c", program))
+        monkeypatch.setattr(training, "PROGRAM", (sys.executable, "-c", program))
         found = CliRunner().invoke(cli.app, ["train", *SETTINGS, *options])
         return found.exit_code, f"{found.output}{found.exception or ''}"
 

@@ -6,7 +6,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from workbench.command import cli, help_texts
+from workbench.command import cli, options
 
 ROOT = typer.main.get_command(cli.app)
 
@@ -21,14 +21,14 @@ def commands(group, before=""):
 
 
 def test_each_command_has_a_heading_and_examples():
-    assert set(commands(ROOT)) == set(help_texts.EXAMPLES)
-    listed = {name for names in help_texts.PANELS.values() for name in names}
-    assert listed == {name.split()[0] for name in help_texts.EXAMPLES}
+    assert set(commands(ROOT)) == set(options.EXAMPLES)
+    listed = {name for names in options.PANELS.values() for name in names}
+    assert listed == {name.split()[0] for name in options.EXAMPLES}
 
 
 def test_help_lists_the_commands_by_heading():
     text = CliRunner().invoke(cli.app, ["--help"]).output
-    places = [text.index(heading) for heading in help_texts.PANELS]
+    places = [text.index(heading) for heading in options.PANELS]
     assert places == sorted(places)
     assert "Commands" not in text.split("Options", 1)[1].replace("COMMAND", "")
 
@@ -36,11 +36,11 @@ def test_help_lists_the_commands_by_heading():
 def test_help_of_a_command_shows_its_examples():
     text = CliRunner().invoke(cli.app, ["data", "convert", "--help"], env={"COLUMNS": "120"}).output
     assert "Examples:" in text
-    for example in help_texts.EXAMPLES["data convert"]:
+    for example in options.EXAMPLES["data convert"]:
         assert example in text
 
 
-@pytest.mark.parametrize("example", [line for lines in help_texts.EXAMPLES.values() for line in lines])
+@pytest.mark.parametrize("example", [line for lines in options.EXAMPLES.values() for line in lines])
 def test_an_example_parses(example):
     program, *words = shlex.split(example)
     assert program == "workbench"

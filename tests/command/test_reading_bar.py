@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from workbench import data
-from workbench.command import reading_bar
+from workbench.command import data_source
 from workbench.data import content
 
 
@@ -21,10 +21,10 @@ def written(tmp_path, rows):
 )
 def test_a_large_file_has_a_bar_in_a_terminal(is_terminal, least, is_shown, tmp_path, monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(reading_bar, "console", Console(file=screen, force_terminal=is_terminal, width=120))
-    monkeypatch.setattr(reading_bar, "BYTES_SHOWN", least)
+    monkeypatch.setattr(data_source, "console", Console(file=screen, force_terminal=is_terminal, width=120))
+    monkeypatch.setattr(data_source, "BYTES_SHOWN", least)
     file = written(tmp_path, 1000)
-    with reading_bar.show_reading():
+    with data_source.show_reading():
         read = data.load("svmlight", path=file, cache=False)
     assert read.rows == 2000
     assert ("reading rows.svm" in screen.getvalue()) == is_shown

@@ -256,11 +256,11 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    from workbench.bench import suites
+    from workbench.bench import runner
     from workbench.reports import export
 
     monkeypatch.setattr(export, "write_report", interrupt)
-    monkeypatch.setattr(suites, "cells_of", interrupt)
+    monkeypatch.setattr(runner, "cells_of", interrupt)
     monkeypatch.setattr(spec, "load_spec", interrupt)
     came = run(*command)
     assert came.exit_code == exit_codes.INTERRUPTED

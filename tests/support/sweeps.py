@@ -17,7 +17,7 @@ from unittest import mock
 
 from tests.support.processes import kept_handlers
 from workbench.measure import child
-from workbench.sweeps import run_folder, supervision, trial
+from workbench.sweeps import run_folder, runner, trial
 from workbench.sweeps.spec import Spec
 
 COMMAND = [sys.executable, "-m", "workbench.sweeps"]
@@ -42,7 +42,7 @@ def supervise(command: list[str], **_: object) -> SimpleNamespace:
     assert command[:-1] == COMMAND
     have_trials_preloaded()
     with kept_handlers():
-        status = supervision.supervise(Path(command[-1]))
+        status = runner.supervise(Path(command[-1]))
     return SimpleNamespace(wait=lambda: status, pid=os.getpid())
 
 

@@ -5,7 +5,7 @@ import pytest
 import kernels
 from tests.support.tiny_sweeps import spec_of
 from workbench.measure import child
-from workbench.measure.roofs import Roofs
+from workbench.measure.bandwidth import Roofs
 from workbench.sweeps import grid, runner
 from workbench.sweeps.runner import Bounds
 from workbench.sweeps.spec import Cell, Measure, kernels_of

@@ -10,7 +10,7 @@ from workbench import data, store
 from workbench.data import content
 from workbench.panels.state import plan
 from workbench.sweeps import grid, run_folder
-from workbench.sweeps.file_contents import Contents, DataChangedError
+from workbench.sweeps.problem import Contents, DataChangedError
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.spec import Cell, Spec, validate_spec
 

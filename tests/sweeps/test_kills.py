@@ -19,7 +19,7 @@ from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
 from workbench.measure import child, machine
-from workbench.sweeps import run_folder, runner, supervision
+from workbench.sweeps import run_folder, runner
 from workbench.sweeps.schedule import Schedule
 from workbench.sweeps.spec import dump_spec
 from workbench.sweeps.trial import settings_of
@@ -106,7 +106,7 @@ def killed_at(moment: int, folder: Path) -> bool:
 
     def supervise() -> int:
         sys.addaudithook(count)
-        return supervision.supervise(folder)
+        return runner.supervise(folder)
 
     status = in_a_fork(supervise)
     assert status in (0, signal.SIGKILL), status

@@ -116,10 +116,10 @@ def test_a_trial_is_not_ended_while_it_compiles_and_what_that_took_is_apart(tmp_
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from workbench.sweeps import supervision
+from workbench.sweeps import runner
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
-sys.exit(supervision.supervise(Path(sys.argv[1])))
+sys.exit(runner.supervise(Path(sys.argv[1])))
 """
 
 

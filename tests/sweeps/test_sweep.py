@@ -15,7 +15,7 @@ from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import DENSE, FUSED, OUTSIDE, QUICK, finish, spec_of, trial_row
 from workbench import optimizers, store
 from workbench.measure import memory
-from workbench.sweeps import grid, run_folder, supervision, trial
+from workbench.sweeps import grid, run_folder, runner, trial
 from workbench.sweeps.spec import Cell
 
 
@@ -185,7 +185,7 @@ def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
     swept(spec_of(), folder)
     (folder / run_folder.SPEC).write_text(json.dumps({"name": "x", "axis": {}}), encoding="utf-8")
     with kept_handlers():
-        assert supervision.supervise(folder) == 1
+        assert runner.supervise(folder) == 1
     state = run_folder.read_progress(folder)
     assert state.state == "failed"
     assert "Did you mean 'axes'" in state.message

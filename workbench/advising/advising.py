@@ -29,9 +29,8 @@ from workbench.measure.rounds import ALONE
 from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE, no_device
-from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.grid import planned_row
-from workbench.sweeps.problem import Problem, is_synthetic, make_problem, parameters_of_file
+from workbench.sweeps.problem import Contents, Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate_spec
 from workbench.sweeps.trial import settings_of

@@ -10,15 +10,14 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import (
-    best_of_all,
     compare_devices,
     configurations,
     execution,
     formatting,
     outliers,
+    recommendation,
     verdict_text,
 )
-from workbench.analysis.best_of_all import is_dense_batch_of_compact_data
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.breakeven_text import (
     baseline,
@@ -28,6 +27,7 @@ from workbench.analysis.breakeven_text import (
 )
 from workbench.analysis.compare import HOLDS_ONE, REMEDY, Contest, contests, trained_worse
 from workbench.analysis.grades import bound_reason, format_factor_with_interval, grade_comparison
+from workbench.analysis.recommendation import is_dense_batch_of_compact_data
 from workbench.analysis.verdict_text import MEASURES
 
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
@@ -345,8 +345,8 @@ def advise(frame: pd.DataFrame) -> Advice:
         time=(*sentences["seconds_step"], *compare_devices.compare_device_sentences(groups)),
         memory=(
             *sentences["bytes_peak"],
-            *best_of_all.compact_storage_sentences(groups),
-            *best_of_all.best_of_all_sentences(groups),
+            *recommendation.compact_storage_sentences(groups),
+            *recommendation.best_of_all_sentences(groups),
         ),
         warnings=tuple(warnings(groups)),
         failures=tuple(count_failures(groups)),

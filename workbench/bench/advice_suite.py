@@ -240,7 +240,7 @@ def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
 Follow = Callable[[str, Path, float, float], None]
 SWEEP = "sweep"
 """The run folder of the full sweep of a case."""
-ADVISING = ("workbench.advising.advising", "workbench.sweeps.supervision")
+ADVISING = ("workbench.advising.advising", "workbench.sweeps.runner")
 """Modules that advise: a case is measured anew where their code has changed."""
 ROUNDS = 4
 """Rounds of a full sweep at most."""

@@ -21,7 +21,7 @@ from kernels.devices import Device
 from kernels.registry import unknown_name
 from workbench.bench.shapes import Batch, BenchError, Shape
 from workbench.measure import bandwidth
-from workbench.measure.roofs import table_bytes, touched_bytes
+from workbench.measure.bandwidth import table_bytes, touched_bytes
 
 # Expected results of a kernel: its own reference, in float64, on the very arguments of the call.
 #

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from workbench.cluster.coordinator import Coordinator
-from workbench.sweeps.supervision import supervise
+from workbench.sweeps.runner import supervise
 
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whatever whoever started it blocks

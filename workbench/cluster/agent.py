@@ -28,7 +28,7 @@ import psutil
 
 from workbench.measure import machine
 from workbench.sweeps import grid
-from workbench.sweeps.file_contents import DataChangedError
+from workbench.sweeps.problem import DataChangedError
 from workbench.sweeps.runner import Supervisor
 from workbench.sweeps.schedule import Task
 from workbench.sweeps.spec import Cell, validate_spec

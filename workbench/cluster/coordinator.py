@@ -16,7 +16,7 @@ from workbench.cluster.link import AgentLostError, Link
 from workbench.measure.machine import code_versions
 from workbench.sweeps import agent_commands, grid, run_folder
 from workbench.sweeps.agent_commands import AgentCommand
-from workbench.sweeps.file_contents import Contents
+from workbench.sweeps.problem import Contents
 from workbench.sweeps.runner import TRIAL, Supervisor
 from workbench.sweeps.schedule import (
     MOST_ADDED,

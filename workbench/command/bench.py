@@ -154,14 +154,14 @@ def _bench(
     """Measure the configurations of a suite that a run folder lacks; Ctrl-C stops and loses nothing."""
     from workbench import store
     from workbench.analysis.performance_targets import list_targets
-    from workbench.bench import suites
+    from workbench.bench import runner
     from workbench.bench.rounds import Policy
     from workbench.bench.runner import Runner
     from workbench.reports import bench as reports
 
     folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
-    cells = suites.cells_of(suite, quick, only, shape, device)
-    starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)
+    cells = runner.cells_of(suite, quick, only, shape, device)
+    starts = () if only or shape or device != "cpu" else runner.starts_of(suite, quick)
     with progress_line() as told:
         outcome = Runner(folder, Policy(), threads, told).run(cells, starts)
     print_sentence(outcome.summary)
@@ -537,8 +537,7 @@ def bench_end(
     """Time whole processes from a file to predictions, with other libraries, to the same held-out loss."""
     from workbench import store
     from workbench.analysis import end as analysis
-    from workbench.bench.end.files import choose_cases
-    from workbench.bench.end.runner import Runner
+    from workbench.bench.end.runner import Runner, choose_cases
     from workbench.command.console import console
     from workbench.reports.suites import write_end
 

@@ -5,8 +5,104 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.models import CommandInfo
 
 from workbench.settings import CONTROLS, SETTINGS, Control, Setting
+
+# Groups of the commands in `workbench --help`, and the examples below the help of each command.
+#
+# How to add a command: its name in `PANELS` and its examples in `EXAMPLES`; a test parses each example.
+
+
+PANELS = {
+    "Measure": ("demo", "advise", "sweep", "forecast", "bench"),
+    "Train": ("train", "apply"),
+    "Data": ("data", "check"),
+    "Runs": ("status", "stop", "report", "compare"),
+    "This machine": ("doctor", "warm", "lab"),
+}
+"""Commands by the heading under which they are listed, in this order."""
+
+EXAMPLES = {
+    "demo": ("workbench demo", "workbench demo --quick"),
+    "advise": (
+        "workbench advise train.txt",
+        "workbench advise clicks.csv --label clicked --budget 30",
+        "workbench advise train.txt --for pytorch",
+    ),
+    "sweep": (
+        "workbench sweep train.txt --budget 60",
+        'workbench sweep --path train.txt --densities "0.01, 0.1" --formats "csr, coo"',
+        "workbench sweep my_sweep.toml --dry-run",
+    ),
+    "forecast": ("workbench forecast runs/demo-density", "workbench forecast runs/my-sweep --out predicted.svg"),
+    "train": (
+        "workbench train train.txt --save model/",
+        "workbench train clicks.csv --label clicked --epochs 3",
+        "workbench train likes.tsv --reading implicit=true",
+    ),
+    "apply": ("workbench apply model/ new.txt", "workbench apply model/ new.txt --out scores.csv"),
+    "check": ("workbench check train.txt --for pytorch", "workbench check clicks.csv --for sklearn --label clicked"),
+    "status": ("workbench status", "workbench status my-sweep"),
+    "stop": ("workbench stop", "workbench stop my-sweep"),
+    "report": ("workbench report runs/my-sweep", "workbench report runs/my-sweep --out report.html"),
+    "compare": ("workbench compare runs/before runs/after", "workbench compare runs/before runs/after --within 1.2"),
+    "doctor": ("workbench doctor",),
+    "warm": ("workbench warm", "workbench warm adagrad-steps"),
+    "lab": ("workbench lab", "workbench lab my_notebooks --port 8889"),
+    "bench kernels": ("workbench bench kernels --quick", "workbench bench kernels --only csr_dense --threads 1"),
+    "bench step": ("workbench bench step --quick", "workbench bench step --threads 1"),
+    "bench pytorch": ("workbench bench pytorch --quick", "workbench bench pytorch --threads 1"),
+    "bench report": ("workbench bench report runs/bench-kernels", "workbench bench report runs/bench-step --markdown"),
+    "bench self": ("workbench bench self same --budget 120", "workbench bench self record coverage"),
+    "bench cluster": ("workbench bench cluster --quick", "workbench bench cluster --streamed 8000000"),
+    "bench advise": ("workbench bench advise --quick", "workbench bench advise --replay"),
+    "bench fit": ("workbench bench fit --data train.txt", "workbench bench fit --data clicks.csv --label clicked"),
+    "bench fair": ("workbench bench fair --quick", "workbench bench fair --density 0.15 --threads 1"),
+    "bench end": ("workbench bench end --megabytes 10", "workbench bench end --format clicks --megabytes 1"),
+    "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --pack"),
+    "data list": ("workbench data list", "workbench data list --json"),
+    "data profile": (
+        "workbench data profile train.txt",
+        "workbench data profile clicks.csv --label clicked",
+        "workbench data profile likes.tsv --reading implicit=true",
+    ),
+    "data columns": ("workbench data columns clicks.csv", "workbench data columns clicks.csv --out kinds.toml"),
+    "data convert": (
+        "workbench data convert train.txt X.sparse",
+        "workbench data convert clicks.csv X.sparse --label clicked",
+    ),
+}
+"""What to type, by command."""
+
+
+def add_help_texts(app: typer.Typer, group: str = "") -> None:
+    """Give each command of `app` and of its groups the heading that it is listed under and its examples."""
+    panels = {name: panel for panel, names in PANELS.items() for name in names}
+    order = list(panels)
+    for command in app.registered_commands:
+        name = _name_of(command)
+        examples = EXAMPLES.get(f"{group} {name}".strip(), ())
+        command.epilog = (
+            "\n\n".join((("Examples:" if len(examples) > 1 else "Example:"), *examples)) if examples else None
+        )
+        command.rich_help_panel = panels.get(name, "Commands") if not group else "Commands"
+    for inner in app.registered_groups:
+        inner.rich_help_panel = panels[str(inner.name)]
+        add_help_texts(inner.typer_instance, str(inner.name))  # type: ignore[arg-type]
+    if not group:
+        app.registered_commands.sort(key=lambda command: _place_in(order, _name_of(command)))
+
+
+def _name_of(command: CommandInfo) -> str:
+    """Return the name by which a command is typed."""
+    return command.name or str(getattr(command.callback, "__name__", ""))
+
+
+def _place_in(order: list[str], name: str) -> int:
+    """Return the index of a name in `order`; names that are not in it come last."""
+    return order.index(name) if name in order else len(order)
+
 
 COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gradient"}
 """Settings that are completed where they are not given, and what they have to suit."""

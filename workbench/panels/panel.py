@@ -32,8 +32,7 @@ from workbench.settings import BY_NAME
 from workbench.study import suited
 from workbench.study.suited import drop_unread_files, files_of
 from workbench.sweeps import grid, run_folder
-from workbench.sweeps.file_contents import Contents
-from workbench.sweeps.problem import OF_FILE, parameters_of_file
+from workbench.sweeps.problem import OF_FILE, Contents, parameters_of_file
 from workbench.sweeps.schedule import ALIKE, comparisons
 from workbench.sweeps.spec import FILES
 

@@ -30,7 +30,7 @@ from workbench.study.choices import BY_NAME, CHOICES, ChoiceError, complete_choi
 from workbench.study.suited import COMMAND, command_text, name_of, spec_of
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials
-from workbench.sweeps.file_contents import Contents
+from workbench.sweeps.problem import Contents
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.run_folder import RunError
 from workbench.sweeps.schedule import Schedule

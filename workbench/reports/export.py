@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from workbench import store
-from workbench.analysis import configurations, data_structure, formatting
+from workbench.analysis import configurations, formatting, profiles
 from workbench.analysis.advisor import Advice
 from workbench.analysis.compare import contests
 from workbench.analysis.grades import comparison_facts
@@ -174,7 +174,7 @@ def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
     """Return the rows of the sweep of several data sets, from the first folder that has them beside one of these
     paths."""
     for path in beside:
-        for place in (path.parent / data_structure.NAME, path.parent / f"{data_structure.NAME}.jsonl"):
+        for place in (path.parent / profiles.NAME, path.parent / f"{profiles.NAME}.jsonl"):
             if (place / store.FILE).exists() or (place.suffix and store.is_stored(place)):
                 return frame_of(place)
     return None

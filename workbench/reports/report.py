@@ -17,7 +17,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import compare_devices, configurations, data_structure, formatting
+from workbench.analysis import compare_devices, configurations, formatting, profiles
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import EQUIVALENCE_MARGIN
@@ -205,9 +205,7 @@ def _content(
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
-        "structure": data_structure.structure_sentence(
-            pooled, None if structures is None else written_frame(structures)
-        ),
+        "structure": profiles.structure_sentence(pooled, None if structures is None else written_frame(structures)),
         "advice": _sections(advice),
         "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
         "breakevens": _breakevens(groups, evens),

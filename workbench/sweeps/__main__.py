@@ -19,6 +19,6 @@ if __name__ == "__main__":
     if "WORKBENCH_PREPARED" in os.environ:  # run_folder.PREPARED, which is not imported: that takes as long
         forkserver.set_forkserver_preload(["workbench.sweeps.preload"])
         forkserver.ensure_running()
-    supervision = importlib.import_module("workbench.sweeps.supervision")
-    folder = supervision.read_folder_from_stdin() if sys.argv[1] == "-" else Path(sys.argv[1])
-    sys.exit(supervision.supervise(folder) if folder else 0)
+    runner = importlib.import_module("workbench.sweeps.runner")
+    folder = runner.read_folder_from_stdin() if sys.argv[1] == "-" else Path(sys.argv[1])
+    sys.exit(runner.supervise(folder) if folder else 0)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import closure, machine, memory
-from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.problem import (
     OF_FILE,
+    Contents,
     Problem,
     columns_of_data,
     is_synthetic,

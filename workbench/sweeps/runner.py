@@ -12,8 +12,12 @@ import functools
 import json
 import math
 import os
+import shlex
+import signal
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -23,14 +27,14 @@ import kernels
 from kernels import Sizes, devices
 from workbench import models, store
 from workbench.analysis import formatting
-from workbench.measure import child, machine, memory, roofs
-from workbench.measure.roofs import Roofs
+from workbench.measure import bandwidth, child, machine, memory
+from workbench.measure.bandwidth import Roofs
 from workbench.measure.rounds import ALONE
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps.alternation import AlternatingRounds
 from workbench.sweeps.budget import Budget, TrialClock
-from workbench.sweeps.file_contents import Contents
 from workbench.sweeps.grid import threads_of
+from workbench.sweeps.problem import Contents, DataChangedError
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.schedule import MOST_ADDED, Schedule, Task, place_of, refinement_configurations
 from workbench.sweeps.spec import Cell, Measure, Spec, work_of
@@ -38,9 +42,9 @@ from workbench.sweeps.trial import settings_of
 
 # Bounds of each phase of a step on this machine: those of its kernels.
 #
-# What the machine allows (`measure.roofs`) is measured once a run, in a separate process, when the first row asks for
-# it. Bounds are known of steps that one process runs kernel by kernel on the CPU, of models whose scores are X @ W and
-# nothing else.
+# What the machine allows (`bandwidth.measure_roofs`) is measured once a run, in a separate process, when the first row
+# asks for it. Bounds are known of steps that one process runs kernel by kernel on the CPU, of models whose scores are
+# X @ W and nothing else.
 
 
 ROOFS = "workbench.sweeps.runner:answers"
@@ -51,7 +55,7 @@ PHASES = ("forward", "gradient", "update")
 
 def answers(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the one answer of the process that measures the machine: what `Roofs` takes."""
-    yield roofs.measure(request["threads"])
+    yield bandwidth.measure_roofs(request["threads"])
 
 
 class Bounds:
@@ -460,3 +464,68 @@ class Supervisor:
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
         return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
+
+
+# The process of a supervisor: it holds the run folder's lock, hears signals, and tells why it ended.
+
+
+SECONDS_LOCK = 2.0
+"""How long to wait for a supervisor that has written its end and not yet gone."""
+Make = Callable[[Spec, Path, threading.Event], Any]
+
+
+def read_folder_from_stdin() -> Path | None:
+    """Wait for the path of the run folder on standard input and return it; None if the input ends without one.
+
+    Changes the working directory to the folder and sends standard output and error to its log.
+    """
+    path = sys.stdin.buffer.read()
+    if not path:
+        return None
+    folder = Path(os.fsdecode(path))
+    os.chdir(folder)  # `workbench status` finds the run by the working directory of its supervisor
+    with open(folder / run_folder.LOG, "ab") as log:
+        for number in (1, 2):
+            os.dup2(log.fileno(), number)
+    return folder
+
+
+def supervise(folder: Path, make: Make = Supervisor) -> int:
+    """Run the sweep in `folder` by what `make` gives; the exit status. Errors end up in its progress and its log.
+
+    SIGTERM and SIGINT stop it, also where whoever started it ignores them.
+    """
+    is_asked_to_stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: is_asked_to_stop.set())
+    try:
+        with run_folder.lock_run_folder(folder, SECONDS_LOCK):
+            return _supervise_locked(folder, is_asked_to_stop, make)
+    except run_folder.RunError as error:  # another supervisor has the folder, and its progress file with it
+        print(error)
+        return 2
+
+
+def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
+    """Run a sweep in a folder whose lock is held; return the exit status. Errors are written to the progress."""
+    state = Progress(folder.name, pid=os.getpid())
+    try:
+        supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)
+        state = supervisor.state
+        supervisor.run()
+    except Exception as error:  # the last resort: whoever watches the run must learn why it ended
+        state.state, state.message = "failed", _message(error, folder)
+        run_folder.write_progress(folder, state)
+        traceback.print_exc()  # last, for the disk of the log may be full
+        return 1
+    return 0
+
+
+def _message(error: Exception, folder: Path) -> str:
+    """Return the message on why a sweep failed, for those who watch it."""
+    if isinstance(error, DataChangedError):
+        command = shlex.join(["workbench", "sweep", str(folder / run_folder.SPEC), "--run", str(folder)])
+        return f"{error} To measure the new content, type: {command}"
+    if isinstance(error, OSError):
+        return f"{run_folder.system_error_text(error)}. Mend that and start the sweep again; all rows before are kept."
+    return f"{type(error).__name__}: {error}"

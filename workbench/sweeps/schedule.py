@@ -24,7 +24,7 @@ from workbench.analysis.refinement import densities_to_add
 from workbench.measure.posterior import Posterior, Scatter, Trial, posterior, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import MOST, Decision, counterbalanced_order, decide_comparison, rounds_due
 from workbench.sweeps import grid
-from workbench.sweeps.file_contents import Contents
+from workbench.sweeps.problem import Contents
 from workbench.sweeps.spec import Cell, Spec
 
 # Configurations that a sweep adds by itself: at densities around each break-even, until it is known as well as asked.
