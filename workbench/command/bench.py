@@ -41,6 +41,9 @@ OnDevice = Annotated[
     str, typer.Option("--device", help="cpu, or cuda: our GPU implementations against competitors on the same GPU.")
 ]
 
+OUTCOME = {True: "met", False: "missed", None: "-"}
+COLOUR = {True: "green", False: "yellow"}
+"""Words and colours of targets that are met or missed."""
 PARTS = {"computing": "computing", "network": "messages", "waiting": "waiting"}
 """Names of the parts of a predicted step, by their columns."""
 PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
@@ -69,18 +72,12 @@ def progress_line() -> Iterator["Progress"]:
 
 def print_targets(targets: Iterable[tuple]) -> None:
     """Print performance targets, each (what, wanted, measured, met), as a table."""
-    from rich.markup import escape
-    from rich.table import Table
+    from workbench.command.console import console, make_table
 
-    from workbench.command.console import console
-
-    table = Table()
-    for heading in ("target", "wanted", "measured", ""):
-        table.add_column(heading, overflow="fold")
-    for what, wanted, measured, met in targets:
-        sign = {True: "met", False: "missed", None: "-"}[met]
-        table.add_row(escape(what), wanted, escape(measured), sign, style={False: "yellow", True: "green"}.get(met))
-    console.print(table)
+    known = list(targets)
+    rows = [(what, wanted, measured, OUTCOME[met]) for what, wanted, measured, met in known]
+    styles = [COLOUR.get(met) for *_, met in known]
+    console.print(make_table(("target", "wanted", "measured", ""), rows, styles=styles))
 
 
 def print_sentence(text: str) -> None:
@@ -218,20 +215,14 @@ def bench_self(
 
 def _outcomes_table(title: str, rows: Sequence[dict[str, Any]]) -> "Table":
     """Return the outcomes of a part of the self-trial for which a result is expected, as a table."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from workbench import store
     from workbench.analysis.self_trial import criteria
+    from workbench.command.console import make_table
 
-    shown = Table(title=title, title_justify="left")
-    for heading in ("what", "condition", "wanted", "measured", ""):
-        shown.add_column(heading, overflow="fold")
-    for found in criteria(store.SELF.frame(rows)):
-        sign = "-" if found.met is None else "met" if found.met else "missed"
-        style = None if found.met is None else "green" if found.met else "yellow"
-        shown.add_row(*map(escape, (found.what, found.condition, found.wanted, found.measured, sign)), style=style)
-    return shown
+    found = criteria(store.SELF.frame(rows))
+    lines = [(each.what, each.condition, each.wanted, each.measured, OUTCOME[each.met]) for each in found]
+    columns = ("what", "condition", "wanted", "measured", "")
+    return make_table(columns, lines, title, [COLOUR.get(each.met) for each in found])
 
 
 @bench.command("cluster")
@@ -373,24 +364,19 @@ def _swept(chosen: Iterable["advice_suite.Case"], runs: Path) -> Sequence["Recor
 
 def _replay_races(names: tuple[str, ...], folder: Path) -> None:
     """Print what the ways to race choose on the recorded cases of a folder."""
-    from rich.table import Table
-
     from workbench import store
     from workbench.bench import advice_suite
-    from workbench.command.console import console
+    from workbench.command.console import console, make_table
 
     known = {case.case: case for case in advice_suite.read_recorded_cases(store.ADVICE.read(folder))}
     advice_suite.choose_cases(names)
     found = advice_suite.replay_races([case for name, case in known.items() if name in (names or known)])
-    table = Table(title="Races played back, in a fifth of the time of the sweep", title_justify="left")
-    for heading in ("case", "way", "times the least", "at worst", "right side", "time"):
-        table.add_column(heading)
-    for (case, way), came in found.items():
-        table.add_row(case, way, *_race_summary([(one, known[case]) for one in came]))
+    rows = [(case, way, *_race_summary([(one, known[case]) for one in came])) for (case, way), came in found.items()]
     for way in advice_suite.WAYS:
         every = [(one, known[case]) for (case, name), came in found.items() if name == way for one in came]
-        table.add_row("all cases", way, *_race_summary(every))
-    console.print(table)
+        rows.append(("all cases", way, *_race_summary(every)))
+    columns = ("case", "way", "times the least", "at worst", "right side", "time")
+    console.print(make_table(columns, rows, "Races played back, in a fifth of the time of the sweep"))
 
 
 def _race_summary(came: Sequence[tuple["advice_suite.RaceResult", "advice_suite.RecordedCase"]]) -> list[str]:
@@ -555,17 +541,13 @@ def bench_end(
 
 def end_table(records: Sequence["end.Record"]) -> "Table":
     """Return the seconds of the project and of the soonest competitor, warm and cold, a row for each case."""
-    from rich.table import Table
-    from rich.text import Text
-
     from workbench.analysis import end as analysis
+    from workbench.command.console import make_table
     from workbench.reports import suites
 
-    shown = Table(*suites.END_COLUMNS)
-    for case, own in analysis.cases_of(records).items():
-        for start in analysis.STARTS:
-            shown.add_row(*map(Text, suites.end_line(case, own, start)))
-    return shown
+    cases = analysis.cases_of(records).items()
+    rows = [suites.end_line(case, own, start) for case, own in cases for start in analysis.STARTS]
+    return make_table(suites.END_COLUMNS, rows)
 
 
 @bench.command("prune")

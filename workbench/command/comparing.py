@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from workbench import store
 from workbench.analysis import changes
 from workbench.analysis.changes import Changes, compare_runs
 from workbench.analysis.pairs import CompareError
 from workbench.command import exit_codes, terminal
+from workbench.command.console import make_table
 from workbench.reports import export, page
 
 
@@ -52,7 +51,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
     for path in with_files:
         held = changes.compare_external(first, others_read(path), within)
         terminal.console.print(
-            _table(changes.EXTERNAL_COLUMNS, changes.external_table(held), f"{path.name} beside {before}")
+            make_table(changes.EXTERNAL_COLUMNS, changes.external_table(held), f"{path.name} beside {before}")
         )
         for sentence in changes.external_notes(held):
             terminal.console.print(sentence, markup=False)
@@ -81,14 +80,6 @@ def show(found: Changes) -> None:
     for title, of in (("Kernels", found.kernels), ("Cells", found.cells)):
         rows = [row for row in changes.table(of) if row[1] != "same"]
         if rows:
-            console.print(_table((title[:-1].lower(), *changes.COLUMNS[1:]), rows, f"{title} that are not the same"))
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:
-    """Return a rich table with escaped cells."""
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
+            console.print(
+                make_table((title[:-1].lower(), *changes.COLUMNS[1:]), rows, f"{title} that are not the same")
+            )

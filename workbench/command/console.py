@@ -1,10 +1,14 @@
 """The terminal that commands write to, apart from what they write: importing it costs rich alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 console, stderr = Console(), Console(stderr=True)
 
@@ -17,6 +21,29 @@ def messages_on_stderr(is_so: bool = True) -> Iterator[None]:
         yield
     finally:
         console.stderr = False
+
+
+def make_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str | None = None,
+    styles: Iterable[str | None] | None = None,
+    right: Sequence[str] = (),
+) -> "Table":
+    """Return a table of plain text, in which nothing is markup and long cells are wrapped.
+
+    `styles` are the colours of the rows; columns of the names `right` are aligned right.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold", justify="right" if column in right else "left")
+    colours = iter(styles) if styles is not None else iter(())
+    for row in rows:
+        table.add_row(*map(Text, row), style=next(colours, None))
+    return table
 
 
 def print_run_lines(folder: Path, lines: Iterable[str]) -> None:

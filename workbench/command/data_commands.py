@@ -130,19 +130,14 @@ def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         _print_json(list(sources))
         return
-    from rich.table import Table
-    from rich.text import Text
-
-    from workbench.command.console import console
+    from workbench.command.console import console, make_table
     from workbench.option_text import written
 
-    shown = Table()
-    for heading in ("data set", "needs", "parameters", "origin", "licence"):
-        shown.add_column(heading, overflow="fold")
-    for source in sources:
-        cells = (source["name"], ", ".join(source["needs"]), written(source["parameters"]))
-        shown.add_row(*map(Text, (*cells, source["origin"], source["licence"])))
-    console.print(shown)
+    rows = [
+        (each["name"], ", ".join(each["needs"]), written(each["parameters"]), each["origin"], each["licence"])
+        for each in sources
+    ]
+    console.print(make_table(("data set", "needs", "parameters", "origin", "licence"), rows))
 
 
 def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.markup import escape
 from rich.table import Table
 
 import kernels
 from kernels import devices, registry, threads
 from kernels.vector.gather import has_compiled_loops
 from workbench.bridges import installed
+from workbench.command.console import make_table
 from workbench.data import cache
 from workbench.measure import loads, machine, memory
 
@@ -132,10 +132,6 @@ def _frameworks() -> list[Finding]:
 
 def findings_table(findings: Iterable[Finding]) -> Table:
     """Return the table of the doctor's findings, and what to fix."""
-    table = Table()
-    for heading in ("what", "found", "to fix"):
-        table.add_column(heading, overflow="fold")
-    for finding in findings:
-        shown = (escape(text) for text in (finding.what, finding.found, finding.advice or "-"))
-        table.add_row(*shown, style="yellow" if finding.advice else None)
-    return table
+    known = list(findings)
+    rows = [(each.what, each.found, each.advice or "-") for each in known]
+    return make_table(("what", "found", "to fix"), rows, styles=["yellow" if each.advice else None for each in known])

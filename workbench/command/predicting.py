@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import typer
@@ -13,6 +12,7 @@ from workbench.advising import cost_model
 from workbench.advising.cost_model import CostModel, Crossing
 from workbench.analysis import configurations, formatting
 from workbench.command import terminal
+from workbench.command.console import make_table
 from workbench.reports import results
 
 FACTOR = 4.0
@@ -68,21 +68,15 @@ def _data_sentence(data: tuple) -> str:
 
 def _model_table(fits: Sequence[CostModel]) -> Table:
     """Return the table of fitted coefficients, one row for each configuration."""
-    table = Table(title="Seconds of a step: fixed + bytes + gathered bytes + operations", title_justify="left")
-    for heading in ("configuration", "model, optimizer", "rows", "fixed", "bytes", "gathered", "operations"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for fit in fits:
         fixed, moved, gathered, operations = fit.coefficients
         rates = [_rate(moved, "B/s"), _rate(gathered, "B/s"), _rate(operations, "flop/s")]
         trained = f"{fit.settings['model']}, {fit.settings['optimizer']}"
-        table.add_row(
-            formatting.name_configuration(fit.settings),
-            trained,
-            str(fit.rows),
-            formatting.format_seconds(fixed, 2),
-            *rates,
-        )
-    return table
+        seconds = formatting.format_seconds(fixed, 2)
+        rows.append([formatting.name_configuration(fit.settings), trained, str(fit.rows), seconds, *rates])
+    columns = ("configuration", "model, optimizer", "rows", "fixed", "bytes", "gathered", "operations")
+    return make_table(columns, rows, "Seconds of a step: fixed + bytes + gathered bytes + operations")
 
 
 def _rate(seconds_each: float, unit: str) -> str:
@@ -129,15 +123,13 @@ def _is_of(row: configurations.Record, fitted: CostModel) -> bool:
 
 def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:
     """Return the table of predicted break-evens when sizes or speeds change."""
-    table = Table(title=f"Where dense becomes faster than {title}", title_justify="left")
-    for heading in ("what changes", "density", ""):
-        table.add_column(heading)
+    rows = []
     for crossing in crossings:
         change = (
             f"{formatting.format_number(crossing.factor)} x the {WHAT[crossing.what]}"
             if crossing.what
             else "as measured"
         )
-        density: Any = "none found" if crossing.density is None else formatting.format_density(crossing.density, 2)
-        table.add_row(change, density, "extrapolated" if crossing.is_extrapolated else "")
-    return table
+        density = "none found" if crossing.density is None else formatting.format_density(crossing.density, 2)
+        rows.append([change, density, "extrapolated" if crossing.is_extrapolated else ""])
+    return make_table(("what changes", "density", ""), rows, f"Where dense becomes faster than {title}")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from rich.markup import escape
 from rich.table import Table
 
+from workbench.command.console import make_table
 from workbench.sweeps import run_folder
 from workbench.sweeps.progress import Progress, format_duration
 from workbench.sweeps.run_folder import NoRunError, RunError
@@ -83,17 +83,16 @@ def choose(name: str, root: Path = run_folder.ROOT) -> Run:
 
 def table(runs: Sequence[Run]) -> Table:
     """Return one line a run: name, state, trials done and in all, time left, process, folder."""
-    shown = Table()
-    for heading in ("name", "state", "trials", "time left", "pid", "folder"):
-        shown.add_column(heading, overflow="fold", justify="right" if heading in ("trials", "pid") else "left")
+    rows, styles = [], []
     for run in runs:
         state = run.progress
         left = format_duration(state.seconds_left) if state.alive and state.seconds_left else "-"
         pid = str(state.pid) if state.alive else "-"
-        style = {"failed": "red", "running": "green", "starting": "green"}.get(state.state)
         trials = f"{state.done} of {state.total}" if state.total else "-"
-        shown.add_row(escape(state.name), state.state, trials, left, pid, escape(str(run.folder)), style=style)
-    return shown
+        rows.append((state.name, state.state, trials, left, pid, str(run.folder)))
+        styles.append({"failed": "red", "running": "green", "starting": "green"}.get(state.state))
+    columns = ("name", "state", "trials", "time left", "pid", "folder")
+    return make_table(columns, rows, styles=styles, right=("trials", "pid"))
 
 
 def lines(run: Run) -> list[str]:

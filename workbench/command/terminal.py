@@ -21,7 +21,7 @@ from workbench.analysis.advisor import advise
 from workbench.analysis.breakeven import breakeven
 from workbench.analysis.standings import MARKS, Headline, Line, Standing, Standings, headline_of, make_standings
 from workbench.analysis.verdict_text import MEASURES
-from workbench.command.console import console, messages_on_stderr, print_run_lines, stderr
+from workbench.command.console import console, make_table, messages_on_stderr, print_run_lines, stderr
 from workbench.sweeps import estimate, run_folder
 from workbench.sweeps.progress import Progress as RunProgress
 
@@ -135,18 +135,16 @@ def summarize(folder: Path) -> None:
 def trained_table(rows: Iterable[dict]) -> Table:
     """Return seconds an epoch, peak memory and held-out quality of configurations that trained epochs, medians over
     rounds."""
-    table = Table(title="One softmax model on the standard library's source text")
-    for heading in ("configuration", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy"):
-        table.add_column(heading, justify="left" if heading == "configuration" else "right")
+    lines = []
     for row in configurations.records(configurations.pool_rounds(store.frame(rows))):
+        name = formatting.name_configuration(row)
         if row["status"] == "ok":
             memory = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_peak", "bytes_held"))
-            table.add_row(
-                formatting.name_configuration(row), f"{row['seconds_epoch']:.2g}", *memory, f"{row['quality']:.3f}"
-            )
+            lines.append([name, f"{row['seconds_epoch']:.2g}", *memory, f"{row['quality']:.3f}"])
         else:
-            table.add_row(formatting.name_configuration(row), row["status"], "", "", row["reason"])
-    return table
+            lines.append([name, row["status"], "", "", row["reason"]])
+    columns = ("configuration", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy")
+    return make_table(columns, lines, "One softmax model on the standard library's source text", right=columns[1:])
 
 
 def conclude(ended: Conclusion) -> None:
