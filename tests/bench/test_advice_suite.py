@@ -55,7 +55,7 @@ def test_cases_of_the_same_data_are_told_so_whatever_their_model():
     ("statuses", "why"),
     [
         ("ok ok ok disturbed", ""),
-        ("ok disturbed ok disturbed", "Other programs were at work beside 2 of 4 cells"),
+        ("ok disturbed ok disturbed", "Other programs were running during 2 of 4 cells"),
         ("failed failed memory failed", "No cell of the full sweep has a time."),
     ],
 )

@@ -109,29 +109,29 @@ def test_unknown_names_list_the_runs_there_are():
 
 
 def test_without_runs_status_says_so():
-    assert say("status").output == "There is no run under runs, and no sweep at work elsewhere.\n"
+    assert say("status").output == "There is no run under runs, and no sweep running elsewhere.\n"
     assert say("status").exit_code == 0
 
 
 def test_stop_wants_to_know_which_of_several():
     for name in ("a", "b"):
         add(f"runs/{name}", state="running", pid=os.getpid())
-    assert "Several sweeps are at work: runs/b, runs/a." in str(say("stop").exception)
+    assert "Several sweeps are running: runs/b, runs/a." in str(say("stop").exception)
     assert "not both" in str(say("stop", "a", "--all").exception)
     assert [run.folder.name for run in running.to_stop(None, True)] == ["b", "a"]
     assert [run.folder.name for run in running.to_stop("a", False)] == ["a"]
 
 
 def test_stop_of_what_is_not_at_work_says_what_it_is():
-    assert "No sweep is at work" in str(say("stop").exception)
+    assert "No sweep is running" in str(say("stop").exception)
     add("runs/done", state="finished")
-    assert str(say("stop", "done").exception) == "runs/done is not at work: it is finished."
+    assert str(say("stop", "done").exception) == "runs/done is not running: it is finished."
 
 
 def test_a_run_that_does_not_stop_is_told_with_its_process():
     folder = add("runs/stuck", state="running", pid=os.getpid())
     run = running.choose("stuck")
-    with pytest.raises(RunError, match=f"still at work after 0.3 s. End its process with: kill -9 {os.getpid()}"):
+    with pytest.raises(RunError, match=f"still running after 0.3 s. End its process with: kill -9 {os.getpid()}"):
         running.stop(run, seconds=0.3)
     assert (folder / run_folder.STOP).exists()
 

@@ -219,4 +219,4 @@ def test_a_sweep_beside_another_is_refused_and_told(here, opened, monkeypatch):
     panel = opened(lab.study(dataset="uniform"))
     write_run(here / "runs" / "another", [], "running", name="another")
     panel.run.click()
-    assert "Starting failed: another is at work, and two sweeps at once disturb each other." in text(panel)
+    assert "Starting failed: another is running, and two sweeps at once disturb each other." in text(panel)

@@ -152,7 +152,7 @@ def test_advice_beside_a_sweep_is_refused_and_told(start, here):
     write_run(here / "runs" / "another", [], "running", name="another")
     shown = start("advise", source="uniform")
     shown.view.button.click()
-    assert "Advising failed: another is at work" in shown.trouble.value
+    assert "Advising failed: another is running" in shown.trouble.value
     assert not shown.view.button.disabled
 
 

@@ -78,7 +78,7 @@ def test_under_a_load_that_stays_trials_are_tried_once_and_keep_their_numbers(su
     rows = rows_of(supervisor)
     assert {(row["status"], row["tries"], row["bytes_peak"]) for row in rows} == {("disturbed", 1, 7)}
     assert {row["seconds_step"] for row in rows} == {1.0, 3.0}
-    assert rows[0]["reason"] == "Other programs were at work."
+    assert rows[0]["reason"] == "Other programs were running."
     state = run_folder.read_progress(supervisor.folder)
     assert (state.state, state.counts) == ("finished", {"disturbed": len(rows)})
 

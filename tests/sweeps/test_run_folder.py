@@ -50,5 +50,5 @@ def test_two_sweeps_at_once_are_refused(here):
     run_folder.require_no_active_sweep(here / "runs" / "second")
     write_run(here / "runs" / "first", [], "running")
     run_folder.require_no_active_sweep(here / "runs" / "first")  # its own lock tells
-    with pytest.raises(run_folder.RunError, match="first is at work, and two sweeps at once disturb each other"):
+    with pytest.raises(run_folder.RunError, match="first is running, and two sweeps at once disturb each other"):
         run_folder.require_no_active_sweep(here / "runs" / "second")

@@ -136,7 +136,7 @@ def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
     )
     state = run_folder.read_progress(folder)
     assert (end.returncode, state.state) == (1, "failed")
-    assert state.message.startswith(f"File too large, the row is lost: {folder / store.FILE}. Mend that and start")
+    assert state.message.startswith(f"File too large, the row is lost: {folder / store.FILE}. Fix that and start")
     assert (folder / store.FILE).read_bytes() == rows
     assert swept(more, folder).counts == {"ok": 1}
 

@@ -385,7 +385,7 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
     busy = sum(cell["status"] == "disturbed" for cell in able)
     if busy > MOST_DISTURBED * len(able):
         among = f"{busy} of {len(able)} cells of the full sweep"
-        return f"Other programs were at work beside {among}; start again to measure these anew."
+        return f"Other programs were running during {among}; start again to measure these anew."
     return "" if any(cell["status"] == "ok" for cell in able) else "No cell of the full sweep has a time."
 
 

@@ -307,7 +307,7 @@ def bench_advise(
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
     ] = Path("runs/bench-advise"),
-    runs: Annotated[Path, typer.Option(help="Folder of the trials, gone on with.")] = Path("runs/bench-advise"),
+    runs: Annotated[Path, typer.Option(help="Folder of the trials; resumed.")] = Path("runs/bench-advise"),
     replay: Annotated[
         bool, typer.Option("--replay", help="Measure nothing: play races of the cases in RESULTS back, 50 of each.")
     ] = False,
@@ -403,7 +403,7 @@ FirstSeconds = Annotated[
 def bench_fit(
     ctx: typer.Context,
     data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
-    model: Annotated[str, typer.Option(help="Model, for --data; by default guessed, and told.")] = "logistic",
+    model: Annotated[str, typer.Option(help="Model, for --data; by default a guess, which is printed.")] = "logistic",
     held_out: HeldOut = "0.2",
     dataset: data_commands.Dataset = "",
     label: data_commands.Label = "",

@@ -146,7 +146,7 @@ def advise(
     run: Annotated[
         Path | None,
         typer.Option(
-            help="Run folder, by default runs/advise-DATA-MODEL, with a hash of the file's path; gone on with."
+            help="Run folder, by default runs/advise-DATA-MODEL, with a hash of the file's path; resumed if it exists."
         ),
     ] = None,
     json: data_commands.Json = False,
@@ -237,7 +237,10 @@ def sweep(
         bool, typer.Option("--json", help="Print the answer of each density as JSON at the end, all else to stderr.")
     ] = False,
     label: Annotated[
-        str, typer.Option(help="Column or variable of labels; by default guessed, and told.", rich_help_panel=CHOSEN)
+        str,
+        typer.Option(
+            help="Column or variable of labels; by default a guess, which is printed.", rich_help_panel=CHOSEN
+        ),
     ] = "",
     **choices: str | None,
 ) -> None:
@@ -284,7 +287,7 @@ def status(
 
     runs = running.find(root) if run is None else [running.choose(run, root)]
     if not runs:
-        typer.echo(f"There is no run under {root}, and no sweep at work elsewhere.")
+        typer.echo(f"There is no run under {root}, and no sweep running elsewhere.")
         return
     console.console.print(running.table(runs))
     for one in runs:
@@ -295,9 +298,9 @@ def status(
 @app.command()
 def stop(
     run: Annotated[
-        str | None, typer.Argument(help="A run folder, or the name of a run; by default the one at work.")
+        str | None, typer.Argument(help="A run folder, or the name of a run; by default the running one.")
     ] = None,
-    all_runs: Annotated[bool, typer.Option("--all", help="Every sweep that is at work.")] = False,
+    all_runs: Annotated[bool, typer.Option("--all", help="Every running sweep.")] = False,
     root: Root = Path("runs"),
 ) -> None:
     """Stop a sweep that is at work; the trial at work ends within a second, finished rows stay, and it can go on."""

@@ -13,7 +13,7 @@ from workbench.command.exit_codes import Group
 data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
 Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")]
-Label = Annotated[str, typer.Option(help="Column or variable of labels; by default guessed, and told.")]
+Label = Annotated[str, typer.Option(help="Column or variable of labels; by default a guess, which is printed.")]
 Labels = Annotated[str, typer.Option(help="Your file of labels (.npy or text), where the data has none.")]
 Columns = Annotated[str, typer.Option(help="Your file of column kinds (.toml), for tables.")]
 Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]

@@ -35,7 +35,7 @@ def examine() -> list[Finding]:
 def _cpu() -> list[Finding]:
     """Return the findings on processor and caches."""
     levels = ", ".join(f"{name} {size}" for name, size in machine.caches().items())
-    return [Finding("processor", machine.cpu_name()), Finding("caches", levels or "not told by this system")]
+    return [Finding("processor", machine.cpu_name()), Finding("caches", levels or "not reported by this system")]
 
 
 def _cores() -> list[Finding]:
@@ -45,7 +45,7 @@ def _cores() -> list[Finding]:
     load = os.getloadavg()[0]
     advice = ""
     if load > 0.5 * usable:
-        advice = "Other programs are at work; times measured now will be noisy. Wait, or stop them."
+        advice = "Other programs are running; times measured now will be noisy. Wait, or stop them."
     summary = f"{usable} of {cores} usable, load {load:.1f}"
     return [Finding("cores", summary, advice)]
 

@@ -126,12 +126,12 @@ def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list
     chosen = [choose(name, root)] if name is not None else find(root)
     at_work = [run for run in chosen if run.progress.alive]
     if name is not None and not at_work:
-        raise RunError(f"{chosen[0].folder} is not at work: it is {chosen[0].progress.state}.")
+        raise RunError(f"{chosen[0].folder} is not running: it is {chosen[0].progress.state}.")
     if not at_work:
-        raise RunError(f"No sweep is at work under {root} or elsewhere.")
+        raise RunError(f"No sweep is running under {root} or elsewhere.")
     if name is None and not every and len(at_work) > 1:
         names = ", ".join(str(run.folder) for run in at_work)
-        raise NoRunError(f"Several sweeps are at work: {names}. Name one of them, or give --all.")
+        raise NoRunError(f"Several sweeps are running: {names}. Name one of them, or give --all.")
     return at_work
 
 
@@ -153,6 +153,6 @@ def stop(run: Run, seconds: float = SECONDS_STOP) -> Progress:
         if time.monotonic() > end:
             break
     raise RunError(
-        f"{run.folder} was asked to stop and is still at work after {seconds:g} s. "
+        f"{run.folder} was asked to stop and is still running after {seconds:g} s. "
         f"End its process with: kill -9 {progress.pid}. Its rows stay."
     )

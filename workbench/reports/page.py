@@ -222,7 +222,7 @@ def record(path: Path) -> dict[str, Any]:
     try:
         value = parsed(path.read_bytes())
     except ValueError as error:
-        raise RowError(f"{path} is not JSON ({error}); mend or remove it.") from None
+        raise RowError(f"{path} is not JSON ({error}); fix or remove it.") from None
     if not isinstance(value, dict):
         raise RowError(f"{path} is a {type(value).__name__}; an object is expected.")
     return value

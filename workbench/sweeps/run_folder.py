@@ -470,7 +470,7 @@ def require_no_active_sweep(folder: Path) -> None:
     for other in list_runs(folder.parent):
         if other.resolve() != folder and _is_alive(other):
             raise RunError(
-                f"{other.name} is at work, and two sweeps at once disturb each other. Wait for it, or stop it first: "
+                f"{other.name} is running, and two sweeps at once disturb each other. Wait for it, or stop it first: "
                 f"workbench stop {other.name}"
             )
 

@@ -158,7 +158,7 @@ class Disturbance:
         """Return the record, with the status of a disturbed trial if other programs ran during it."""
         if not self.has_hit(cell, row):
             return row
-        return row | {"status": "disturbed", "reason": "Other programs were at work."}
+        return row | {"status": "disturbed", "reason": "Other programs were running."}
 
     def may_pass(self, cells: Sequence[Cell], rows: Sequence[Record]) -> bool:
         """Return whether trials of one comparison have numbers, were disturbed, and may be measured once more."""
@@ -527,5 +527,5 @@ def _message(error: Exception, folder: Path) -> str:
         command = shlex.join(["workbench", "sweep", str(folder / run_folder.SPEC), "--run", str(folder)])
         return f"{error} To measure the new content, type: {command}"
     if isinstance(error, OSError):
-        return f"{run_folder.system_error_text(error)}. Mend that and start the sweep again; all rows before are kept."
+        return f"{run_folder.system_error_text(error)}. Fix that and start the sweep again; records are kept."
     return f"{type(error).__name__}: {error}"
