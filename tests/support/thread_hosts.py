@@ -13,6 +13,7 @@ from tests.support.clocks import SECONDS
 from tests.support.shards import Faulty
 from workbench.cluster import LocalTransport, Message, Shard, Transport
 from workbench.cluster.dask_hosts import Lost
+from workbench.cluster.trainer import run_request
 from workbench.cluster.transport import GoneError
 
 SECONDS_TURN = 0.002
@@ -150,7 +151,7 @@ class ThreadHosts:
         def act() -> None:
             try:
                 line = _Line(self, run, process, trainer)
-                future.set_result(trainer.answer(work, line, trainer, json.dumps(request), run.hear))
+                future.set_result(run_request(work, line, trainer, json.dumps(request), run.hear))
             except Ended:
                 future.set_exception(OSError("the process is gone"))
 

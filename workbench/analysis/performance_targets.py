@@ -162,7 +162,7 @@ def list_targets(frame: pd.DataFrame) -> list[Goal]:
     there, here = frame[is_there], frame[~is_there]
     suites = set(here["suite"]) if len(frame) else set(OF_SUITE)
     lines = [goal for suite, parts in OF_SUITE.items() if suite in suites for part in parts for goal in part(here)]
-    return [*lines, *(list_targets(there) if len(there) else [])]
+    return [*lines, *(list_cuda_targets(there) if len(there) else [])]
 
 
 def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:

@@ -29,6 +29,7 @@ from kernels import threads
 from workbench.cluster.messages import Message
 from workbench.cluster.security import check_encrypted
 from workbench.cluster.shard import Shard
+from workbench.cluster.trainer import run_request
 from workbench.cluster.transport import GoneError, Transport
 from workbench.kvstore import StoreError
 
@@ -138,7 +139,7 @@ class ShardPlugin(WorkerPlugin):
                 future.set_result(answer)
 
         def act() -> None:
-            answer = trainer.answer(work, transport, trainer, request, tell)
+            answer = run_request(work, transport, trainer, request, tell)
             with contextlib.suppress(RuntimeError):  # the worker has ended
                 loop.call_soon_threadsafe(give, answer)
 

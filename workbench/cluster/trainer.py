@@ -329,7 +329,7 @@ WORK = "workbench.cluster.trainer:train"
 """What trainers do, as "module:function"."""
 
 
-def answer(work: str, transport: Transport, trainer: int, request: str, tell: Tell) -> str:
+def run_request(work: str, transport: Transport, trainer: int, request: str, tell: Tell) -> str:
     """Do the work of a request, a `Job`; {"answer": ...}, or {"error", "trace", "is_cut_off", "is_wrong"} on failure.
 
     `is_cut_off` says that another process was missed, so that the reason is to be looked for there; `is_wrong` that

@@ -42,7 +42,7 @@ OnDevice = Annotated[
 ]
 
 OUTCOME = {True: "met", False: "missed", None: "-"}
-COLOUR = {True: "green", False: "yellow"}
+COLOUR = {True: "green", False: "yellow", None: None}
 """Words and colours of targets that are met or missed."""
 PARTS = {"computing": "computing", "network": "messages", "waiting": "waiting"}
 """Names of the parts of a predicted step, by their columns."""
@@ -76,7 +76,7 @@ def print_targets(targets: Iterable[tuple]) -> None:
 
     known = list(targets)
     rows = [(what, wanted, measured, OUTCOME[met]) for what, wanted, measured, met in known]
-    styles = [COLOUR.get(met) for *_, met in known]
+    styles = [COLOUR[met] for *_, met in known]
     console.print(make_table(("target", "wanted", "measured", ""), rows, styles=styles))
 
 
@@ -222,7 +222,7 @@ def _outcomes_table(title: str, rows: Sequence[dict[str, Any]]) -> "Table":
     found = criteria(store.SELF.frame(rows))
     lines = [(each.what, each.condition, each.wanted, each.measured, OUTCOME[each.met]) for each in found]
     columns = ("what", "condition", "wanted", "measured", "")
-    return make_table(columns, lines, title, [COLOUR.get(each.met) for each in found])
+    return make_table(columns, lines, title, [COLOUR[each.met] for each in found])
 
 
 @bench.command("cluster")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, one_number, register
+from workbench.bench.fit.contract import STRENGTHS, Candidate, Rows, Scorer, Value, grid, one_number, register
 from workbench.bench.fit.torch_loop import of_dense_rows, register_both
 
 # scikit-learn's stochastic gradient descent, row by row: SGDClassifier, SGDRegressor, one for each class.
@@ -249,7 +249,7 @@ def _too_many_columns(rows: Rows) -> str:
 def _solver(name: str, models: tuple[str, ...], registered: Callable = register_both, **more: Any) -> None:
     """Register LogisticRegression with the solver `name` for the given models."""
     shown = f"scikit-learn LogisticRegression {name}"
-    registered(Candidate(shown, "rival", models, lambda model: SGD_STRENGTHS, refit=partial(refit, name), **more))
+    registered(Candidate(shown, "rival", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
 
 
 for _name in ("liblinear", f"liblinear{DUAL}"):
@@ -266,7 +266,7 @@ _solver(
 for _name in ("liblinear", f"liblinear{DUAL}", "lbfgs"):
     _shown, _refit = f"scikit-learn OneVsRest {_name}", partial(refit_of_each_class, _name)
     _registered = register_both if _name == "lbfgs" else register
-    _registered(Candidate(_shown, "rival", ("multilabel",), lambda model: SGD_STRENGTHS, refit=_refit))
+    _registered(Candidate(_shown, "rival", ("multilabel",), lambda model: STRENGTHS, refit=_refit))
 ALPHAS = grid(alpha=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
 for _name, _registered in (("sparse_cg", register), ("cholesky", lambda one: register(of_dense_rows(one)))):
     _shown, _refit = f"scikit-learn Ridge {_name}", partial(refit_ridge, _name)
