@@ -271,9 +271,14 @@ def sweep(
         state = sweeping.conclude(folder)
     if json:
         _print_answers([folder])
-    if state.state == "stopped":
+    _exit_unless_finished(ctx, state.state)
+
+
+def _exit_unless_finished(ctx: typer.Context, state: str) -> None:
+    """End the command with the exit status of a sweep that was stopped, or that failed."""
+    if state == "stopped":
         exit_codes.exit_interrupted(ctx, "Stopped")
-    if state.state != "finished":
+    if state != "finished":
         raise typer.Exit(exit_codes.FAILURE)
 
 
