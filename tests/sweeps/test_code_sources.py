@@ -118,7 +118,7 @@ def test_the_search_can_fail(copy):
 def test_a_key_is_of_what_the_code_runs_on(monkeypatch):
     before = grid.configuration_key(Cell())
     assert grid.configuration_key(Cell()) == before
-    monkeypatch.setattr(grid.stack, "describe_stack", lambda: {"numpy": "0"})
+    monkeypatch.setattr(grid.machine, "describe_stack", lambda: {"numpy": "0"})
     assert grid.configuration_key(Cell()) != before
 
 
