@@ -14,7 +14,7 @@ from kernels.epochs.loops import compiled
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import HOSTILE, RULES, WAYS, assert_as_defined, hostile, unchanged
 from tests.support.cases import CASES, random_case
-from tests.support.implementations import assert_close, copies, run, same_bits, strided
+from tests.support.implementations import run, same_bits
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 fill_halves = HALVES.fill
@@ -188,44 +188,6 @@ def test_rows_counted_alike_and_no_intercept() -> None:
     for loss, rule, states in (("squared", "sgd", ()), ("logistic", "adagrad", ("intercept_history",))):
         kernel, case = dense.get(loss, rule), replace(CASES["plain"], N=2 if loss == "squared" else 3)
         assert_as_defined(kernel, case, **no_intercept(kernel), **dict.fromkeys(states, np.zeros(0, np.float32)))
-
-
-def test_memory_layout_and_read_only_inputs_do_not_matter() -> None:
-    kernel, case = dense.get("logistic", "adagrad"), CASES["plain"]
-    args = kernel.arguments(case)
-    expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
-    losses = kernel.cpu(*gaps)
-    assert_close(case, [losses, *gaps], expected)
-    locked = copies(args)
-    for arg, (name, _, _) in zip(locked, kernel.parsed, strict=True):
-        if isinstance(arg, np.ndarray) and name not in kernel.writes:
-            arg.flags.writeable = False
-    losses = kernel.cpu(*locked)
-    assert_close(case, [losses, *locked], expected)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("batch_rows", 0, "batch_rows is 0; a batch has one row or more"),
-        ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
-        ("settings", np.ones((0, 5), np.float32), "settings is [0, 5]; it has 5 numbers for one step or more"),
-        ("order", np.array([0, 7]), "order"),
-        ("targets", np.zeros((6, 3), np.float32), "targets has shape [6, 3]"),
-    ],
-)
-def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
-    with pytest.raises(KernelError) as refused:
-        assert_as_defined(dense.get("logistic", "adagrad"), CASES["plain"], **{name: value})
-    assert told in str(refused.value)
-
-
-@pytest.mark.parametrize("serial", [False, None])
-def test_a_label_out_of_range_ends_the_epoch_and_is_named(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    share_out(monkeypatch, serial)
-    labels = np.array([0, 1, 2, 0, 3, 1, 2])
-    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
-        assert_as_defined(dense.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
 
 
 def test_every_float16_is_widened_exactly() -> None:

@@ -1,5 +1,6 @@
 """Epochs in one call: for any loss and any rule what the definition says, on one thread and on two."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
 from kernels.choice import ALONE, SHARED
 from kernels.choosing import Series
-from kernels.epochs import calls, placed, touched
+from kernels.epochs import calls, dense, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
@@ -34,6 +35,8 @@ WAYS = (
     ("group_adagrad", "standard"),
 )
 WIDTHS = ("narrow", "width 33", "64 bits, narrow")
+sparse_and_dense = pytest.mark.parametrize("get", [epochs.get, dense.get], ids=["sparse", "dense"])
+"""Tests of arguments, which the epochs of batches of both kinds take alike."""
 
 
 def hostile(name: str) -> Case:
@@ -263,8 +266,9 @@ def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch
     assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
 
 
-def test_memory_layout_and_read_only_inputs_do_not_matter() -> None:
-    kernel, case = epochs.get("logistic", "adagrad"), CASES["plain"]
+@sparse_and_dense
+def test_memory_layout_and_read_only_inputs_do_not_matter(get: Callable[..., Kernel]) -> None:
+    kernel, case = get("logistic", "adagrad"), CASES["plain"]
     args = kernel.arguments(case)
     expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
     losses = kernel.cpu(*gaps)
@@ -287,18 +291,22 @@ def test_memory_layout_and_read_only_inputs_do_not_matter() -> None:
         ("targets", np.zeros((6, 3), np.float32), "targets has shape [6, 3]"),
     ],
 )
-def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
+@sparse_and_dense
+def test_wrong_arguments_are_refused(get: Callable[..., Kernel], name: str, value: object, told: str) -> None:
     with pytest.raises(KernelError) as refused:
-        assert_as_defined(epochs.get("logistic", "adagrad"), CASES["plain"], **{name: value})
+        assert_as_defined(get("logistic", "adagrad"), CASES["plain"], **{name: value})
     assert told in str(refused.value)
 
 
 @pytest.mark.parametrize("serial", [False, None])
-def test_a_label_out_of_range_ends_the_epoch_and_is_named(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@sparse_and_dense
+def test_a_label_out_of_range_ends_the_epoch_and_is_named(
+    get: Callable[..., Kernel], serial: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     share_out(monkeypatch, serial)
     labels = np.array([0, 1, 2, 0, 3, 1, 2])
     with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
-        assert_as_defined(epochs.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
+        assert_as_defined(get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
 
 
 def test_names_that_there_are_not_are_told_with_those_there_are() -> None:
