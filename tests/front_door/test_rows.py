@@ -50,7 +50,7 @@ print("RESULT", type(result).__name__, len(result.trials), result.is_running)
 """
 
 
-@pytest.mark.parametrize("step", ["1", "-1"])
+@pytest.mark.parametrize("step", ["1", pytest.param("-1", marks=pytest.mark.exhaustive)])
 def test_functions_are_functions_after_every_module_was_imported_in_either_order(step):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", EVERY_MODULE_FIRST, step], capture_output=True, text=True, check=False

@@ -19,7 +19,7 @@ from tests.support.thread_counts import TWO_AT_MOST, share_out
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
 """Beside adagrad, which most tests have, and those of `WAYS` that step the touched rows alone."""
-LIKE_OTHERS = ("adamw", "rmsprop", "signum")
+LIKE_OTHERS = ("adamw", "nesterov", "rmsprop", "signum")
 """Rules that have as many states as another one; each compiles loops."""
 HOSTILE = (
     *("no rows", "no columns", "no entries", "one entry", "empty rows", "duplicates", "explicit zeros", "nan and inf"),
@@ -98,6 +98,12 @@ def test_every_rule_has_its_epoch(rule: str) -> None:
     assert_as_defined(epochs.get("squared", rule), CASES["width 2"])
 
 
+def each_of_either(case: dict) -> set:
+    """Return the goals of a case: its rule and its rows. Each pair of them may compile a loop."""
+    return {case["rule"], case["name"]}
+
+
+@pytest.mark.covering(goals=each_of_either)
 @pytest.mark.parametrize(
     ("rule", "way"),
     [pytest.param(*way, marks=pytest.mark.exhaustive if way == ("group_adagrad", "standard") else ()) for way in WAYS],
@@ -109,6 +115,7 @@ def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: 
     assert_as_defined(kernel, case, **unchanged(kernel, case))
 
 
+@pytest.mark.covering(goals=lambda case: each_of_either(case) if case["rule"] in ("sgd", "adam") else set())
 @pytest.mark.parametrize(
     ("rule", "way"),
     [pytest.param(*way, marks=() if way[0] in ("sgd", "adam") else pytest.mark.exhaustive) for way in WAYS],
@@ -209,7 +216,13 @@ def test_wide_rows_are_summed_column_by_column_as_the_definition_says(name: str)
     assert_as_defined(epochs.get("softmax", "adagrad"), replace(CASES[name], N=WIDE))
 
 
-@pytest.mark.parametrize(("rule", "way"), [("adam", "replay"), ("adagrad", "standard"), ("group_adagrad", "lazy")])
+@pytest.mark.parametrize(
+    ("rule", "way"),
+    [
+        *(("adam", "replay"), ("group_adagrad", "lazy")),
+        pytest.param("adagrad", "standard", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.usefixtures("by_column")
 def test_wide_rows_have_every_way_of_an_epoch(rule: str, way: str) -> None:
     kernel, case = epochs.get("softmax", rule, way), replace(CASES["duplicates"], N=WIDE)
