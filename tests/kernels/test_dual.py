@@ -1,14 +1,18 @@
-"""Dual ascent row by row: for any loss what the definition says, and upward to the optimum."""
+"""Dual ascent row by row: for any loss what the definition says, and upward to the optimum; what every kind refuses."""
+
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from kernels import Case, Kernel, KernelError, Sizes
-from kernels.epochs import dual
+from kernels.epochs import dual, dual_decays, dual_dense
 from kernels.loss_blocks import curvature_of
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
 from tests.support.cases import CASES, random_case
 from tests.support.implementations import assert_close, run, same_bits, strided
+
+sparse_and_dense = pytest.mark.parametrize("ascent", [dual, dual_dense], ids=["sparse", "dense"])
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -26,13 +30,15 @@ def test_dual_ascent_of_one_output_is_what_the_definition_says(loss: str) -> Non
     assert_as_defined(dual.get(loss), CASES["narrow"])
 
 
-def test_rows_counted_alike_and_no_intercept() -> None:
+@sparse_and_dense
+def test_rows_counted_alike_and_no_intercept(ascent: ModuleType) -> None:
     none = np.zeros(0, np.float32)
-    assert_as_defined(dual.get("logistic"), CASES["plain"], counts=none, intercept=none)
+    assert_as_defined(ascent.get("logistic"), CASES["plain"], counts=none, intercept=none)
 
 
-def test_memory_layout_does_not_matter_and_bits_are_the_same() -> None:
-    kernel, case = dual.get("logistic"), CASES["plain"]
+@sparse_and_dense
+def test_memory_layout_does_not_matter_and_bits_are_the_same(ascent: ModuleType) -> None:
+    kernel, case = ascent.get("logistic"), CASES["plain"]
     args = kernel.arguments(case)
     expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
     assert_close(case, [kernel.cpu(*gaps), *gaps], expected)
@@ -87,16 +93,18 @@ def test_duplicates_are_summed_before_they_are_squared() -> None:
         ("order", np.array([0, 7]), "order"),
     ],
 )
-def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
+@sparse_and_dense
+def test_wrong_arguments_are_refused(ascent: ModuleType, name: str, value: object, told: str) -> None:
     with pytest.raises(KernelError) as refused:
-        assert_as_defined(dual.get("logistic"), CASES["plain"], **{name: value})
+        assert_as_defined(ascent.get("logistic"), CASES["plain"], **{name: value})
     assert told in str(refused.value)
 
 
-def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
+@pytest.mark.parametrize("ascent", [dual, dual_dense, dual_decays], ids=["sparse", "dense", "several decays"])
+def test_a_label_out_of_range_ends_the_epoch_and_is_named(ascent: ModuleType) -> None:
     labels = np.array([0, 1, 2, 0, 3, 1, 2])
     with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
-        assert_as_defined(dual.get("softmax"), CASES["plain"], targets=labels, order=np.arange(7))
+        assert_as_defined(ascent.get("softmax"), CASES["plain"], targets=labels, order=np.arange(7))
 
 
 def test_what_is_not_known_is_told_with_what_is_and_the_cost_is_that_of_rows() -> None:

@@ -85,12 +85,6 @@ def test_columns_that_are_no_multiple_of_the_decays_are_refused() -> None:
         assert_as_defined(kernel, CASES["plain"], **two)
 
 
-def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
-    labels = np.array([0, 1, 2, 0, 3, 1, 2])
-    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
-        assert_as_defined(dual_decays.get("softmax"), CASES["plain"], targets=labels, order=np.arange(7))
-
-
 def test_the_cost_is_that_of_rows_and_unknown_losses_are_refused() -> None:
     with pytest.raises(KernelError, match="Unknown loss of some rows 'hinge'"):
         dual_decays.get("hinge")

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernels import Case, KernelError, Sizes
+from kernels import Case, Sizes
 from kernels.epochs import dual, dual_dense
 from kernels.vector.tiles import full_lanes
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
 from tests.support.cases import CASES, random_case
-from tests.support.implementations import assert_close, run, same_bits, strided
+from tests.support.implementations import run, same_bits
 
 LANES = full_lanes(32)
 FULL = LANES * dual_dense.IN_FLIGHT
@@ -42,22 +42,9 @@ def test_every_length_of_a_row(columns: int) -> None:
     assert_as_defined(dual_dense.get("logistic"), random_case(7, columns, 3 * columns, 1))
 
 
-def test_rows_counted_alike_and_no_intercept() -> None:
-    none = np.zeros(0, np.float32)
-    assert_as_defined(dual_dense.get("logistic"), CASES["plain"], counts=none, intercept=none)
-
-
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_numbers_that_are_not_finite_go_through() -> None:
     assert_as_defined(dual_dense.get("logistic"), hostile("nan and inf"))
-
-
-def test_memory_layout_does_not_matter_and_bits_are_the_same() -> None:
-    kernel, case = dual_dense.get("logistic"), CASES["plain"]
-    args = kernel.arguments(case)
-    expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
-    assert_close(case, [kernel.cpu(*gaps), *gaps], expected)
-    assert same_bits(expected, run(kernel.cpu, kernel.arguments(case)))
 
 
 def test_rows_beyond_the_caches_are_asked_for_ahead(monkeypatch) -> None:
@@ -88,26 +75,6 @@ def test_it_comes_to_what_rows_in_csr_form_come_to(loss: str, dtype: type, width
     names = [name for name, _, _ in dual_dense.get(loss).parsed]
     place = 1 + names.index("squares")
     np.testing.assert_array_equal(dense[place], sparse[place + 2])
-
-
-def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
-    labels = np.array([0, 1, 2, 0, 3, 1, 2])
-    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
-        assert_as_defined(dual_dense.get("softmax"), CASES["plain"], targets=labels, order=np.arange(7))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("decay", 0.0, "decay is 0.0, intercept_square 0.5; the first is above 0"),
-        ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
-        ("order", np.array([0, 7]), "order"),
-    ],
-)
-def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
-    with pytest.raises(KernelError) as refused:
-        assert_as_defined(dual_dense.get("logistic"), CASES["plain"], **{name: value})
-    assert told in str(refused.value)
 
 
 def test_the_cost_is_that_of_all_elements() -> None:
