@@ -208,11 +208,13 @@ def test_a_pipe_that_a_grandchild_holds_open_keeps_nobody_waiting(tmp_path):
 
 def test_a_fork_server_that_was_killed_is_a_failed_child_and_leaves_none():
     with started("two", seconds=60) as process:
+        answers = process.answers(dict)
+        next(answers)  # it has begun, so it has asked to end with the server; before, it would go on for its 60 s
         server = psutil.Process(process.process.pid).parent()
         assert "forkserver" in " ".join(server.cmdline())
         server.kill()
         until(lambda: is_gone(process.process.pid))  # before anyone reads its answers: it ends without its supervisor
-        end = ended(process.answers(dict))
+        end = ended(answers)
     reason = "The fork server, which starts the processes, was killed from outside."
     assert end == {"status": "failed", "reason": reason}
     assert answers_of("echo"), "the next child has a fork server again"
