@@ -22,8 +22,8 @@ collect_ignore = ["support", "mutants"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
 LONGEST = (
-    *("kernels", "dense_epochs", "browser", "epochs", "gpu_emulated", "fair", "notebooks", "sklearn", "claims"),
-    *("dual_dense", "scattered_sums", "bench", "input_validation", "golden", "team", "cli", "fit", "report"),
+    *("kernels", "dense_epochs", "browser", "epochs", "notebooks", "rows", "gpu_emulated", "fair", "docs", "sweep"),
+    *("sklearn", "claims", "cli", "input_validation", "team", "notebook", "bench", "dual_dense", "golden", "report"),
 )
 """The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run.
 
