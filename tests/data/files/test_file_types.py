@@ -51,8 +51,7 @@ KINDS = {
     "a.pkl": (b"\x80\x04\x95", "a pickle. Pickles can run code and are not read"),
     "a.h5": (b"\x89HDF\r\n", "an HDF5 file. Save its matrix by scipy.sparse.save_npz"),
     "a.parquet": (b"PAR1\0", "a Parquet file. A Parquet file is read by the data set table"),
-    "a.npy": (b"\x93NUMPY\x01\x00", "an array saved by numpy.save. It holds labels"),
-    "a.txt": (codecs.BOM_UTF16_LE + "1 1:1".encode("utf-16-le"), "UTF-16. Save it as UTF-8"),
+    "a.txt": (codecs.BOM_UTF16_LE + "1 |f x".encode("utf-16-le"), "Vowpal Wabbit text"),
     "a.bin": (b"\x00\x01\x02", "a binary file of another kind"),
     "a.dat": (b"hello\n", "other text"),
     "empty": (b"", "an empty file"),
@@ -66,7 +65,7 @@ def test_a_file_that_is_no_npz_is_told_for_what_it_is(tmp_path, name):
     np.save(tmp_path / "y.npy", [0, 1])
     with pytest.raises(DataError, match=f"{name} cannot be read as a SciPy matrix: it is no .npz archive.*{message}"):
         data.load("npz", path=tmp_path / name, labels=tmp_path / "y.npy")
-    if name not in ("a.npy", "a.dat"):  # text with a label a line is read
+    if name != "a.dat":  # text with a label a line is read
         with pytest.raises(DataError, match=f"{name} cannot be read as NumPy labels: it is no .npy file.*{message}"):
             data.load("npz", path=tmp_path / "y.npy", labels=tmp_path / name)
 
@@ -164,7 +163,8 @@ GUESSED = {
 OF_NO_READER = {
     b"<!DOCTYPE html>\n<html>": "a page of HTML or XML text, which no data set reads. Download the file itself",
     b"1,3:1,7:0.5\n0,2:1\n": "svmlight rows with commas between entries, .* Put blanks .* tr ',' ' '",
-    b"1   3  7\n0   1  9.5\n": "columns of numbers that blanks align, .* Put one sign between columns",
+    b"| a | y |\n|---|:-:|\n| 1 | 0 |\n": "a table in Markdown, .* Take its lines and outer signs out, as sed",
+    b"Export of shop 17\n\nqty,sold\n1,0\n2,1\n3,1\n": "comma-separated text below 1 line .* sed -n '/\\^qty,sold/",
 }
 
 
@@ -188,6 +188,7 @@ def test_archives_of_other_files_are_told(tmp_path):
     for name, message in (("train.csv", "a zip file, .* Unpack it, .* 'train.csv'"), ("xl/a.xml", "a spreadsheet")):
         with zipfile.ZipFile(tmp_path / "some", "w") as archive:
             archive.writestr(name, "1")
+            archive.writestr("another", "1")
         with pytest.raises(DataError, match=f"some looks like {message}"):
             data.guess(tmp_path / "some")
     np.savez(tmp_path / "cora.npz", adj_indptr=np.arange(2), labels=np.arange(2))
@@ -199,6 +200,10 @@ def test_archives_of_other_files_are_told(tmp_path):
     [
         (b"__label__a some words\n__label__b others\n", "text", {"label": "first", "separator": " "}),
         (b"1 22.5 3\n0 1 9\n", "table", {"separator": "space"}),
+        (b"1.5 2 good\n0 1e-3 bad\n", "table", {"separator": "space"}),
+        (b"1   3  7\n0   1  9.5\n", "table", {"separator": "blanks"}),
+        (b"x1    x2  y\n1.5    2  a\n 0  1e-3  b\n", "table", {"separator": "blanks"}),
+        (b"% made by hand\n@RELATION iris\n@attribute a numeric\n@data\n1\n", "table", {}),
     ],
 )
 def test_the_reader_is_guessed_with_its_options(tmp_path, content, name, options):
@@ -228,8 +233,9 @@ def test_an_npz_archive_is_guessed_by_what_it_holds(tmp_path):
     sp.save_npz(tmp_path / "x.npz", sp.eye_array(3, format="csr"))
     assert data.guess(tmp_path / "x.npz")[0] == "npz"
     np.savez(tmp_path / "y.npz", y=np.ones(3), x=np.ones(3))
-    with pytest.raises(DataError, match=r"y.npz looks like an .npz archive, which holds x, y, which no data set reads"):
-        data.guess(tmp_path / "y.npz")
+    assert data.guess(tmp_path / "y.npz") == ("npz", {}, "it looks like an .npz archive, which holds x, y")
+    with pytest.raises(DataError, match=r"y.npz cannot be read .* it holds the arrays y, x. Save one by"):
+        data.load("npz", path=tmp_path / "y.npz")
 
 
 def test_rows_of_a_table_that_lack_a_field_are_told_by_line_and_not_taken_for_documents(tmp_path):

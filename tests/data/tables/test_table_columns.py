@@ -171,7 +171,7 @@ def test_any_name_and_value_survives_a_file(tmp_path):
         ("separator = 'ab'", "separator is 'ab'; it is one sign, or one of comma, tab"),
         (
             "other = 1",
-            r"Unknown key 'other'. Did you mean 'others'\? Expected one of: separator, header, quotes, others",
+            r"key 'other'. Did you mean 'others'\? Expected one of: separator, header, quotes, decimal, encoding, o",
         ),
         ("= 1", "cannot be read as a file of column kinds"),
     ],

@@ -47,7 +47,10 @@ def read(folder, content, **parameters):
             r"rows.csv:42: column 'size' holds numbers, and 'big' .* missing = \['big'\]",
         ),
         (HEAD + ROWS + "1e400,red,1\n", "rows.csv:4: column 'size' holds numbers, and '1e400' is no finite one"),
-        ((HEAD + ROWS).encode() + b"3.5,r\xe9d,1\n", "rows.csv:4: the byte 0xe9 is not utf-8; save it as UTF-8"),
+        (
+            (HEAD + ROWS).encode() + b"3.5,r\xe9d,1\n",
+            "rows.csv:4: the byte 0xe9 is not utf-8; say which encoding it is",
+        ),
         (
             (HEAD + ROWS).encode() + b"3.5,r\0d,1\n",
             "rows.csv:4: a NUL byte|rows.csv cannot be read as a table .*: it looks like a binary file",

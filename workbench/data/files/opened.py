@@ -13,6 +13,7 @@ import itertools
 import lzma
 import os
 import stat
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, final
@@ -27,6 +28,10 @@ LONGEST_LINE = 1 << 26
 MOST_RATIO = 200
 """Bytes that come of one packed byte, at most, once `FREE_BYTES` came; text of data is seldom packed to a thirtieth."""
 FREE_BYTES = 1 << 22
+
+_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""Marks that begin a text in UTF-16, as Excel saves it."""
 
 Unpacker = Callable[[BinaryIO], Any]
 
@@ -46,11 +51,37 @@ def _zstd(source: BinaryIO) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), "zstd")
 
 
+def _zip(source: BinaryIO) -> Any:
+    """Return a stream that unpacks the only file of a zip archive."""
+    archive = zipfile.ZipFile(source)
+    return archive.open(_members(archive)[0])
+
+
+def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the files of a zip archive, without folders and what macOS adds."""
+    return [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+
+
+def _is_packed_file(source: BinaryIO) -> bool:
+    """Return whether a zip archive holds one file that can be unpacked here, and no array."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = _members(archive)
+    except (zipfile.BadZipFile, *_DAMAGED):
+        return False
+    finally:
+        source.seek(0)
+    if len(members) != 1 or members[0].flag_bits & 1 or members[0].filename.endswith(".npy"):
+        return False
+    return members[0].compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+
+
 PACKINGS: tuple[tuple[bytes, str, Unpacker], ...] = (
     (b"\x1f\x8b\x08", "gzip", lambda source: gzip.GzipFile(fileobj=source, mode="rb")),
     (b"BZh", "bzip2", bz2.BZ2File),
     (b"\xfd7zXZ\0", "xz", lzma.LZMAFile),
     (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
+    (b"PK\x03\x04", "zip", _zip),
 )
 """(first bytes, name, what unpacks a file) of each way of packing that is seen through."""
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
@@ -58,7 +89,6 @@ _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 _FOLLOWING = bytes(range(0x80, 0xC0))
 """Bytes of a character in UTF-8 but for its first."""
-_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
 def refuse_endless(path: str | os.PathLike) -> None:
@@ -74,7 +104,7 @@ def refuse_endless(path: str | os.PathLike) -> None:
 def compression_of(path: str | os.PathLike) -> str:
     """Return the compression of a file, a name of `PACKINGS`; "" if it is not compressed."""
     with open(path, "rb") as file:
-        return _found(file.read(16))[0]
+        return _found(file)[0]
 
 
 def open_text(
@@ -86,8 +116,8 @@ def open_text(
     """Return the text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand
     first.
 
-    A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file; where it is another,
-    `advice` says what to do. The words `noticing` become true when they go past.
+    A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file, but for UTF-16, which its
+    mark tells; where it is another, `advice` says what to do. The words `noticing` become true when they go past.
 
     Reading raises `DataError` with file and line: at bytes of another encoding and at NUL (`NotTextError`); at a line
     above `LONGEST_LINE`; at an archive that is cut short, damaged, or unpacks to more than `MOST_RATIO` times its size;
@@ -110,13 +140,17 @@ def place_in(
 
 
 def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
-    """Return the first bytes of the file, unpacked and unchecked; a damaged archive is a `DataError`."""
+    """Return the first bytes of the file, unpacked and unchecked, UTF-16 as UTF-8; a damaged archive is a
+    `DataError`.
+    """
     with open(path, "rb") as source:
-        name, unpack = _found(source.read(16))
-        source.seek(0)
+        name, unpack = _found(source)
         try:
             with unpack(source) as stream:
-                return stream.read(count)
+                first = stream.read(count)
+                if first.startswith(_UTF16):
+                    return codecs.getincrementaldecoder("utf-16")("replace").decode(first).encode()
+                return first
         except DataError:
             raise
         except _DAMAGED as error:
@@ -125,10 +159,17 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
             raise _damaged(path, 1, name, error) from error
 
 
-def _found(first: bytes) -> tuple[str, Unpacker]:
-    """Return (name, decompressor) for the first bytes of a file; ("", identity) if it is not compressed."""
+def _found(source: BinaryIO) -> tuple[str, Unpacker]:
+    """Return (name, decompressor) of a file by its first bytes; ("", identity) if it is not compressed.
+
+    Reading begins at its start afterwards.
+    """
+    first = source.read(16)
+    source.seek(0)
     for signature, name, unpack in PACKINGS:
-        if first.startswith(signature) and (name != "bzip2" or first[4:10] in _BZIP2_BLOCKS):
+        if not first.startswith(signature) or (name == "bzip2" and first[4:10] not in _BZIP2_BLOCKS):
+            continue
+        if name != "zip" or _is_packed_file(source):
             return name, unpack
     return "", lambda source: source
 
@@ -154,8 +195,7 @@ class CheckedText(io.RawIOBase):
         self._files = contextlib.ExitStack()  # there to be closed, whatever fails
         with contextlib.ExitStack() as files:
             self._source = files.enter_context(io.BufferedReader(HashedFile(path)))
-            self._packing, unpack = _found(self._source.read(16))
-            self._source.seek(0)
+            self._packing, unpack = _found(self._source)
             self._state = self._state_now()
             self._stream = files.enter_context(unpack(self._source))
             self._first = self._unpacked(len(codecs.BOM_UTF8))
@@ -163,6 +203,9 @@ class CheckedText(io.RawIOBase):
         self._skipped = 0
         if self._is_utf8 and self._first == codecs.BOM_UTF8:
             self._skipped, self._first = len(codecs.BOM_UTF8), b""
+        elif self._is_utf8 and self._first.startswith(_UTF16):
+            self._is_utf8, self._encoding = False, "utf-16"
+            self._decoder = codecs.getincrementaldecoder("utf-16")()
 
     @property
     def name(self) -> str:

@@ -176,7 +176,7 @@ def read_scipy_archive(path: str | os.PathLike) -> Iterator[Any]:
 @contextmanager
 def read_npz_arrays(path: str | os.PathLike) -> Iterator[Any]:
     """An .npz archive whose members are what they claim to be (`ValueError`)."""
-    with open(path, "rb") as file:
+    with open(path, "rb") as file:  # which NumPy would leave open when it is no archive after all
         check_members(file)
-    with np.load(path, allow_pickle=False) as archive:
-        yield archive
+        with np.load(file, allow_pickle=False) as archive:
+            yield archive

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from workbench.data.errors import DataError
 from workbench.data.files.opened import read_head, refuse_endless
+from workbench.formats.files import check_array
 
 HEAD = 1 << 16
 """Bytes that are looked at."""
@@ -46,19 +47,19 @@ def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
 
 
 SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
-    (b"\x93NUMPY", Kind("an array saved by numpy.save", "", f"It holds labels; {SAVE.replace('its', 'a').lower()}")),
     (b"MATLAB 5.0", _read_by("a MATLAB file", "matlab")),
     (b"MATLAB 7.3", _read_by("a MATLAB file", "matlab")),
     (b"PAR1", _read_by("a Parquet file", "table")),
-    (b"ARROW1", Kind("an Arrow file", "", "Write it as Parquet, which is read by the data set table")),
+    (b"ARROW1", _read_by("an Arrow file (Feather)", "table")),
     (b"\x80", Kind("a pickle", "", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz")),
     (b"%%MatrixMarket", _read_by("a Matrix Market file", "matrix_market")),
-    (b"\xff\xfe", Kind("UTF-16", "", "Save it as UTF-8, as iconv -f UTF-16 -t UTF-8 FILE > NEW does")),
-    (b"\xfe\xff", Kind("UTF-16", "", "Save it as UTF-8, as iconv -f UTF-16 -t UTF-8 FILE > NEW does")),
 )
 """(first bytes, what starts with them)."""
 
 _SVMLIGHT = re.compile(rb"[+-]?[0-9.][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*(#.*)?")
+_ARFF = re.compile(rb"(?i)@(relation|attribute)\s")
+_RULE = re.compile(rb"\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?\s*)?")
+"""The line below the header of a table in Markdown."""
 _PIPES = re.compile(rb"[^|]*\|\S*\s")
 _WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
 _RATING = re.compile(rb"[0-9]+([ \t]+|::|\|)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
@@ -83,7 +84,7 @@ _WORDS_AS_LABELS = re.compile(rb"(?!(?i:[+-]?(?:nan|inf|infinity)\s))[^\s:|,]+(\
 _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
 _COMMAS = re.compile(rb"[+-]?[0-9.]+(,[0-9]+:[0-9.eE+-]+)+")
-_NUMBERS = re.compile(rb"[+-]?[0-9][0-9.eE+-]*([ \t]+[+-]?[0-9][0-9.eE+-]*)+")
+_NUMBER = re.compile(rb"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|na|\?")
 _PAGE = re.compile(rb"(?i)<(!doctype|html|head|\?xml)")
 _JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
 _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
@@ -173,6 +174,8 @@ def _kind_of(path: str | os.PathLike) -> Kind:
         return _of_archive(path)
     if first.startswith(b"\x89HDF"):
         return _of_hdf5(first)
+    if first.startswith(b"\x93NUMPY"):
+        return _of_array(path)
     for signature, kind in SIGNATURES:
         if first.startswith(signature):
             return kind
@@ -189,6 +192,19 @@ def _of_hdf5(first: bytes) -> Kind:
         if mark.encode() in first:
             return _read_by(f"an HDF5 file of {mark}", mark)
     return Kind("an HDF5 file", "", SAVE)
+
+
+def _of_array(path: str | os.PathLike) -> Kind:
+    """Return the kind of an array saved by `numpy.save`, from its header: a matrix, or labels."""
+    try:
+        with open(path, "rb") as file:
+            header = check_array(file)
+    except (ValueError, EOFError):
+        return Kind("a damaged array (.npy)", "", "Save it again by numpy.save")
+    if len(header.shape) == 2 and header.shape[1] > 1 and header.dtype.kind in "biuf":
+        return _read_by("a matrix saved by numpy.save", "npz")
+    advice = f'{SAVE.replace("its", "a")}, and give this file as its labels: --labels FILE (in Python labels="FILE")'
+    return Kind("an array saved by numpy.save, no matrix", "", advice)
 
 
 def _of_folder(path: Path) -> Kind:
@@ -217,9 +233,9 @@ def _of_archive(path: str | os.PathLike) -> Kind:
         return _read_by("a citation archive (.npz)", "graph")
     if "format" in names and "data" in names:
         return _read_by("a matrix saved by scipy.sparse.save_npz", "npz")
-    advice = f"{SAVE} and its labels by numpy.save, which the data set npz reads"
-    held = f", which holds {', '.join(sorted(names)[:5])[:60]}" if names else " or another zip file"
-    return Kind(f"an .npz archive{held}", "", advice)
+    if names:
+        return _read_by(f"an .npz archive, which holds {', '.join(sorted(names)[:5])[:60]}", "npz")
+    return Kind("an empty archive or another zip file", "", f"{SAVE} and its labels by numpy.save")
 
 
 def _of_text(first: bytes) -> Kind:
@@ -239,6 +255,11 @@ def _of_marks(rows: list[bytes]) -> Kind | None:
     """Return the kinds that signs of their first rows tell, among them those that no data set reads, or None."""
     if _PAGE.match(rows[0]):
         return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
+    if _ARFF.match(rows[0]):
+        return _read_by("an ARFF file, as text", "table")
+    if len(rows) > 1 and _RULE.fullmatch(rows[1]):
+        advice = "Take its lines and outer signs out, as sed -E '2d; s/^ *\\| *//; s/ *\\| *$//' FILE > NEW does"
+        return Kind("a table in Markdown, as text", "", advice)
     if _JSON.match(rows[0]):
         return _read_by("a JSON array, as text" if rows[0].startswith(b"[") else "JSON lines, as text", "table")
     if all(map(_FIELDS.fullmatch, rows[:20])):
@@ -291,10 +312,7 @@ def _of_separated(lines: list[bytes]) -> Kind | None:
     for sign, name in SIGNS.items():
         if _is_ragged(lines, sign):
             return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
-    rows = [line.strip() for line in lines]
-    if all(map(_NUMBERS.fullmatch, rows)) and len({len(row.split()) for row in rows}) == 1:
-        return _of_blanks(rows)
-    return None
+    return _of_blanks([line.strip() for line in lines]) or _behind_a_preamble(lines)
 
 
 def _are_as_many(lines: list[bytes], sign: str) -> bool:
@@ -320,9 +338,30 @@ def _is_ragged(lines: list[bytes], sign: str) -> bool:
     return counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts)
 
 
-def _of_blanks(rows: list[bytes]) -> Kind:
-    """Return the kind of text with columns of numbers between blanks, or how to convert it."""
-    if not any(b"  " in row or b"\t" in row for row in rows):
-        return _read_by("columns of numbers with a blank between them, as text", "table", separator="space")
-    advice = "Put one sign between columns, as tr -s ' \\t' ',' < FILE > NEW does, and the data set table reads it"
-    return Kind("columns of numbers that blanks align, as text", "", advice)
+def _of_blanks(rows: list[bytes]) -> Kind | None:
+    """Return the kind of text with columns between blanks: as many in each row, numbers in half of them or more, but
+    for a header; or None.
+    """
+    fields = [row.split() for row in rows]
+    below = fields[1:] or fields
+    if len(fields[0]) < 2 or len(set(map(len, fields))) > 1:
+        return None
+    if any(2 * sum(map(bool, map(_NUMBER.fullmatch, row))) < len(row) for row in below):
+        return None
+    if any(b"  " in row or b"\t" in row for row in rows):
+        return _read_by("columns that blanks align, as text", "table", separator="blanks")
+    return _read_by("columns with a blank between them, as text", "table", separator="space")
+
+
+def _behind_a_preamble(lines: list[bytes]) -> Kind | None:
+    """Return the kind of a separated table below some lines of other text, which is not read, or None."""
+    for start in range(1, min(LINES, len(lines) // 2)):
+        below = lines[start : start + LINES]
+        for sign, name in SIGNS.items():
+            if len({line.count(sign.encode()) for line in below}) > 1 or sign.encode() not in below[0]:
+                continue
+            what = f"{name}-separated text below {start} {'line' if start == 1 else 'lines'} of other text"
+            first = re.match(r"[\w ,;|-]*", below[0][:40].decode("utf-8", "replace"))[0]  # type: ignore[index]
+            example = f", as sed -n '/^{first}/,$p' FILE > NEW does" if first.strip() else ""
+            return Kind(what, "", f"Take the lines before its header out{example}")
+    return None

@@ -50,7 +50,7 @@ def make(
         given = "no labels" if labels is None else "both labels and label_column"
         advice = "labels are a file with one for each row; label_column is the column that holds them, from 0"
         error = MissingLabelsError if labels is None else DataError
-        raise error(f"{path} is given {given}; {advice}.\n{ADVICE_LABELS}")
+        raise error(f"{path} is given {given}; {advice}.\n{ADVICE_LABELS.replace('NAME', '0')}")
     with reading(path, WHAT):
         _refuse_other(path)
         x = scipy.sparse.coo_array(read_market(path))

@@ -1,7 +1,10 @@
-"""Matrices saved by `scipy.sparse.save_npz`, with labels saved by `numpy.save`. Files that hold pickles are refused."""
+"""Matrices saved by `scipy.sparse.save_npz`, with labels saved by `numpy.save`, or both by `numpy.savez`.
+
+Files that hold pickles are refused.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +12,39 @@ import numpy as np
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
-from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
+from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError, reader_option_advice
 from workbench.data.files.labels import read_label_array, read_label_file
-from workbench.data.files.reading import SAVED, ZIP, dataset_of, read_saved, read_scipy_archive, reading
+from workbench.data.files.reading import (
+    SAVED,
+    ZIP,
+    dataset_of,
+    read_npz_arrays,
+    read_saved,
+    read_scipy_archive,
+    reading,
+)
 from workbench.data.files.types import looks_like, starts_with
-from workbench.data.labels.meaning import NONE, Place, Wanted
+from workbench.data.labels.meaning import NONE, Place, Wanted, format_names
+from workbench.formats.files import check_array
 from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"
 ARRAY = "NumPy labels"
+SAVE_BY = "scipy.sparse.save_npz, or X=matrix and y=labels by numpy.savez"
+ARRAY_START = b"\x93NUMPY"
+
+
+MATRIX_NAMES = ("x", "data", "features", "fea", "matrix", "train", "x_train", "xtrain", "train_x")
+"""What the matrix of an archive of dense arrays is called, in any case."""
+LABEL_NAMES = ("y", "labels", "label", "target", "targets", "classes", "gnd", "y_train", "ytrain", "train_y")
+"""What its labels are called."""
 
 
 def make(
     path: str | os.PathLike,
     labels: str | os.PathLike | None = None,
+    variable: str | None = None,
+    labels_variable: str | None = None,
     kind: str | None = None,
     positive: Any = None,
     classes: Sequence[Any] | None = None,
@@ -30,21 +52,91 @@ def make(
 ) -> Dataset:
     """Return the csr, csc or coo matrix in `path` with the labels in the file `labels` (.npy, or text with one a line).
 
+    Of an archive that `numpy.savez` wrote, the dense matrix `variable` with the labels `labels_variable`; None takes
+    those called X and y or alike, else the only ones of these shapes. A matrix by `numpy.save` is read, too.
+
     `kind` of labels is `classes`, `numbers` or `multilabel` (a column of 0 and 1 for each class); None guesses: text,
     true or false, and up to 1,000 different whole numbers are classes. `positive` names the class that means yes.
     `classes` are all there may be, in order; a label that is none of them counts to the class `unseen`, or is refused.
     Refused (`DataError`): missing or invalid files, other formats, Python objects.
     """
     wanted = Wanted(kind, positive, classes, unseen)
-    if labels is None and kind != NONE:
-        what = "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself"
-        raise MissingLabelsError(f"{what}: {path}.\n{ADVICE_LABELS_FILE}")
-    y, place = (None, str) if labels is None else _labels_of(labels)
+    given = None if labels is None else _labels_of(labels)
     with reading(path, SAVED):
-        _refuse_other(path, SAVED, ZIP, ".npz archive")
-        x = read_saved(path)
-        y = np.zeros(x.shape[0]) if y is None else y
+        if not starts_with(path, ARRAY_START):
+            _refuse_other(path, SAVED, ZIP, ".npz archive")
+        arrays = _dense_arrays(path)
+        name = "" if arrays is None else _matrix_name(path, arrays, variable)
+        own = None if arrays is None or labels or kind == NONE else _labels_name(path, arrays, name, labels_variable)
+        if given is None and own is None and kind != NONE:
+            what = (
+                "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself"
+            )
+            raise MissingLabelsError(f"{what}: {path}.\n{ADVICE_LABELS_FILE}")
+        x = read_saved(path) if arrays is None else _finite(arrays[name], f"{path}: {name}")
+        if arrays is not None and own is not None:
+            given = arrays[own].reshape(-1), lambda row: f"{path}, {own}, row {row}"
+        y, place = given or (np.zeros(x.shape[0]), str)
         return dataset_of("npz", x, y, wanted, path, LICENCE, place)
+
+
+def _dense_arrays(path: str | os.PathLike) -> dict[str, np.ndarray] | None:
+    """Return the arrays of numbers and text in a .npy or .npz file by name; None for a matrix that SciPy saved."""
+    if starts_with(path, ARRAY_START):
+        with open(path, "rb") as file:
+            check_array(file)
+            return {"X": np.lib.format.read_array(file, allow_pickle=False)}
+    with read_npz_arrays(path) as archive:
+        if "format" in archive.files:
+            return None
+        found = {name: archive[name] for name in archive.files}
+    return {name: array for name, array in found.items() if array.dtype.kind in "biufUS" and array.ndim}
+
+
+def _matrix_name(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], wanted: str | None) -> str:
+    """Return the name of the array that holds the matrix (`DataError`)."""
+    able = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "biuf"]
+    wide = [name for name in able if arrays[name].shape[1] > 1 and name.casefold() not in LABEL_NAMES] or able
+    return _one_of(path, "variable", wide, MATRIX_NAMES, wanted, arrays)
+
+
+def _labels_name(
+    path: str | os.PathLike, arrays: Mapping[str, np.ndarray], matrix: str, wanted: str | None
+) -> str | None:
+    """Return the name of the array with a label for each row of the matrix, None if there is none (`DataError`)."""
+    rows = len(arrays[matrix])
+    able = [name for name, array in arrays.items() if name != matrix and array.size == len(array) == rows]
+    return _one_of(path, "labels_variable", able, LABEL_NAMES, wanted, arrays) if able or wanted else None
+
+
+def _one_of(
+    path: str | os.PathLike,
+    parameter: str,
+    able: Sequence[str],
+    usual: Sequence[str],
+    wanted: str | None,
+    arrays: Mapping[str, np.ndarray],
+) -> str:
+    """Return the array that is wanted, else the one of a usual name, else the only one (`DataError`)."""
+    if wanted in able and wanted is not None:
+        return wanted
+    named = sorted((name for name in able if name.casefold() in usual), key=lambda name: usual.index(name.casefold()))
+    if wanted is None and (named or len(able) == 1):
+        return (named or list(able))[0]
+    if not able and wanted is None:
+        names = format_names(arrays) if arrays else "none of numbers"
+        raise DataError(f"{path} cannot be read as {SAVED}: it holds the arrays {names}. Save one by {SAVE_BY}.")
+    held = ", ".join(f"{name} {array.dtype} {list(array.shape)}" for name, array in arrays.items()) or "no numbers"
+    what = f"{parameter} is {wanted!r}" if wanted else f"it is not clear which array is meant by {parameter}"
+    raise DataError(f"{path} holds {held}: {what}.\n{reader_option_advice(**{parameter: 'NAME'})}")
+
+
+def _finite(array: np.ndarray, what: str) -> np.ndarray:
+    """Return the array; `DataError` for NaN and infinite numbers."""
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise DataError(f"{what} has a value that is missing or infinite in row {row}; fill such values first.")
+    return array
 
 
 def read_stored_arrays(
@@ -76,7 +168,7 @@ def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
 def _labels(labels: str | os.PathLike) -> np.ndarray:
     """Return the array in a file of labels (`DataError`)."""
     with reading(labels, ARRAY):
-        _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
+        _refuse_other(labels, ARRAY, ARRAY_START, ".npy file")
         return read_label_array(labels)
 
 

@@ -9,19 +9,29 @@ from typing import Any
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
-from workbench.data.errors import ADVICE_LABELS, MissingLabelsError
+from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels.meaning import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE
-from workbench.data.tables.columns import Columns, load
-from workbench.data.tables.guessing import LABELS, guessed, identifier_note, label_note, opened_table
+from workbench.data.tables.columns import LAYOUT, Columns, load
+from workbench.data.tables.guessing import (
+    LABELS,
+    LabelledRows,
+    decimal_note,
+    guessed,
+    identifier_note,
+    label_note,
+    opened_table,
+)
 from workbench.data.tables.held import HeldTable
 from workbench.data.tables.schema import BINS
 
 LICENCE = "that of the file"
+UNLABELLED = ("refuse", "skip")
+"""What is done with rows that have no label."""
 
 
 def make(
@@ -35,8 +45,11 @@ def make(
     separator: str | None = None,
     header: bool | None = None,
     quotes: bool | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     hashed: int | None = None,
     bins: int = BINS,
+    unlabelled: str = "refuse",
 ) -> Dataset:
     """Return the table by its columns, each a category, a number, text, the label, or ignored; features in their order.
 
@@ -45,8 +58,11 @@ def make(
     of each kind is said in `data.tables.schema`. `label` names the column of labels; None takes one that is declared or
     called label, target, y, click, class or alike, else the only one of two values, else the last one. `separator`
     is one sign, or comma, tab, semicolon, pipe, space; `header` says whether the first row holds names, else they
-    are c0, c1, ...; `quotes` whether double quotes enclose fields. None guesses the first two. `hashed` is the
-    number of buckets for every guessed category, `bins` that of ranges of a guessed number.
+    are c0, c1, ...; `quotes` whether double quotes enclose fields. None guesses the first two. The separator blanks
+    stands for any number of blanks and tabs. `decimal` is the sign before a fraction, by default a point, or a comma
+    where columns stand between semicolons and numbers are written so; `encoding` is that of a text, by default UTF-8,
+    or UTF-16 by its mark. `hashed` is the number of buckets for every guessed category, `bins` that of ranges of a
+    guessed number. Rows without a label are refused, or left out with `unlabelled` "skip".
 
     A value is missing where it is empty, ?, NA, NaN, null, None or \\N; blanks around values are taken off. `kind` of
     labels is `classes`, `numbers` or `multilabel` (commas between several); None guesses: text and up to 1,000
@@ -60,7 +76,8 @@ def make(
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
-        learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins, is_held=True)
+        layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
+        learned, facts = _learned(path, wanted, columns, label, hashed, bins, unlabelled, is_held=True, **layout)
         made = dataset_of(
             "table", *stack_with_labels(learned.parts(), path), wanted, path, LICENCE, learned.table.place
         )
@@ -88,19 +105,21 @@ def _learned(
     wanted: Wanted,
     columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
     label: str | None = None,
-    separator: str | None = None,
-    header: bool | None = None,
-    quotes: bool | None = None,
     hashed: int | None = None,
     bins: int = BINS,
+    unlabelled: str = "refuse",
     is_held: bool = False,
+    **layout: Any,
 ) -> tuple[Learned, dict[str, Any]]:
     """Return the table with all that its rows are encoded by, and the facts of the data set (`DataError`).
 
     With `is_held` what is read in the first pass is kept for the next ones.
     """
+    if unlabelled not in UNLABELLED:
+        raise DataError(f"unlabelled is {unlabelled!r}; expected one of: {', '.join(UNLABELLED)}.")
     declared = load(columns)
-    table = opened_table(path, declared, separator, header, quotes)
+    table = opened_table(path, declared, layout)
+    notes = [decimal_note(table, declared)]
     if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:
         raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
     if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
@@ -118,11 +137,12 @@ def _learned(
         if len(table.names) in (3, 4) and not table.layout().get("header", True):
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
         raise MissingLabelsError(f"{what}. {example}. There are {format_names(table.names)}.\n{ADVICE_LABELS}")
-    learned = learn(table, found.columns, wanted)
+    is_cut = unlabelled == "skip" and found.label is not None
+    learned = learn(LabelledRows(table, found.label) if is_cut and found.label else table, found.columns, wanted)
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    notes = [note for note in (label_note(found), identifier_note(found)) if note]
+    notes = [note for note in (*notes, label_note(found), identifier_note(found)) if note]
     return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
 
 

@@ -26,6 +26,7 @@ def arrow() -> Any:
         import pyarrow
         import pyarrow.compute
         import pyarrow.csv
+        import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
         install = "pip install 'sparse-workbench[tables]'"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels.meaning import NONE, Wanted
 from workbench.data.tables.arrow import (
     LARGEST_FLOAT32,
@@ -287,6 +287,9 @@ MOSTLY = 0.9
 """Share of rows with numbers from which on other labels are taken to be mistakes."""
 
 
+_WITHOUT_SUCH_ROWS = reader_option_advice(unlabelled="skip").replace(" (in", " to leave such rows out (in")
+
+
 @final
 class LabelColumn:
     """Learns of all rows whether labels are numbers, whole ones, or text, and then gives those of each block.
@@ -306,7 +309,7 @@ class LabelColumn:
         if self.wanted.kind == "multilabel":
             return
         if (texts.numbers < 0).any():
-            missing = f"column {self.column.name!r} has no label here; each row needs one: take such rows out."
+            missing = f"column {self.column.name!r} has no label here; each row needs one.\n{_WITHOUT_SUCH_ROWS}"
             raise WrongValueError(row + int(np.argmin(texts.numbers)), missing)
         self._refuse_long(texts, row)
         is_text = np.isnan(numbers_of(texts.distinct))
@@ -327,9 +330,10 @@ class LabelColumn:
         is_said = self.wanted.kind is not None or self.wanted.classes is not None
         if not is_said and (self.are_words_for_missing or self.rows_of_text <= (1 - MOSTLY) * self.rows):
             row, text = self.first_text
-            advice = "Mend it, or say kind = 'classes' if labels are names"
+            advice = "Mend it, or say kind = 'classes' if labels are names."
             what = f"the label in column {self.column.name!r} is {text!r}, and others are numbers"
-            raise WrongValueError(row, f"{what}. {advice}.")
+            advice = f"{advice}\n{_WITHOUT_SUCH_ROWS}" if self.are_words_for_missing else advice
+            raise WrongValueError(row, f"{what}. {advice}")
 
     def labels(self, texts: Texts) -> np.ndarray | list[tuple]:
         """Return the labels of some rows: whole numbers, numbers, or text.

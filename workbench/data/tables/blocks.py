@@ -4,18 +4,21 @@ Each gives its columns as texts; a number that Parquet or JSON holds is the text
 """
 
 import csv
+import io
 import itertools
 import os
+import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, final
 
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.line_blocks import map_blocks
 from workbench.data.files.opened import LONGEST_LINE, compression_of, open_text, read_head
 from workbench.data.files.reading import reading
 from workbench.data.labels.meaning import number_named
+from workbench.data.tables.arff import ArffTable, starts_as_arff
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, each_of, texts_of
 from workbench.data.tables.json_lines import JsonTable, starts_as_json
 
@@ -30,9 +33,17 @@ SEPARATORS = ("\t", ";", "|", ",")
 """Separators that are guessed; of two that split as evenly the first, since numbers and text may hold commas."""
 NAMED = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
 """Words for separators that are hard to write as an option."""
+BLANKS = "blanks"
+"""The separator of columns that blanks and tabs align: any number of them is one."""
+DECIMALS = (".", ",")
+_WITH_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
 ROWS_SEEN = 100
 BYTES_SEEN = 1 << 20
 """First rows and their bytes that a guess is made from; the first row counts whole."""
+
+ENCODING = f"say which encoding it is.\n{reader_option_advice(encoding='latin-1')[:-1]}"
+"""What to do with bytes that are not UTF-8."""
 
 Record = tuple[int, list[str]]
 """The number of a line, from 1, and the fields of the row that begins, or ends, on it."""
@@ -45,6 +56,8 @@ _END = "\x1fend of the file"
 class Dialect:
     """The layout of a text file: `separator`, whether it has a `header`, whether double quotes enclose fields.
 
+    Where `are_aligned`, columns stand between any number of blanks, read as one. `decimal` is the sign before the
+    fraction of a number, `encoding` that of the text.
     `names` are those of the columns; without a header c0, c1, ... `comments` is the number of lines before the header
     or the first row, and `rows_skipped` that of rows between these lines and the first row, blank ones counted.
     """
@@ -55,16 +68,27 @@ class Dialect:
     names: tuple[str, ...]
     rows_skipped: int
     comments: int = 0
+    are_aligned: bool = False
+    decimal: str = "."
+    encoding: str = "utf-8"
 
 
 def dialect_of(
-    path: str | os.PathLike, separator: str | None = None, header: bool | None = None, quotes: bool = True
+    path: str | os.PathLike,
+    separator: str | None = None,
+    header: bool | None = None,
+    quotes: bool = True,
+    decimal: str | None = None,
+    encoding: str = "utf-8",
 ) -> Dialect:
     """Return the layout of the file, what is None guessed; `DataError` if there is no row, or a name comes twice.
 
     Lines that begin with # before the first row are comments, unless they have as many fields as that row.
     """
-    start = _start(path)
+    are_aligned, separator = separator == BLANKS, " " if separator == BLANKS else separator
+    if decimal not in (None, *DECIMALS):
+        raise DataError(f"decimal is {decimal!r}; it is the sign before a fraction, one of: {', '.join(DECIMALS)}")
+    start = _start(path, are_aligned, encoding)
     uncommented = [line for line in start if not line.startswith("#")]
     separator = _separator(uncommented or start, quotes) if separator is None else checked_separator(separator)
     comments = _comments(start, separator, quotes)
@@ -76,7 +100,56 @@ def dialect_of(
     rows = [row for row in rows if row]
     has_header = _is_header(rows[0], rows[1:]) if header is None else header
     names = _names(path, rows[0]) if has_header else tuple(f"c{number}" for number in range(len(rows[0])))
-    return Dialect(separator, has_header, quotes, names, blank + 1 if has_header else 0, comments)
+    skipped = blank + 1 if has_header else 0
+    decimal = decimal or (_decimal(rows[int(has_header) :]) if separator == ";" else ".")
+    return Dialect(separator, has_header, quotes, names, skipped, comments, are_aligned, decimal, encoding)
+
+
+def _decimal(rows: list[list[str]]) -> str:
+    """Return the decimal sign of a file whose columns stand between semicolons: a comma if numbers are written so, and
+    none with a point.
+    """
+    values = [value.strip() for row in rows for value in row]
+    with_comma = [value for value in values if _WITH_COMMA.fullmatch(value)]
+    are_fractions = any(not _THOUSANDS.fullmatch(value) for value in with_comma)
+    has_points = any("." in value and number_named(value) is not None for value in values)
+    return "," if with_comma and are_fractions and not has_points else "."
+
+
+def opened(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> BinaryIO:
+    """Return the text of the file as `open_text` does; where columns `are_aligned`, with one blank between them."""
+    file = open_text(path, encoding, advice=ENCODING)
+    return io.BufferedReader(_Squeezed(file)) if are_aligned else file
+
+
+@final
+class _Squeezed(io.RawIOBase):
+    """Lines of a file with one blank in place of several, and none around."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file, self._rest = file, b""
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Return the bytes of the next lines, 0 at the end of the file."""
+        while not self._rest:
+            lines = self._file.readlines(len(buffer))
+            if not lines:
+                return 0
+            self._rest = b"".join(b" ".join(line.split()) + b"\n" for line in lines)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
 
 
 def _comments(lines: list[str], separator: str, quotes: bool) -> int:
@@ -96,7 +169,7 @@ def checked_separator(separator: str) -> str:
     """Return the separator of a word such as tab, or itself; what is no single sign is refused (`DataError`)."""
     sign = NAMED.get(separator, separator)
     if not (isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n\0'):
-        raise DataError(f"separator is {separator!r}; it is one sign, or one of {', '.join(NAMED)}.")
+        raise DataError(f"separator is {separator!r}; it is one sign, or one of {', '.join((*NAMED, BLANKS))}.")
     return sign
 
 
@@ -105,7 +178,7 @@ def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
 
     O(characters), slow: for a message. A quote that is never closed is a `DataError`.
     """
-    with open_text(path) as file:
+    with opened(path, dialect.are_aligned, dialect.encoding) as file:
         texts = itertools.islice((line.decode() for line in _lines(file)), dialect.comments, None)
         lines = itertools.chain(texts, [_END])
         begins = 1 + dialect.comments
@@ -145,11 +218,11 @@ def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
         yield from (line + b"\n" for line in text.rstrip(b"\r\n").split(b"\r"))
 
 
-def _start(path: str | os.PathLike) -> list[str]:
+def _start(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> list[str]:
     """Return the first lines of a file, at most `ROWS_SEEN` and about `BYTES_SEEN` bytes."""
     lines: list[str] = []
     count = 0
-    with open_text(path) as file:
+    with opened(path, are_aligned, encoding) as file:
         for line in itertools.islice(_lines(file), ROWS_SEEN):
             lines.append(line.decode())
             count += len(line)
@@ -223,7 +296,7 @@ BLOCKS_AHEAD = 4
 """Blocks that are read before they are taken."""
 BLOCK_ROWS, BLOCK_VALUES = 1 << 15, 1 << 23
 """Rows of a Parquet file, and values, that are read at once, at most."""
-TABLE = "a table (CSV, TSV, JSON lines or Parquet)"
+TABLE = "a table (CSV, TSV, JSON lines, ARFF, Parquet or Feather)"
 
 Block = dict[str, Texts]
 """Columns of some rows, by name."""
@@ -247,20 +320,31 @@ class Table(Protocol):
 
 
 def table_of(
-    path: str | os.PathLike, separator: str | None = None, header: bool | None = None, quotes: bool = True
+    path: str | os.PathLike,
+    separator: str | None = None,
+    header: bool | None = None,
+    quotes: bool = True,
+    decimal: str | None = None,
+    encoding: str = "utf-8",
 ) -> Table:
-    """Return the table in the file; of text, `separator` and `header` are guessed where they are None (`DataError`)."""
+    """Return the table in the file; of text, separator, header and decimal sign are guessed where they are None
+    (`DataError`).
+    """
     arrow()
     with reading(path, TABLE):
-        if read_head(path, 4) == b"PAR1":
+        first = read_head(path, 6)
+        for signature, table in ((b"PAR1", ParquetTable), (b"ARROW1", ArrowTable)):
+            if not first.startswith(signature):
+                continue
             if packed := compression_of(path):
-                raise DataError(
-                    f"{path} is a Parquet file packed by {packed}; unpack it, its columns are packed by themselves."
-                )
-            return ParquetTable(path)
+                what = f"{path} is a {table.KIND} file packed by {packed}"
+                raise DataError(f"{what}; unpack it, its columns are packed by themselves.")
+            return table(path)
         if separator is None and starts_as_json(path):
             return JsonTable(path)
-        return TextTable(path, dialect_of(path, separator, header, quotes))
+        if separator is None and starts_as_arff(path):
+            return ArffTable(path)
+        return TextTable(path, dialect_of(path, separator, header, quotes, decimal, encoding))
 
 
 @final
@@ -278,11 +362,12 @@ class TextTable:
         if not names:
             return
         pa = arrow()
-        with reading(self.path, TABLE), open_text(self.path) as file:
+        dialect = self.dialect
+        with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
             counting = _Counting(file)
             try:
                 batches = counting.taken(_batches(pa, counting, self.dialect, names))
-                yield from _encoded(batches)
+                yield from map(_with_points, _encoded(batches)) if dialect.decimal == "," else _encoded(batches)
             except pa.ArrowInvalid as error:
                 refuse_fault(self.path, self.dialect)
                 if "straddling" in str(error):
@@ -300,8 +385,22 @@ class TextTable:
         return f"{self.path}:{line_of(self.path, self.dialect, row)}"
 
     def layout(self) -> dict[str, Any]:
-        """Return the layout of the text, by name: separator, header and quotes."""
-        return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
+        """Return the layout of the text, by name: separator, header and quotes, and what is not usual of it."""
+        dialect = self.dialect
+        layout = {"separator": dialect.separator, "header": dialect.header, "quotes": dialect.quotes}
+        layout |= {"separator": BLANKS} if dialect.are_aligned else {}
+        layout |= {"decimal": dialect.decimal} if dialect.decimal != "." else {}
+        return layout | ({"encoding": dialect.encoding} if dialect.encoding != "utf-8" else {})
+
+
+def _with_points(block: Block) -> Block:
+    """Return the block with a point in place of the comma of numbers."""
+    replace = arrow().compute.replace_substring_regex
+    pattern, point = r"^([+-]?[0-9]*),([0-9]+)$", r"\1.\2"
+    return {
+        name: Texts(replace(texts.distinct, pattern=pattern, replacement=point), texts.numbers)
+        for name, texts in block.items()
+    }
 
 
 def _encoded(batches: Iterator[Any]) -> Iterator[Block]:
@@ -398,6 +497,8 @@ def _plain(pa: Any, column: Any) -> Any:
 class ParquetTable:
     """A Parquet file."""
 
+    KIND = "Parquet"
+
     def __init__(self, path: str | os.PathLike) -> None:
         self.path = path
         pa = arrow()
@@ -421,4 +522,38 @@ class ParquetTable:
 
     def layout(self) -> dict[str, Any]:
         """Nothing: a Parquet file says itself how it is laid out."""
+        return {}
+
+
+@final
+class ArrowTable:
+    """An Arrow file (Feather of version 2)."""
+
+    KIND = "Feather"
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = path
+        pa = arrow()
+        with pa.OSFile(os.fspath(path)) as file, pa.ipc.open_file(file) as batches:
+            schema = batches.schema
+        self.names = tuple(schema.names)
+        refuse_repeated(path, self.names)
+        self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        pa = arrow()
+        with reading(self.path, TABLE), pa.OSFile(os.fspath(self.path)) as file, pa.ipc.open_file(file) as batches:
+            for number in range(batches.num_record_batches if names else 0):
+                batch = batches.get_batch(number)
+                batch.validate(full=True)
+                if batch.num_rows:
+                    yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
+
+    def place(self, row: int) -> str:
+        """File and number of the row, both from 0."""
+        return f"{self.path}, row {row}"
+
+    def layout(self) -> dict[str, Any]:
+        """Nothing: an Arrow file says itself how it is laid out."""
         return {}

@@ -68,7 +68,7 @@ def shown(text: str) -> str:
 
 
 MOST_BYTES = 1 << 28
-LAYOUT = ("separator", "header", "quotes")
+LAYOUT = ("separator", "header", "quotes", "decimal", "encoding")
 KEYS = (*LAYOUT, "others", "columns")
 
 

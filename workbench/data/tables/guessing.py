@@ -12,15 +12,15 @@ value that is no number in a column of numbers is then an error with its line.
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels.meaning import format_names
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, numbers_of, of_rows
-from workbench.data.tables.blocks import Table, table_of
+from workbench.data.tables.blocks import Block, Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.compiled import are_printed, buffers_of
 from workbench.data.tables.schema import BINS, Column, Found
@@ -176,6 +176,8 @@ def guess(
     hashed: int | None = None,
     bins: int = BINS,
     quotes: bool | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Columns:
     """Return the kind of each column of the table in `path`: as `columns` declares it, else guessed from all rows.
 
@@ -185,17 +187,60 @@ def guess(
     names that it has no column of.
     """
     declared = load(columns)
-    return guessed(opened_table(path, declared, separator, header, quotes), declared, label, hashed, bins)
+    layout = dict(zip(LAYOUT, (separator, header, quotes, decimal, encoding), strict=True))
+    return guessed(opened_table(path, declared, layout), declared, label, hashed, bins)
 
 
-def opened_table(
-    path: str | os.PathLike, declared: Columns, separator: str | None, header: bool | None, quotes: bool | None
-) -> Table:
-    """Return the table, split as the arguments say, else as the declared columns do, else as is guessed
-    (`DataError`)."""
-    given = dict(zip(LAYOUT, (separator, header, quotes), strict=True))
-    layout = {**declared.layout, **{name: value for name, value in given.items() if value is not None}}
+def opened_table(path: str | os.PathLike, declared: Columns, given: Mapping[str, Any]) -> Table:
+    """Return the table, split as `given` says (`LAYOUT`), else as the declared columns do, else as is guessed
+    (`DataError`).
+    """
+    stored = {"decimal": "."} if "separator" in declared.layout else {}  # which is written only if it is another one
+    layout = {**stored, **declared.layout, **{name: value for name, value in given.items() if value is not None}}
     return table_of(path, **layout)
+
+
+def decimal_note(table: Table, declared: Columns) -> str:
+    """Return the sentence on numbers with a comma that are read as fractions; "" if there are none, or it was said."""
+    if table.layout().get("decimal") != "," or "separator" in declared.layout:
+        return ""
+    advice = reader_option_advice(decimal=".").removeprefix("Type ")
+    return f"Numbers are read with a decimal comma: 3,5 is 3.5. As text: {advice}"
+
+
+@final
+class LabelledRows:
+    """The rows of a table that have a label; those without are left out."""
+
+    def __init__(self, table: Table, label: Column) -> None:
+        self._table, self._label = table, label.name
+        self._missing = ("", *label.missing) if label.missing else ("", *MISSING_WORDS)
+        self.path, self.names, self.nested = table.path, table.names, table.nested
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
+        for block in self._table.blocks([*names, *({self._label} - {*names})] if names else ()):
+            kept = self._are_labelled(block)
+            if kept.any():
+                yield {name: Texts(block[name].distinct, block[name].numbers[kept]) for name in names}
+
+    def _are_labelled(self, block: Block) -> np.ndarray:
+        """Return for each row of a block whether it has a label."""
+        return cleaned(block[self._label], self._missing).numbers >= 0
+
+    def place(self, row: int) -> str:
+        """Place of the row, counted from 0 among those that have a label, in words."""
+        before = 0
+        for block in self._table.blocks([self._label]):
+            kept = np.flatnonzero(self._are_labelled(block))
+            if row < len(kept):
+                return self._table.place(before + int(kept[row]))
+            row, before = row - len(kept), before + len(block[self._label].numbers)
+        return str(self.path)
+
+    def layout(self) -> dict[str, Any]:
+        """Return the parameters by which another file is split as this one is."""
+        return self._table.layout()
 
 
 def guessed(
@@ -278,7 +323,10 @@ def identifier_note(columns: Columns) -> str:
     if not names:
         return ""
     are = f"columns {format_names(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
-    advice = "As numbers: workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml"
+    advice = (
+        "As numbers: workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
+        f'(in Python columns={{"columns": {{"{names[0]}": {{"kind": "number"}}}}}})'
+    )
     return f"The {are}: whole numbers that look like ids. {advice}."
 
 
