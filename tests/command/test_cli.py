@@ -210,7 +210,7 @@ def test_training_fills_in_what_suits_the_format(format):
         ),
         (["train", "--learning-rate", "0"], "workbench: --learning-rate 0.0: Input should be greater than 0"),
         (["train", "--dataset", "svmlight"], "needs the option --path"),
-        (["train", "--dataset", "npz", "--path", "x.npz"], "needs the option --labels"),
+        (["train", "--dataset", "npz", "--path", "x.npz"], "There is no file x.npz; give the path of a SciPy matrix"),
         (["train", "--path", "x.txt"], "There is no file x.txt; give the path of a file or folder of data"),
         (["train", "--dataset", "stdlib", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
         (["advise", "stdlib", "--model", "x"], "--model 'x': Unknown value 'x'. Expected one of: bpr"),

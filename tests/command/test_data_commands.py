@@ -53,7 +53,8 @@ def test_the_list_has_every_data_set_with_its_parameters_and_licence():
     assert all(one["licence"] and one["origin"] for one in listed)
     npz = next(one for one in listed if one["name"] == "npz")
     assert npz["needs"] == ["path"]
-    assert npz["parameters"] == {"labels": None, "kind": None, "positive": None, "classes": None, "unseen": None}
+    of_labels = {"labels": None, "kind": None, "positive": None, "classes": None, "unseen": None}
+    assert npz["parameters"] == of_labels | {"variable": None, "labels_variable": None, "label": None}
     assert all(name in table for name in data.names())
 
 
