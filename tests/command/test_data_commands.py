@@ -55,7 +55,19 @@ def test_the_list_has_every_data_set_with_its_parameters_and_licence():
     assert npz["needs"] == ["path"]
     of_labels = {"labels": None, "kind": None, "positive": None, "classes": None, "unseen": None}
     assert npz["parameters"] == of_labels | {"variable": None, "labels_variable": None, "label": None}
-    assert all(name in table for name in data.names())
+    assert all(f"{name}\n" in table for name in data.names())
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_list_breaks_no_word(columns):
+    came = CliRunner().invoke(cli.app, ["data", "list"], env={"COLUMNS": str(columns)}).output
+    words = {word.strip(",;") for word in came.split()}
+    for one in json.loads(run("list", "--json").output):
+        assert set(one["origin"].replace(",", "").split()) <= words
+        assert {name for name, value in one["parameters"].items() if value is None} <= words
+        assert {f"{name}={value}" for name, value in one["parameters"].items() if isinstance(value, int | float)} <= {
+            word.replace("true", "True").replace("false", "False") for word in words
+        }
 
 
 @pytest.mark.parametrize("command", ["list", "profile"])

@@ -125,19 +125,30 @@ def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle
     console.print(f"{size / 2**20:,.1f} MiB in {shards}, {order}", markup=False, highlight=False, soft_wrap=True)
 
 
+INDENT, WIDEST = "  ", 100
+"""What stands before a line on a data set, and how wide it is at most."""
+
+
 def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
-    """Print the data sets with needs, parameters, origin and licence, as a table or as JSON."""
+    """Print the data sets with needs, parameters, origin and licence, in lines that break no word, or as JSON."""
     if as_json:
         _print_json(list(sources))
         return
-    from workbench.command.console import console, make_table
+    import textwrap
+
+    from workbench.command.console import console
     from workbench.option_text import written
 
-    rows = [
-        (each["name"], ", ".join(each["needs"]), written(each["parameters"]), each["origin"], each["licence"])
-        for each in sources
-    ]
-    console.print(make_table(("data set", "needs", "parameters", "origin", "licence"), rows))
+    for source in sources:
+        console.print(source["name"], style="bold", markup=False, highlight=False)
+        needs = f"needs {', '.join(source['needs'])}; " if source["needs"] else ""
+        parameters = ", ".join(
+            name if value is None else written({name: value}) for name, value in sorted(source["parameters"].items())
+        )
+        for text in (f"{source['origin']}; licence: {source['licence']}", f"{needs}{parameters}"):
+            width = min(console.width, WIDEST) - len(INDENT)
+            for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+                console.print(f"{INDENT}{line}", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:

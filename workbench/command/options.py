@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.models import CommandInfo
+from typer.models import CommandInfo, OptionInfo
 
 from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 
 # Groups of the commands in `workbench --help`, and the examples below the help of each command.
 #
-# How to add a command: its name in `PANELS` and its examples in `EXAMPLES`; a test parses each example.
+# How to add a command: its name in `PANELS` and its examples in `EXAMPLES`; a test parses each example. How to add an
+# option of a command that has many: its name in `OPTION_PANELS`.
 
 
 PANELS = {
@@ -22,6 +23,48 @@ PANELS = {
     "This machine": ("doctor", "warm", "lab"),
 }
 """Commands by the heading under which they are listed, in this order."""
+
+OPTION_PANELS = {
+    "Data": (
+        *("path", "dataset", "label", "labels", "columns", "kind", "positive", "merge", "reading", "data", "held_out"),
+        *("case", "rows", "features", "density", "densities", "like", "framework"),
+    ),
+    "Model": ("model", "model_options", "width", "widths", "intercept", "dtype"),
+    "How": (
+        *("optimizer", "learning_rate", "decay", "epochs", "batch_rows", "shuffle", "ahead", "format", "formats"),
+        *(
+            "engine",
+            "engines",
+            "gradient",
+            "update",
+            "updates",
+            "hold",
+            "holds",
+            "launch",
+            "launches",
+            "lazy",
+            "search",
+        ),
+        *(
+            "contender",
+            "budget",
+            "seconds",
+            "trial_seconds",
+            "first_seconds",
+            "rounds",
+            "seed",
+            "quick",
+            "dry_run",
+            "yes",
+        ),
+    ),
+    "Machine": ("device", "devices", "threads", "serial", "trainers", "cluster", "address"),
+    "Output": (
+        *("run", "save", "force", "checkpoints", "detach", "json", "verbose", "results", "charts", "shard_bytes"),
+    ),
+}
+"""Options by the heading that they stand under in the help of a command with more than `FEW_OPTIONS` of them."""
+FEW_OPTIONS = 8
 
 EXAMPLES = {
     "demo": ("workbench demo", "workbench demo --quick"),
@@ -76,22 +119,61 @@ EXAMPLES = {
 """What to type, by command."""
 
 
+GROUP_EXAMPLES = {
+    "": ("workbench demo", "workbench advise train.txt", "workbench train train.txt --save model/"),
+    "bench": ("workbench bench fit --data train.txt", "workbench bench kernels --quick"),
+    "data": ("workbench data profile train.txt", "workbench data convert train.txt X.sparse"),
+}
+"""What to type, by group of commands; "" is that of all."""
+
+
 def add_help_texts(app: typer.Typer, group: str = "") -> None:
     """Give each command of `app` and of its groups the heading that it is listed under and its examples."""
     panels = {name: panel for panel, names in PANELS.items() for name in names}
     order = list(panels)
     for command in app.registered_commands:
         name = _name_of(command)
-        examples = EXAMPLES.get(f"{group} {name}".strip(), ())
-        command.epilog = (
-            "\n\n".join((("Examples:" if len(examples) > 1 else "Example:"), *examples)) if examples else None
-        )
+        command.epilog = _epilog(EXAMPLES.get(f"{group} {name}".strip(), ()))
         command.rich_help_panel = panels.get(name, "Commands") if not group else "Commands"
+        if command.callback is not None:
+            group_options(command.callback)
     for inner in app.registered_groups:
         inner.rich_help_panel = panels[str(inner.name)]
+        inner.epilog = _epilog(GROUP_EXAMPLES[str(inner.name)])
         add_help_texts(inner.typer_instance, str(inner.name))  # type: ignore[arg-type]
     if not group:
+        app.info.epilog = _epilog(GROUP_EXAMPLES[""])
         app.registered_commands.sort(key=lambda command: _place_in(order, _name_of(command)))
+
+
+def _epilog(examples: tuple[str, ...]) -> str | None:
+    """Return the text below the help of a command, a paragraph an example; None without examples."""
+    return "\n\n".join((("Examples:" if len(examples) > 1 else "Example:"), *examples)) if examples else None
+
+
+def group_options(callback: Callable[..., Any]) -> None:
+    """Put the options of a command under the headings of `OPTION_PANELS`, in that order, if it has many."""
+    signature = inspect.signature(callback, eval_str=True)
+    options = {
+        name: found
+        for name, parameter in signature.parameters.items()
+        for found in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(found, OptionInfo)
+    }
+    if len(options) <= FEW_OPTIONS:
+        return
+    order = [name for names in OPTION_PANELS.values() for name in names]
+    for panel, names in OPTION_PANELS.items():
+        for name in names:
+            if name in options:
+                options[name].rich_help_panel = panel
+    places = {name: order.index(name) if name in order else -1 for name in signature.parameters}
+    parameters = sorted(
+        (one.replace(kind=one.KEYWORD_ONLY) if one.name in options else one for one in signature.parameters.values()),
+        key=lambda one: (one.kind, places[one.name]),
+    )
+    callback.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    callback.__annotations__ = {one.name: one.annotation for one in parameters}
 
 
 def _name_of(command: CommandInfo) -> str:
