@@ -80,7 +80,7 @@ def test_a_file_is_trained_on(tmp_path):
     ("given", "message"),
     [
         ({"model": "logistc"}, "Did you mean 'logistic'"),
-        ({"model": "bpr"}, "has the target implicit; expected one of"),
+        ({"model": "bpr"}, "has the target implicit, which no estimator has; expected one of"),
         ({"optimizer": "adm"}, "^optimizer = 'adm'.*Did you mean 'adam'"),
         ({"alpha": -1.0}, "alpha"),
         ({"alpha": float("nan")}, "alpha"),

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernels import devices
-from workbench import data, store
+from workbench import data, models, store
 from workbench.advising.answer import Answer
 from workbench.advising.candidates import is_faithful, likely_first, list_candidates
 from workbench.advising.first_part import FirstPart, first_part
-from workbench.advising.source import suggest_model
+from workbench.advising.source import model_note, suggest_model
 from workbench.analysis import configurations
 from workbench.analysis.compare import PREDICTED
 from workbench.analysis.recommendation import Recommendation, recommend
@@ -126,8 +126,14 @@ LARGER_BATCH = 4
 DENSER = 8.0
 """Another density is so many times that of the data where sparse wins, and so many times less where dense does."""
 
+SECONDS_UNPREDICTED = 9.0
+"""What a race takes, whatever the budget, of a model whose steps no formula predicts: without a trial of each side
+nothing could be answered."""
+
 Follow = Callable[[str, Path, float, float], None]
 """Shows a run until it is over: heading, folder, seconds spent before it, seconds of the whole budget."""
+Say = Callable[[str], None]
+"""Tells the user a sentence."""
 
 
 def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> None:
@@ -140,6 +146,10 @@ def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> No
         wait_silently(heading, folder, spent, budget)
 
 
+def say_nothing(_sentence: str) -> None:
+    """Tell the user nothing."""
+
+
 def advise(
     settings: Mapping[str, Any],
     seconds: float = SECONDS,
@@ -149,6 +159,7 @@ def advise(
     follow: Follow = wait_silently,
     measure: Mapping[str, Any] | None = None,
     seconds_spent: float = 0.0,
+    say: Say = say_nothing,
 ) -> Answer:
     """Return the advice on the data and the model that these settings of a configuration name; the rest of the
     configuration is what is chosen.
@@ -156,7 +167,8 @@ def advise(
     Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
     batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
     trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over; `measure` says how
-    each trial is measured, as in a spec. `SpecError` and `data.DataError` for what cannot be trained on.
+    each trial is measured, as in a spec. `say` is told each guess, on the data and the model, before anything is
+    measured. `SpecError` and `data.DataError` for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
         raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
@@ -164,6 +176,9 @@ def advise(
     given = _absolute(settings)
     part = first_part(given, READING_SHARE * clock.left)
     fixed, profiled, problem = _profiled_settings(given, part)
+    guesses = _guesses(problem.dataset, fixed["model"], is_guessed="path" in given and "model" not in given)
+    for sentence in guesses:
+        say(sentence)
     original = fixed | {name: given[name] for name in ("path",) if name in given}
     folder = Path(folder) if folder else run_folder.ROOT / folder_name_of(original)
     able = list_candidates(fixed, _devices(settings.get("device")), lazy)
@@ -171,7 +186,7 @@ def advise(
     advising.race()
     if not advising.is_stopped:
         advising.look_around()
-    answer = advising.answer(profiled)
+    answer = dataclasses.replace(advising.answer(profiled), guesses=guesses)
     return answer if part is None else _told_of_part(answer, part, given["path"])
 
 
@@ -223,6 +238,11 @@ def _profiled_settings(
     if reason := grid.why_dropped(Cell(**settings)):
         raise SpecError(reason)
     return settings, profile(loaded), make_problem(Cell(**settings))
+
+
+def _guesses(dataset: data.Dataset, model: str, is_guessed: bool) -> tuple[str, ...]:
+    """Return a sentence for each guess, on columns of the file and on the model, with what to type to change it."""
+    return (*dataset.facts.get("guesses", ()), *((model_note(dataset, model),) if is_guessed else ()))
 
 
 def _load_data(settings: Mapping[str, Any]) -> data.Dataset:
@@ -304,10 +324,13 @@ class _Advising:
 
     def race(self) -> None:
         """Measure all candidates on the data as it is."""
+        seconds = self.first_share * self.clock.left
         if self.clock.left < self.seconds_reserve + SECONDS_START * min(self.clock.slowdown, SLOWDOWN_MOST):
-            self._name_cells()
-            return
-        self._run("Racing", self.candidates, self.first_share * self.clock.left)
+            if models.get(self.settings["model"]).is_product:
+                self._name_cells()
+                return
+            seconds = SECONDS_UNPREDICTED * min(self.clock.slowdown, SLOWDOWN_MOST)
+        self._run("Racing", self.candidates, seconds)
 
     @property
     def first_share(self) -> float:
@@ -400,7 +423,7 @@ class _Advising:
                 "measure": self.measure,
                 "limits": {
                     "seconds_sweep": max(seconds, 1.0),
-                    "seconds_end": max(self.clock.left - self.seconds_reserve, 1.0),
+                    "seconds_end": max(self.clock.left - self.seconds_reserve, seconds, 1.0),
                     "seconds_cell": seconds_cell,
                 },
             }

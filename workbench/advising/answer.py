@@ -31,6 +31,8 @@ class Answer:
     trials: int
     is_stopped: bool = False
     seconds_compiled: float = 0.0
+    guesses: tuple[str, ...] = ()
+    """A sentence for each guess on the data and the model, with what to type to change it."""
     note: str = ""
     """What the answer leaves out: rows of the file that were not read; "" if nothing."""
 
@@ -71,6 +73,7 @@ class Answer:
             "trials": self.trials,
             "seconds": self.seconds,
             "is_stopped": self.is_stopped,
+            "guesses": list(self.guesses),
             "note": self.note,
             "rows": str(self.folder),
             "profile": asdict(self.profile),

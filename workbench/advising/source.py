@@ -11,6 +11,15 @@ from workbench.sweeps.spec import FILES
 def settings_of(source: str, dataset: str = "", reading: str = "", **given: str) -> tuple[dict[str, Any], str]:
     """Return the settings that name the data, and why this reader was chosen ("" if the user named it)."""
     path, why = Path(source).expanduser(), ""
+    if dataset and source in data.names() and not path.exists():
+        if dataset != source:
+            reader = "path" in data.get(dataset).parameters if dataset in data.names() else True
+            but = "reads files" if reader else "is another one"
+            raise data.DataError(
+                f"{source!r} is a data set by its name, and {dataset!r} {but}; keep one of the two.\n"
+                f"Leave {dataset} out, or give the path of a file."
+            )
+        dataset = ""
     if not dataset and source in data.names():
         settings: dict[str, Any] = {"dataset": source}
     elif path.exists():
@@ -46,3 +55,9 @@ def model_for(description: data.Description) -> str:
         if description.facts.get(fact):
             return models.usual(fact)
     return models.usual("binary" if len(labels.classes) == 2 and labels.kind == "classes" else labels.kind)
+
+
+def model_note(read: data.Dataset | data.Description, model: str) -> str:
+    """Return the sentence on how the model was guessed, with what to type for another one."""
+    reason = "each row is what was taken" if read.facts.get("implicit") else f"the labels are {read.labels}"
+    return f'The model is {model}: {reason}. Another one: --model NAME (in Python model="NAME").'

@@ -9,11 +9,12 @@ from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
 from workbench.api import progress, shown, stored, training
-from workbench.api.inputs import in_python
-from workbench.api.loading import Loaded, received
+from workbench.api.inputs import in_python, say
+from workbench.api.loading import Loaded, as_typed, received
 from workbench.api.results import CHARTS, Result
+from workbench.data.errors import DataError
 from workbench.sweeps import run_folder
-from workbench.sweeps.spec import SpecError
+from workbench.sweeps.spec import SpecError, validate_spec
 
 SECONDS_FRAMEWORK = 120.0
 """Usual budget of advice for a framework, whose libraries and compilers take their time."""
@@ -253,16 +254,30 @@ def advise(
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
     if framework is not None:
         return _in_framework(framework, received(X, y, label, reading), seconds, batch_rows)
-    fixed = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+    given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+    fixed = {name: value for name, value in given.items() if value is not None}
     with run_folder.supervisor_in_waiting():
         loaded = received(X, y, label, reading)
         folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
-        settings = stored.settings_of(loaded, folder or Path()) | {k: v for k, v in fixed.items() if v is not None}
+        settings = stored.settings_of(loaded, folder or Path()) | fixed
         try:
+            validate_spec({"name": "advise", "axes": fixed})  # before anything is written
+            stored.write_once(loaded, folder or Path())
             spent = time.monotonic() - start
-            answer = measure(settings, seconds, lazy=lazy, folder=folder, follow=progress.follow, seconds_spent=spent)
+            said = loaded.dataset.facts.get("guesses", ())  # by `received`
+            answer = measure(
+                settings,
+                seconds,
+                lazy=lazy,
+                folder=folder,
+                follow=progress.follow,
+                seconds_spent=spent,
+                say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
+            )
         except SpecError as error:
             raise SpecError(in_python(str(error))) from None
+        except DataError as error:
+            raise type(error)(as_typed(str(error))) from None
     return Advice(answer, loaded)
 
 

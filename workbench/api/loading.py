@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from workbench.data import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Wanted, read_labels
 from workbench.sweeps.problem import parameters_of_file
+from workbench.sweeps.spec import FILES
 
 RANDOM = "random_labels"
 """Fact of a data set whose labels were drawn, because it has none."""
@@ -94,6 +95,13 @@ def received(source: Any, y: Any = None, label: str | None = None, reading: Mapp
         loaded = _of_memory(source, y, label, given)
     _loaded[loaded.dataset] = loaded
     return loaded
+
+
+def pop_reading(given: dict[str, Any], others: Collection[str]) -> dict[str, Any]:
+    """Remove the settings of readers from keyword arguments and return them; names in `others` mean something else."""
+    known = {name for dataset in data.names() for name in data.get(dataset).parameters} - {"path"}
+    known |= {"dataset", "reading", *FILES} - {"path"}
+    return {name: given.pop(name) for name in [*given] if name in known and name not in others}
 
 
 def labels_as_named(dataset: Dataset) -> np.ndarray:

@@ -70,5 +70,6 @@ def lab(
         return ShownPanel(panels.show(panels.study(), True))
     loaded = received(X, y, label, reading)
     folder = stored.run_of(loaded)
+    stored.write_once(loaded, folder)
     settings: dict[str, Any] = {name: str(value) for name, value in stored.settings_of(loaded, folder).items()}
     return ShownPanel(panels.show(panels.study(name=folder.name, **settings), True))

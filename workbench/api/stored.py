@@ -40,12 +40,21 @@ def name_of(loaded: Loaded) -> str:
 
 
 def settings_of(loaded: Loaded, folder: Path) -> dict[str, Any]:
-    """Return the settings by which a measured process reads the data; what is in memory is written to `folder` once.
-
-    The disk space is stated. A folder that is there holds the same data, by its name, and is used again.
+    """Return the settings by which a measured process reads the data, of what is in memory once it is written to
+    `folder`.
     """
     if loaded.settings:
         return dict(loaded.settings)
+    return {"dataset": "sparse", "path": str((folder / FOLDER).resolve()), "reading": "whole=true"}
+
+
+def write_once(loaded: Loaded, folder: Path) -> None:
+    """Write what is in memory to `folder`, unless it is there; the disk space is stated.
+
+    A folder that is there holds the same data, by its name, and is used again.
+    """
+    if loaded.settings:
+        return
     place = folder / FOLDER
     if not place.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +63,6 @@ def settings_of(loaded: Loaded, folder: Path) -> dict[str, Any]:
         say(f"X and y were written to {place} for the measured processes: {formatting.format_bytes(size)} of disk.")
     if not loaded.is_labelled:
         say("X has no labels: random ones are used. Times and memory are those of your data, loss and quality are not.")
-    return {"dataset": "sparse", "path": str(place.resolve()), "reading": "whole=true"}
 
 
 def run_of(loaded: Loaded, prefix: str = "") -> Path:

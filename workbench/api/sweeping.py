@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from kernels.registry import unknown_name
-from workbench.advising.source import suggest_model
+from workbench.advising.source import model_note, suggest_model
 from workbench.api import progress, stored
-from workbench.api.inputs import in_python
-from workbench.api.loading import Loaded, received
+from workbench.api.inputs import in_python, say
+from workbench.api.loading import Loaded, as_typed, pop_reading, received
 from workbench.api.results import Result
 from workbench.data.errors import DataError
 from workbench.study import suited
@@ -16,6 +16,7 @@ from workbench.study.choices import CHOICES, ChoiceError
 from workbench.study.suited import spec_of
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps import spec as specs
+from workbench.sweeps.problem import is_synthetic
 from workbench.sweeps.schedule import Schedule
 from workbench.sweeps.spec import FILES, Spec, SpecError
 
@@ -85,8 +86,10 @@ def sweep(
     if isinstance(X, str | Path) and str(X).endswith(".toml"):
         spec, folder = _of_file(X, y, settings), None
     else:
+        reading = pop_reading(settings, {*BY_SETTING, *OTHER_NAMES} - {*OF_DATA})
         refuse_unknown(settings)
-        reading = {name: settings.pop(name) for name in OF_DATA if settings.get(name) is not None}
+        if budget is not None:
+            _seconds(budget)
         loaded = received(X, y, label, reading)
         folder = stored.run_of(loaded)
         spec = _of_settings(loaded, folder, settings)
@@ -125,18 +128,39 @@ def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
 def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> Spec:
     """Return the specification of a sweep of loaded data with the given settings."""
     given = {name: value for name, value in settings.items() if value is not None or name == "density"}
+    if not loaded.settings:
+        _check(given)
+        stored.write_once(loaded, folder)
     choices = {name: str(value) for name, value in stored.settings_of(loaded, folder).items()}
     if "density" not in given and "density" not in choices and loaded.dataset.density:
         own = suited.suggest_choices(choices["dataset"])
         if own["densities"] == suited.OF_FILES["densities"]:
             choices["densities"] = suited.densities_around(loaded.dataset.density)
-    choices["model"] = suggest_model(loaded.dataset)
-    for name, value in given.items():
-        choices[OTHER_NAMES.get(name) or BY_SETTING[name]] = _typed(name, value)
+    if not is_synthetic(choices["dataset"]) and not {"model", "width"} & given.keys():
+        choices["model"] = suggest_model(loaded.dataset)
+        if "path" in loaded.settings:
+            say(as_typed(model_note(loaded.dataset, choices["model"])))
+    return _spec(choices | _choices_of(given), folder.name)
+
+
+def _choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choices that keyword arguments make."""
+    return {OTHER_NAMES.get(name) or BY_SETTING[name]: _typed(name, value) for name, value in given.items()}
+
+
+def _spec(choices: Mapping[str, Any], name: str) -> Spec:
+    """Return the specification of choices; SpecError in the words of Python."""
     try:
-        return spec_of(suited.complete_with_suggestions(choices), folder.name)
+        return spec_of(suited.complete_with_suggestions(choices), name)
     except ChoiceError as error:
         raise SpecError(in_python(str(error))) from None
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Raise SpecError for a wrong value, before anything is written for the sweep: of synthetic data it would be wrong,
+    too.
+    """
+    _spec(_choices_of({name: value for name, value in given.items() if value is not None}), "check")
 
 
 def _typed(name: str, value: Any) -> Any:

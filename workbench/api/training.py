@@ -1,6 +1,8 @@
 """Training of one estimator, the fastest way that trains the same model as dense training does."""
 
 import functools
+import inspect
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,13 @@ import scipy.sparse
 from kernels.registry import unknown_name
 from workbench import models
 from workbench.advising.candidates import is_lazy_exact
-from workbench.advising.source import suggest_model
+from workbench.advising.source import model_note, suggest_model
 from workbench.api import frames, inputs
-from workbench.api.loading import Loaded, received
+from workbench.api.loading import Loaded, as_typed, pop_reading, received
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.data import Dataset, Labels, StoredRows
-from workbench.data.errors import DataError
+from workbench.data.dataset.targets import refuse_constant
+from workbench.data.errors import DataError, MissingLabelsError
 from workbench.data.labels.meaning import name_of
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Cell, SpecError, validate_spec
@@ -24,6 +27,10 @@ from workbench.training.trained import TrainedModel
 
 ESTIMATORS = {"binary": SparseClassifier, "classes": SparseClassifier, "numbers": SparseRegressor}
 """Estimator that trains models with each kind of target."""
+ESTIMATOR_PARAMETERS = frozenset(
+    name for made in (SparseClassifier, SparseRegressor) for name in inspect.signature(made).parameters
+)
+LINEAR_MODELS = ("logistic", "softmax", "linear")
 MOST_SCORED = 20_000
 """Rows that the loss is computed on after training, at most."""
 
@@ -38,13 +45,15 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     y : array of shape [rows], optional
         Labels of a matrix in memory, numbers or text.
     model : str, optional
-        Registered model, such as "logistic"; by default the linear model for the labels.
+        Registered model, such as "logistic"; by default the linear model for the labels, of ratings a factorization
+        machine.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
     **parameters
         Parameters of `SparseClassifier` or `SparseRegressor`, such as `search`, `optimizer`, `learning_rate`,
         `random_state`. With none of them set a linear model on more than 256 rows chooses `alpha` from 8 values on
-        held-out rows; the line says which. `search=N` chooses from N, `search=0` trains one setting.
+        held-out rows; the line says which. `search=N` chooses from N, `search=0` trains one setting. Settings of the
+        reader of a file, as of `load`, such as `labels="FILE"`.
 
     Returns
     -------
@@ -64,7 +73,11 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
     >>> model.predict(np.eye(4)).tolist()
     ['a', 'b', 'a', 'b']
     """
-    loaded = received(X, y, label)
+    reading = pop_reading(parameters, ESTIMATOR_PARAMETERS)
+    try:
+        loaded = received(X, y, label, reading)
+    except MissingLabelsError as error:  # which says how to go on without labels
+        raise MissingLabelsError(str(error).replace(' or kind="none"', "")) from None
     if not loaded.is_labelled:
         raise DataError('X came without labels.\nType wb.train(X, y), or label="NAME" to name a column of a frame.')
     return fitted(loaded, model, parameters)
@@ -73,6 +86,12 @@ def train(X: Any, y: Any = None, *, model: str | None = None, label: str | None 
 def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:
     """Return the estimator trained on loaded data, and say what was trained."""
     estimator = estimator_for(loaded, model, parameters)
+    try:
+        refuse_constant(loaded.dataset)
+    except DataError as error:
+        raise DataError(as_typed(str(error))) from None
+    if "path" in loaded.settings and model is None:
+        inputs.say(as_typed(model_note(loaded.dataset, guessed_model(loaded.dataset))))
     if isinstance(loaded.x, StoredRows):
         raise DataError(
             "The rows are read from disk as they are trained on, and an estimator needs them in memory.\n"
@@ -102,12 +121,13 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
     """Return an unfitted estimator for the labels; its updates train the model that dense ones do, if not said."""
     if model is not None and model not in models.names():
         raise DataError(unknown_name("model", model, models.names()))
-    target = models.get(model or suggest_model(loaded.dataset)).target
+    is_guessed, model = model is None, model or guessed_model(loaded.dataset)
+    target = models.get(model).target
     if target not in ESTIMATORS:
         able = [name for name in models.names() if models.get(name).target in ESTIMATORS]
-        needed = f"{model or suggest_model(loaded.dataset)} has the target {target}"
-        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType workbench train --path FILE for others.")
-    if model is not None and target != "numbers" and loaded.dataset.kind == "numbers":
+        needed = f"{model} has the target {target}, which no estimator has"
+        raise DataError(f"{needed}; expected one of: {', '.join(able)}.\nType {_on_command_line(loaded)} for {model}.")
+    if not is_guessed and target != "numbers" and loaded.dataset.kind == "numbers":
         raise DataError(f'{model} predicts classes, and the labels are {loaded.dataset.labels}.\nType model="linear".')
     chosen = dict(parameters)
     optimizer, decay = chosen.get("optimizer") or "adagrad", chosen.get("alpha") or chosen.get("decay")
@@ -118,7 +138,31 @@ def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any])
         raise SpecError(inputs.in_python(str(error))) from None
     if "lazy" not in chosen and not is_lazy_exact(Cell(optimizer=optimizer, decay=decay)):
         chosen["lazy"] = "exact"
-    return ESTIMATORS[target](**({"model": model} if model else {}), **chosen)
+    is_usual = is_guessed and model in LINEAR_MODELS  # which an estimator takes by itself
+    return ESTIMATORS[target](**({} if is_usual else {"model": model}), **chosen)
+
+
+def guessed_model(dataset: Dataset) -> str:
+    """Return the model that suits the labels, as the command `train` guesses it; of users and items the factorization
+    machine, which on these is matrix factorization with biases, and of a graph that of its nodes: estimators have no
+    more than X and y.
+    """
+    suggested = suggest_model(dataset)
+    if not models.get(suggested).needs or models.get(suggested).target == "implicit":
+        return suggested
+    if models.get(suggested).target == "numbers":
+        return "factorization_machine"
+    return models.usual("binary" if len(dataset.classes) == 2 else "classes")
+
+
+def _on_command_line(loaded: Loaded) -> str:
+    """Return the command that trains any model on the data, with what its reader was told."""
+    settings = loaded.settings
+    words = [shlex.quote(str(settings.get("path") or settings.get("dataset") or "FILE"))]
+    if "path" in settings:
+        given = {name: str(settings[name]) for name in ("dataset", *FILES, "kind", "reading") if settings.get(name)}
+        words += [f"--{name} {shlex.quote(value)}" for name, value in given.items() if name != "path"]
+    return " ".join(["workbench train", *words])
 
 
 class Saver:

@@ -39,7 +39,13 @@ def advise(
     }
     try:
         answer = advice.advise(
-            settings, seconds, lazy=lazy, folder=folder, follow=follow, seconds_spent=exit_codes.seconds_spent()
+            settings,
+            seconds,
+            lazy=lazy,
+            folder=folder,
+            follow=follow,
+            seconds_spent=exit_codes.seconds_spent(),
+            say=print_guess,
         )
     except SpecError as error:
         raise SpecError(as_options(str(error))) from None
@@ -48,6 +54,11 @@ def advise(
     else:
         show(answer, is_verbose)
     return answer
+
+
+def print_guess(sentence: str) -> None:
+    """Print a guess to the error stream, as it is."""
+    print(sentence, file=sys.stderr)
 
 
 def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
@@ -113,6 +124,8 @@ def show_framework(
     from workbench.bench.frameworks.answer import BUDGET
 
     dataset = data_source.load(source, **read)
+    for guess in dataset.facts.get("guesses", ()):
+        print_guess(guess)
     with terminal.stderr.status("Reading") as status:
         answer = answer_for(
             framework, dataset, budget=budget or BUDGET, batch_rows=batch_rows, told=lambda what: status.update(what)

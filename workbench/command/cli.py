@@ -11,7 +11,7 @@ import typer
 from workbench.aliases import END
 from workbench.command import data_commands, exit_codes, options
 from workbench.command.bench import Markdown, bench
-from workbench.command.options import CHOSEN, with_choices, with_settings
+from workbench.command.options import CHOSEN, with_choices, with_label_and_seconds, with_settings
 
 # The command `apply`: a saved model predicts the rows of a file, into a CSV file or onto the screen.
 
@@ -246,15 +246,13 @@ def sweep(
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
-    from workbench.data.contract import with_label
     from workbench.sweeps import agent_commands, estimate, run_folder
 
     if json and (detach or dry_run):
         raise typer.BadParameter("--json prints what was measured; leave out --detach and --dry-run.")
     if spec is not None and spec.is_file() and spec.suffix not in SPECS and not choices.get("path"):
         spec, choices["path"] = None, str(spec)
-    if label:
-        choices["reading"] = with_label(choices.get("reading") or "", label)
+    choices = with_label_and_seconds(choices, label)
     with terminal.messages_on_stderr(json):
         settings, size = sweeping.load_sweep(spec, choices, budget)
         folder = run or run_folder.ROOT / settings.name

@@ -130,7 +130,7 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Unchanged for synthetic data.
     """
-    from workbench.advising.source import model_for
+    from workbench.advising.source import model_for, model_note
     from workbench.sweeps.problem import parameters_of_file
 
     if "path" not in settings:
@@ -138,14 +138,9 @@ def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
     with show_reading():
         read = data.describe(settings["dataset"], **parameters_of_file(settings))
     model = model_for(read)
-    for line in (*read.facts.get("guesses", ()), f"The model is {model}: {_reason(read)}. Another one: --model NAME."):
+    for line in (*read.facts.get("guesses", ()), model_note(read, model)):
         typer.echo(line, err=True)
     return {**settings, "model": model}
-
-
-def _reason(read: data.Description) -> str:
-    """Describe the labels, by which a model suits the data."""
-    return f"the labels are {read.labels}" if not read.facts.get("implicit") else "each row is what was taken"
 
 
 def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:

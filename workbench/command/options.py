@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.models import CommandInfo, OptionInfo
 
+from workbench.aliases import END
 from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 
 # Groups of the commands in `workbench --help`, and the examples below the help of each command.
@@ -199,6 +200,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+TRIAL_SECONDS = ("seconds", "trial_seconds")
+"""The choice of how long a trial measures, and what its option is called, since a budget is in seconds, too."""
 CHOSEN = "What is chosen, where no spec is given"
 """The heading of the options that are choices of a study."""
 
@@ -207,9 +210,31 @@ def with_choices(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` an option for each choice of a study in place of its last parameter, which takes the rest."""
     *own, _ = inspect.signature(command, eval_str=True).parameters.values()
     options = [_choice(control) for control in CONTROLS]
+    former = Annotated[str | None, typer.Option(hidden=True, help="The former name of --trial-seconds.")]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options.append(inspect.Parameter(TRIAL_SECONDS[0], kind, default=None, annotation=former))
     command.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *options)}
     return command
+
+
+def with_label_and_seconds(choices: dict[str, str | None], label: str) -> dict[str, str | None]:
+    """Return the choices with the label among those of the reader, and the seconds of a trial by the name of the
+    choice; a note if its former option was typed.
+
+    `BadParameter` for both.
+    """
+    from workbench.data.contract import with_label
+
+    if label:
+        choices = {**choices, "reading": with_label(choices.get("reading") or "", label)}
+    name, option = TRIAL_SECONDS
+    given, former = choices.pop(option, None), choices.get(name)
+    if former is not None:
+        if given is not None:
+            raise typer.BadParameter("--seconds is its former name; give one of the two.", param_hint="--trial-seconds")
+        typer.echo(f"Note: --seconds is called --trial-seconds now; the old name ends with version {END}.", err=True)
+    return choices if given is None else {**choices, name: given}
 
 
 def _choice(control: Control) -> inspect.Parameter:
@@ -219,7 +244,8 @@ def _choice(control: Control) -> inspect.Parameter:
     usual = control.default if isinstance(control.default, str) else ", ".join(control.default)
     default = f" By default {usual}." if usual else ""
     annotation = Annotated[str | None, typer.Option(help=f"{said}{several}{default}", rich_help_panel=CHOSEN)]
-    return inspect.Parameter(control.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    name = TRIAL_SECONDS[1] if control.name == TRIAL_SECONDS[0] else control.name
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:

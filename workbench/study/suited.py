@@ -205,7 +205,7 @@ def option_of(name: str) -> str:
     >>> option_of("batch_rows")
     '--batch-rows'
     """
-    return f"--{name.replace('_', '-')}"
+    return "--trial-seconds" if name == "seconds" else f"--{name.replace('_', '-')}"
 
 
 def _quote_value(value: Any) -> str:

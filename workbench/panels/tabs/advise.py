@@ -15,6 +15,7 @@ from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results_view import Shown
 from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
+from workbench.panels.words import emphasized, in_panel
 from workbench.study.choices import ChoiceError
 from workbench.sweeps import run_folder
 
@@ -28,6 +29,8 @@ def page(advice: Advice) -> Shown:
         items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
         parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
     parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []
+    guesses = "".join(f"<li>{emphasized(html.escape(in_panel(guess)))}</li>" for guess in advice.guesses)
+    parts += [f"<p><strong>What was guessed</strong></p><ul>{guesses}</ul>"] if guesses else []
     return Shown("".join([*parts, f"<p>{html.escape(advice.spent)}</p>"]), str(advice))
 
 
