@@ -246,3 +246,10 @@ def test_the_table_is_capped():
     table = pages.latest_rows(rows)
     assert table.count("<tr>") == pages.MOST_ROWS + 1
     assert f"{pages.MOST_ROWS} of {len(rows)}" in table
+
+
+def test_the_caption_of_a_chart_is_left_out_where_the_words_below_say_the_same():
+    chart = "<figure><svg/><figcaption>Go sparse &amp; gain.</figcaption></figure>"
+    assert pages.without_repetition(chart, "<p>Go sparse &amp; gain. For memory, too.</p>") == "<figure><svg/></figure>"
+    assert pages.without_repetition(chart, "<p>Stay dense.</p>") == chart
+    assert pages.without_repetition("<p>no chart</p>", "<p>Stay dense.</p>") == "<p>no chart</p>"

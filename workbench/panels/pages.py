@@ -106,6 +106,13 @@ def told(frame: pd.DataFrame) -> str:
     return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
 
 
+def without_repetition(chart: str, told: str) -> str:
+    """Return the HTML of a chart without its caption, if the words below it, `told`, begin with the same sentence."""
+    before, found, after = chart.partition("<figcaption>")
+    sentence, _, rest = after.partition("</figcaption>")
+    return before + rest if found and sentence.strip() and sentence in told else chart
+
+
 def _headline(one: Mapping[str, Any]) -> str:
     """Return the HTML of a headline number."""
     name, number, where, executed = (html.escape(one[part]) for part in ("name", "number", "where", "executed"))

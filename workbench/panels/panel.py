@@ -427,7 +427,8 @@ class Panel:
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)
         lines = (live.status_line, live.progress_line, live.outdated_line)
-        shown = (self.results.verdict.value, drawn.html, self.results.told.value)
+        told = self.results.told.value
+        shown = (self.results.verdict.value, pages.without_repetition(drawn.html, told), told)
         parts = [*(line(state) for line in lines), *shown]
         inside = "".join([*parts, pages.latest_rows(state.rows)])
         return Shown(f"<details><summary>{STILL}</summary>{inside}</details>", f"{STILL}: {state.status}")

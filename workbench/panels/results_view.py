@@ -292,6 +292,7 @@ class ResultsView:
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()
+        self.chart.image.observe(lambda _: self._shorten(), names=["value"])
         self.fill()
         self.chart.stale = False  # it was drawn when it was made
 
@@ -314,7 +315,12 @@ class ResultsView:
         self.verdict.value, self.told.value = pages.numbers(self.chart.frame), pages.told(self.chart.frame)
         for widget in (self.verdict, self.chart.box, self.told, self.view):
             widget.layout.display = None if self.state.rows else "none"
+        self._shorten()
         self.turn()
+
+    def _shorten(self) -> None:
+        """Leave the caption of the chart out where the words below it say the same."""
+        self.chart.image.value = pages.without_repetition(self.chart.image.value, self.told.value)
 
     def turn(self) -> None:
         """The table that is asked for, or what else is shown in its place."""
