@@ -246,7 +246,9 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkey
     told = SimpleNamespace(
         headline=Statement("Go <sparse>."), grounds=(Statement("Since it is faster."),), would_change=()
     )
-    answer = SimpleNamespace(recommendation=told, command="workbench train --dataset uniform", spent="3 trials")
+    guess = "The label is the column 'a' (its name). Another one: --label NAME (in Python label=\"NAME\")."
+    command = "workbench train --dataset uniform"
+    answer = SimpleNamespace(recommendation=told, command=command, spent="3 trials", guesses=(guess,))
     asked = []
     monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
     shown = start("advise", source="uniform", model="softmax", seconds=12)
@@ -255,6 +257,7 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkey
     assert asked == [({"dataset": "uniform", "model": "softmax"}, 12.0)]
     assert "<strong>Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
     assert "<code>workbench train --dataset uniform</code>" in shown.view.answer.value
+    assert "Another one: NAME in the field <em>Label</em>." in shown.view.answer.value
     assert not shown.view.button.disabled
 
 
