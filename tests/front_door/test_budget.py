@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 import workbench as wb
 from tests.front_door.test_doors import Done, called, ends_with
 from workbench.api import sweeping as api_sweeping
-from workbench.command import advising, cli, self_trial, sweeping
+from workbench.bench.self_trial import parts
+from workbench.command import advising, cli, sweeping
 from workbench.sweeps.spec import SpecError, parse_spec
 
 SPEC = 'name = "tiny"\n[axes]\ndataset = "uniform"\nrows = 200\nfeatures = 64\nformat = ["csr", "dense"]\n'
@@ -28,8 +29,9 @@ def test_budget_of_advise(option, monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["--budget", "--seconds-budget"])
-def test_budget_of_bench_self(option, monkeypatch):
-    monkeypatch.setattr(self_trial, "run", ends_with(lambda names, folder, seconds, *_: seconds))
+def test_budget_of_bench_self(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(parts, "run", ends_with(lambda names, folder, seconds, *_: seconds))
     assert typed("bench", "self", "same", option, "9")[0] == 9.0
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import workbench as wb
 from workbench.advising import advising as advising_core
 from workbench.api import sweeping as api_sweeping
-from workbench.command import cli, fit, sweeping, training
+from workbench.bench.fit import runner
+from workbench.command import cli, sweeping, training
 
 RNG = np.random.default_rng(26)
 PAIRS = [(row % 41, row * 7 % 29) for row in range(400)]
@@ -84,9 +85,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "train", of_settings)
     monkeypatch.setattr(sweeping, "start", of_spec)
     monkeypatch.setattr(api_sweeping, "measured", of_spec)
-    monkeypatch.setattr(
-        fit, "run", ends_with(lambda cases, *_: tuple(cases[0].settings[n] for n in ("dataset", "model")))
-    )
+    of_cases = ends_with(lambda self, cases, *_: tuple(cases[0].settings[name] for name in ("dataset", "model")))
+    monkeypatch.setattr(runner.Runner, "run", of_cases)
     return tmp_path
 
 
