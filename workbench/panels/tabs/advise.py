@@ -14,8 +14,8 @@ from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results_view import Shown
+from workbench.panels.state import emphasized, in_panel
 from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
-from workbench.panels.words import emphasized, in_panel
 from workbench.study.choices import ChoiceError
 from workbench.sweeps import run_folder
 
