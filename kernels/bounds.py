@@ -98,6 +98,7 @@ def with_bounds_check(function: Callable, name: str) -> Callable:
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
+        """Call `function`; raise BoundsError instead of its result or error if an access was recorded."""
         take()
         error = None
         try:

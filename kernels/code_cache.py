@@ -93,6 +93,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     """Decorate with `numba.njit` and these options; code is cached on disk, and has bounds checks if `bounds` is on."""
 
     def decorate(function: Function) -> Function:
+        """Return the dispatcher of `function`, whose compiled code is cached on disk."""
         dispatcher, own = numba.njit(**options)(function), dict(options)
         keep_code_in(LateCache(function, own), dispatcher)
         bounds.register_checked(dispatcher, own)

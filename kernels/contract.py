@@ -118,6 +118,7 @@ def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
     places, limit = (starts.place, indices.place), indices.limit
 
     def fault(args: Sequence[Any]) -> str:
+        """Return a message about the contents of the operands `args`, "" if they are valid."""
         is_right = structure.is_compressed(args[places[0]], args[places[1]], limit(args))
         return _first_fault(others if is_right else declared, args)
 
@@ -452,6 +453,7 @@ class Kernel:
             raise KernelError(f"{self.name} has no CPU implementation.")
 
         def with_contents(*args: Any) -> Any:
+            """Validate the contents of the operands and run the CPU implementation; KernelError if they are invalid."""
             if wrong := fault(args):
                 raise KernelError(f"{self.name}: {wrong}")
             return raw(*args)
@@ -497,6 +499,7 @@ def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
     written = tuple(name in kernel.writes for name, _, _ in parsed)
 
     def otherwise(args: tuple) -> Any:
+        """Run `raw` on operands that are not all writable and C-contiguous, or raise KernelError for them."""
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
         if check_operands(kernel, args):
@@ -519,6 +522,7 @@ def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
+        """Validate operands that are NumPy arrays and run the preparation; KernelError if they are invalid."""
         arrays = [arg for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True) if kind != "s"]
         if all(type(array) is np.ndarray for array in arrays):
             check_operands(kernel, args)
@@ -557,6 +561,7 @@ def gpu_checked(kernel: "Kernel") -> Callable:
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
+        """Validate the operands, make them contiguous on their device, and run the CUDA implementation."""
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
         device = devices.device_of(args[arrays[0]])

@@ -2,7 +2,7 @@
 
 A formula is a Python function, written once. Called with plain floats it computes: that is the reference. Called with
 `Float`s it emits code for their `Backend`: vector code for the CPU (`kernels.vector.values`) or CUDA
-(`kernels.rules.cuda`). The functions below accept both.
+(`kernels.gpu.updates`). The functions below accept both.
 
 >>> def formula(w, g):
 ...     return w - 0.5 * clipped(g, 1.0)

@@ -59,6 +59,7 @@ def in_stream(work: Callable[[], object]) -> Callable[[], None]:
     """Return a call that does `work` in the stream that is CuPy's current one at that time."""
 
     def call() -> None:
+        """Do `work` in CuPy's current stream."""
         with stream():
             work()
 

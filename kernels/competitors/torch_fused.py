@@ -27,7 +27,7 @@ from kernels.competitors import cusparse, torch_cuda
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.contract import KernelError
 from kernels.registry import get, register
-from kernels.rules import twins as rule_twins
+from kernels.rules import rule as rule_twins
 from kernels.rules.rule import Rule, get_rule
 
 NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
@@ -83,6 +83,7 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
     optimizer = _optimizer(rule, bag.weight, states, named)
 
     def call() -> None:
+        """Compute the gradient of the table by PyTorch and take a step of its optimizer."""
         optimizer.zero_grad(set_to_none=True)
         scores.backward(g, retain_graph=True)
         optimizer.step()
@@ -112,6 +113,7 @@ def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[st
     """Return a function with the parameters `names` that prepares a step and does it."""
 
     def step(*args: Any) -> None:
+        """Prepare a step on these operands and do it."""
         prepare(rule, *args)()
 
     twin: Any = step

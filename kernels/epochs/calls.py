@@ -11,7 +11,7 @@ from kernels import aligned
 from kernels._compat.numba_internals import layer
 from kernels.code_cache import inlined
 from kernels.contract import KernelError
-from kernels.epochs import loops, placed, scattered, touched, ways
+from kernels.epochs import loops, placed, scattered, touched
 from kernels.epochs.loops import (
     Rows,
     Scratch,
@@ -25,8 +25,19 @@ from kernels.epochs.loops import (
     sum_columns,
 )
 from kernels.epochs.programs import Programs, programs_for
-from kernels.epochs.touched import Hashing, Touched, find, forget, hashing_for, owner_of, touched_of
-from kernels.epochs.ways import catches_up, is_dense, make_after, make_before
+from kernels.epochs.touched import (
+    Hashing,
+    Touched,
+    catches_up,
+    find,
+    forget,
+    hashing_for,
+    is_dense,
+    make_after,
+    make_before,
+    owner_of,
+    touched_of,
+)
 from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
@@ -91,6 +102,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        """Do a part of a batch: fill its scores, gradients and sums; return (sum of losses, invalid target or -1)."""
         touched, most, counts = touched_of(part, store.stacked), store.owned.shape[1], store.counts
         forget(touched, counts[part])
         counts[part] = 0
@@ -120,6 +132,7 @@ def make_part(one_pass: Callable) -> Callable:
     """Return a compiled function: a part's share of a batch; it writes the part's loss and any invalid target."""
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
+        """Do the share of part `part` of the rows order[first:last]."""
         parts, count = wrong.size, last - first
         begin, end = first + count * part // parts, first + count * (part + 1) // parts
         slope = scratch.slope[begin - first : end - first]
@@ -146,6 +159,7 @@ def make_merge(programs: Programs) -> Callable:
     add, listed = programs.add, programs.listed
 
     def merge(owner, parts, stepped, settings, at, store, batch):
+        """Add the sums of all parts for the columns of `owner`, and update its rows of weights and states."""
         hashing, stacked, sums, owned = store.hashing, store.stacked, store.sums, store.owned
         most, width = owned.shape[1], sums.shape[1]
         for part in range(parts):
@@ -178,6 +192,7 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
     def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, told, span):
+        """Do the batches span[0] to span[1] - 1; return the position of an invalid target or -1."""
         rows, trained = Rows(*bare_rows), Trained(*bare_trained)
         scratch, store = Scratch(*memory[0]), store_of(memory[1])
         (numbers, sums_intercept), (part_losses, wrong) = intercept, told
@@ -291,10 +306,10 @@ class Call:
         rows, width = self.indptr.size - 1, self.arrays[0].shape[1]
         tables = {"settings": self.settings, "settings_intercept": self.settings_intercept}
         check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, self.batch_rows)
-        if ways.catches_up(self.way):
-            self._check_lag(ways.Lag(*self.beside), numbers)
+        if touched.catches_up(self.way):
+            self._check_lag(touched.Lag(*self.beside), numbers)
 
-    def _check_lag(self, lag: ways.Lag, numbers: int) -> None:
+    def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
         """Refuse steps without settings: batches ask for those of all steps before their own."""
         is_tree = self.way in ("coast", "coast_pair")
         width, steps = (4, len(lag.missed) // 2) if is_tree else (numbers, len(lag.missed))
@@ -378,7 +393,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
 def _is_direct(rule: Rule, call: Call, settings: np.ndarray) -> bool:
     """Whether entries step the weights at once; `settings` as code takes them."""
     is_unchanged = settings.shape[1] < call.settings.shape[1]
-    return not ways.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
+    return not touched.catches_up(call.way) and loops.suits(rule, call.settings, is_unchanged)
 
 
 def _sums(call: Call, entries: int, parts: int, is_direct: bool = False) -> str:
@@ -418,9 +433,9 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
     """Return (arrays the active rows are stepped in, arrays for the other rows, rows to step, work a batch) of a
     strategy.
     """
-    if ways.catches_up(call.way):
+    if touched.catches_up(call.way):
         return call.arrays, call.beside, 0, 0
-    if not ways.is_dense(call.way):
+    if not touched.is_dense(call.way):
         return call.arrays, (), 0, 0
     whole = *call.arrays, *call.beside
     units, width = call.arrays[0].shape

@@ -73,6 +73,7 @@ def make_turns_of_one(element: Callable) -> Callable:
     """Return `make_turns` for one score, with all values in registers."""
 
     def turns(dual, row, count, factor, numbers, scratch):
+        """Fill the change of the dual variable of `row`; return (loss before, -1)."""
         one, score, target, own = numbers.one, scratch.scores[0, 0], scratch.target[0], dual[row, 0]
         rate = one / (one + factor * count * numbers.curvature)
         before, slope = element(score, target, one)
@@ -96,6 +97,7 @@ def make_turns_of_block(block: Callable) -> Callable:
     """Return `make_turns` for several scores, or for a loss of all scores of a row."""
 
     def turns(dual, row, count, factor, numbers, scratch):
+        """Fill the change of the dual variables of `row`; return (loss before, 0 for an invalid target or -1)."""
         target, scores, slope, change = scratch
         rate = numbers.one / (numbers.one + factor * count * numbers.curvature)
         before, wrong = 0.0, -1
@@ -177,24 +179,40 @@ class Call(NamedTuple):
     dual: np.ndarray
     intercept: np.ndarray
     intercept_square: float
-    decay: float
+    decay: float | np.ndarray
+    """One, or K of them [K], each for as many columns of `dual`."""
+
+    @property
+    def outputs(self) -> int:
+        """N, columns of one decay."""
+        return self.dual.shape[1] // max(np.size(self.decay), 1)
 
     @property
     def scale(self) -> float:
-        """1 / (decay * T)."""
-        return 1 / (self.decay * max(len(self.dual), 1))
+        """1 / (decay * T) of the only decay."""
+        return 1 / (float(self.decay) * max(len(self.dual), 1))
+
+    @property
+    def scales(self) -> np.ndarray:
+        """1 / (decay * T) of each column [K*N], of the type of the weights."""
+        scales = 1 / (np.asarray(self.decay, np.float64) * max(len(self.dual), 1))
+        return np.repeat(scales, self.outputs).astype(self.weights.dtype)
 
     def checked(self) -> "Call":
         """Return the call itself; KernelError if lengths or settings are invalid."""
         rows, width = self.dual.shape
-        if self.counts.size not in (0, rows):
-            raise KernelError(f"counts has {self.counts.size} numbers; it has one for each of {rows} rows, or none.")
+        decays = np.size(self.decay)
+        if not decays or width % decays:
+            raise KernelError(f"dual has {width} columns for {decays} decays; it has the same count for each of them.")
+        if len(self.counts) not in (0, rows):
+            raise KernelError(f"counts has {len(self.counts)} numbers; it has one for each of {rows} rows, or none.")
         if self.intercept.size not in (0, width):
             raise KernelError(f"intercept has {self.intercept.size} numbers; it has {width}, or none.")
-        if not self.decay > 0 or not self.intercept_square >= 0:
+        if not np.all(np.asarray(self.decay) > 0) or not self.intercept_square >= 0:
+            given = f"decay is {self.decay}" if np.ndim(self.decay) == 0 else f"decays are {self.decay}"
             raise KernelError(
-                f"decay is {self.decay}, intercept_square {self.intercept_square}; the first is above 0, as the dual "
-                "variables make up the weights divided by it, the other 0 or more."
+                f"{given}, intercept_square {self.intercept_square}; the first is above 0, as the dual variables make "
+                "up the weights divided by it, the other is 0 or more."
             )
         return self
 
@@ -255,18 +273,23 @@ def of_csr(programs: Programs) -> OfRows:
     score_row, add_entry, ask = programs.score, programs.add, make_look_ahead(programs)
 
     def rows_of(parts):
+        """Return the arrays of the rows as a `Rows`."""
         return Rows(*parts)
 
     def look_ahead(rows, order, place, weights, is_far):
+        """Prefetch what rows after `place` need."""
         ask(rows, order, place, (weights,), is_far)
 
     def score(rows, row, weights, added, scores):
+        """Write the scores of `row` to scores[0]."""
         emit_row(score_row, 0, weights.shape[1], (row, rows.indptr, rows.indices, rows.data, weights, added, scores))
 
     def square(rows, row):
+        """Return the sum of squares of `row`, duplicates summed before."""
         return square_of(rows.indices, rows.data, rows.indptr[row], rows.indptr[row + np.uint64(1)])
 
     def add(rows, row, change, weights):
+        """Add the outer product of `row` and `change` to the weights."""
         for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
             emit_row(add_entry, np.int64(rows.indices[k]), weights.shape[1], (rows.data[k], change, 0, weights))
 
@@ -281,6 +304,7 @@ def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
     turns = make_turns(loss, width)
 
     def dual_rows(parts, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare_scratch, losses):
+        """Do the rows of `order`; fill `losses`; return the position of an invalid target or -1."""
         rows, numbers, scratch = rows_of(parts), Numbers(*bare_numbers), Scratch(*bare_scratch)
         width, change = dual.shape[1], scratch.change
         for place in range(order.size):

@@ -24,57 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels.code_cache import inlined, njit
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.epochs.dual import MOVED, TURNS, OfRows, bind_loss, of_csr, reference_square
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.epochs.dual import MOVED, TURNS, Call, OfRows, bind_loss, of_csr, reference_square
 from kernels.epochs.loops import ENTRIES_AHEAD, named, take_target
 from kernels.epochs.programs import programs_for
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.vector.lanes import prefetch
 from kernels.vector.tiles import cache_bytes
-
-
-class Call(NamedTuple):
-    """The operands of a call after the rows, as the docstring of this file says."""
-
-    targets: np.ndarray
-    counts: np.ndarray
-    squares: np.ndarray
-    order: np.ndarray
-    weights: np.ndarray
-    dual: np.ndarray
-    intercept: np.ndarray
-    intercept_square: float
-    decays: np.ndarray
-
-    @property
-    def outputs(self) -> int:
-        """N, columns of one decay."""
-        return self.dual.shape[1] // max(self.decays.size, 1)
-
-    @property
-    def scales(self) -> np.ndarray:
-        """1 / (decay * T) of each column [K*N], of the type of the weights."""
-        scales = 1 / (self.decays.astype(np.float64) * max(len(self.dual), 1))
-        return np.repeat(scales, self.outputs).astype(self.weights.dtype)
-
-    def checked(self) -> "Call":
-        """Return the call itself; KernelError if lengths or decays are invalid."""
-        rows, width = self.dual.shape
-        if not self.decays.size or width % self.decays.size:
-            raise KernelError(
-                f"dual has {width} columns for {self.decays.size} decays; it has the same count for each of them."
-            )
-        if len(self.counts) not in (0, rows):
-            raise KernelError(f"counts has {len(self.counts)} rows; it has {rows}, or none.")
-        if self.intercept.size not in (0, width):
-            raise KernelError(f"intercept has {self.intercept.size} numbers; it has {width}, or none.")
-        if not (self.decays > 0).all() or not self.intercept_square >= 0:
-            raise KernelError(
-                f"decays are {self.decays}, intercept_square {self.intercept_square}; decays are above 0, as the dual "
-                "variables make up the weights divided by them, the other is 0 or more."
-            )
-        return self
 
 
 def reference(loss: str, *args: Any) -> None:
@@ -135,12 +92,14 @@ def make_slopes(loss: str, outputs: int) -> Callable:
     element, block = element_of(loss), block_of(loss)
 
     def slopes_of_elements(scratch, one):
+        """Fill the gradients of the scores, one for each decay; return False: no target is out of range."""
         target, scores, slope = scratch.target[0], scratch.scores, scratch.slope
         for k in range(scores.shape[1]):
             _, slope[0, k] = element(scores[0, k], target, one)
         return False
 
     def slopes_of_blocks(scratch, one):
+        """Fill the gradients of the scores, a block for each decay; return whether the target is out of range."""
         is_wrong = False
         for k in range(scratch.scores_of.shape[0]):
             decay = slice(k, k + 1)
@@ -199,6 +158,7 @@ def make_loop(of_rows: OfRows, loss: str, is_one: bool) -> Callable:
     slopes = make_slopes(loss, 1 if is_one else 2)
 
     def dual_decays(parts, counts, squares, order, weights, dual, intercept, added, scales, numbers, is_far, bare):
+        """Do the rows of `order` for all decays; return the position of an invalid target or -1."""
         rows, scratch = rows_of(parts), Scratch(*bare)
         one, own, curvature = numbers
         change, outputs, width = scratch.change, scratch.scores_of.shape[1], dual.shape[1]

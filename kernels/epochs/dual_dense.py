@@ -67,6 +67,7 @@ def _dot(lane, n, row, x, weights, scores):
     """Add row `row` of x times row `n` of the weights to element `n` of the scores."""
 
     def block(j, sums):
+        """Add the products of block j to the sums, and return them."""
         pairs = zip(x.row(row, j).load(), weights.row(n, j).load(), sums, strict=False)
         added = [value.times_plus(weight, total) for value, weight, total in pairs]
         return [*added, *sums[len(added) :]]
@@ -81,6 +82,7 @@ def _score(lane, q, row, x, weights, intercept, scores):
     start = row * x.columns
 
     def block(j, _):
+        """Write the scores of the outputs of block j."""
         term = lambda k: (x[start + k], weights.row(k, j))  # noqa: E731
         total = lane.sum(lane.integer(0), x.columns, term, x.columns - 1)
         added = intercept.row(lane.integer(0), j).load()
@@ -121,11 +123,13 @@ def of_columns(columns: int, itemsize: int) -> OfRows:
     dot, add_row = _DOTS.code(cut), adding(cut)
 
     def score(rows, row, weights, added, scores):
+        """Write the scores of `row` to scores[0]."""
         for n in range(weights.shape[0]):
             scores[0, n] = added[n]
             emit_row(dot, n, weights.shape[1], (row, rows.x, weights, scores))
 
     def add(rows, row, change, weights):
+        """Add the outer product of `change` and `row` to the weights [N, D]."""
         for n in range(weights.shape[0]):
             emit_row(add_row, n, weights.shape[1], (change[0, n], rows.x, row, weights))
 
@@ -145,9 +149,11 @@ def of_outputs(width: int, itemsize: int) -> OfRows:
     score_row, add_element = _SCORES.code(cut_sums(width, itemsize)), adding(cut_elements(width, itemsize))
 
     def score(rows, row, weights, added, scores):
+        """Write the scores of `row` to scores[0]."""
         emit_row(score_row, 0, weights.shape[1], (row, rows.x, weights, added, scores))
 
     def add(rows, row, change, weights):
+        """Add the outer product of `row` and `change` to the weights [D, N]."""
         for k in range(weights.shape[0]):
             emit_row(add_element, k, weights.shape[1], (rows.x[row, k], change, 0, weights))
 

@@ -34,12 +34,11 @@ from typing import Any
 import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.epochs import calls, ways
+from kernels.epochs import calls, touched
 from kernels.loss_blocks import block_of
 from kernels.registry import get as get_kernel
-from kernels.rules import twins
 from kernels.rules.missed import Spans
-from kernels.rules.rule import Rule, get_rule
+from kernels.rules.rule import Rule, arguments_dense, get_rule, step_row
 
 
 def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
@@ -66,9 +65,9 @@ def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
             column = int(call.indices[k])
             gradient[column] = gradient.get(column, 0.0) + call.data[k] * slope[q]
         settings = call.settings[min(step, len(call.settings) - 1)]
-        every = range(len(call.arrays[0])) if ways.is_dense(way) else ()
+        every = range(len(call.arrays[0])) if touched.is_dense(way) else ()
         for column, total in (dict.fromkeys(every, np.zeros_like(scores[0])) | gradient).items():
-            twins.step_row(rule, column, call.arrays[0], call.arrays[1:], total, tuple(settings.tolist()))
+            step_row(rule, column, call.arrays[0], call.arrays[1:], total, tuple(settings.tolist()))
         _step_intercept(rule, call, slope.sum(axis=0), step)
     return np.array(losses, np.float64)
 
@@ -84,7 +83,7 @@ def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None
     """Apply the updates that the columns of the rows have missed up to `step`, in place, if the strategy defers
     them.
     """
-    if not ways.catches_up(call.way):
+    if not touched.catches_up(call.way):
         return
     last, missed, first, now = call.beside
     for column in {int(call.indices[k]) for _, k in _entries(call, rows)}:
@@ -94,7 +93,7 @@ def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None
                 _coast(call, column, missed[len(missed) // 2 + number])
             else:
                 nothing = np.zeros(call.arrays[0].shape[1])
-                twins.step_row(rule, column, call.arrays[0], call.arrays[1:], nothing, tuple(missed[number].tolist()))
+                step_row(rule, column, call.arrays[0], call.arrays[1:], nothing, tuple(missed[number].tolist()))
         last[column] = now + step + 1
 
 
@@ -116,7 +115,7 @@ def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: in
         settings = call.settings_intercept[min(step, len(call.settings_intercept) - 1)]
         weights, *states = call.tables
         for n, total in enumerate(gradient):
-            twins.step_row(rule, n, weights, states, [total], tuple(settings.tolist()))
+            step_row(rule, n, weights, states, [total], tuple(settings.tolist()))
 
 
 def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
@@ -131,7 +130,7 @@ def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
 
 def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
     """Return the cost of a batch of R rows: each entry, each row of weights and states that is updated moves once."""
-    of_loss, stepped = get_kernel(loss).cost(s), s.D if ways.is_dense(way) else s.U
+    of_loss, stepped = get_kernel(loss).cost(s), s.D if touched.is_dense(way) else s.U
     flops = 4 * s.z * s.N + of_loss.flops + rule.flops * stepped * s.N
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + stepped * rule.bytes_row(s)
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
@@ -142,9 +141,9 @@ def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     random = np.random.default_rng(case.seed)
     order = random.integers(0, case.R, 2 * case.R + 1 if case.R else 0)
     _, targets, _ = get_kernel(loss).arguments(case)
-    arrays = twins.arguments_dense(rule, case)[: len(rule.written)]
+    arrays = arguments_dense(rule, case)[: len(rule.written)]
     b = Case(case.indptr, case.indices, case.data, case.N, 1, case.seed)
-    tables = twins.arguments_dense(rule, b)[: len(rule.written)]
+    tables = arguments_dense(rule, b)[: len(rule.written)]
     table = np.tile(rule.settings(*rule.example), (2, 1)) * np.array([[1.0], [0.75]])
     table = table.astype(case.dtype)
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
@@ -164,9 +163,9 @@ def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
     """Build the extra operands of a strategy: last steps [D] from `FIRST` to `NOW`, and the settings of missed
     steps.
     """
-    if ways.is_dense(way):
+    if touched.is_dense(way):
         return (np.zeros((case.D, case.N), case.dtype),)
-    if not ways.catches_up(way):
+    if not touched.catches_up(way):
         return ()
     last = np.random.default_rng(case.seed).integers(FIRST, NOW + 1, case.D)
     missed = np.repeat(settings, steps, axis=0) * np.linspace(1, 0.5, steps)[:, None]
@@ -188,7 +187,7 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s"
     lag = f"last:l[D] missed:{'d' if way in ('coast', 'coast_pair') else 'f'}[L,F] first:s now:s"
-    beside = lag if ways.catches_up(way) else "gradient:f[D,N]" if ways.is_dense(way) else ""
+    beside = lag if touched.catches_up(way) else "gradient:f[D,N]" if touched.is_dense(way) else ""
     return " ".join((x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]", beside)).strip()
 
 
@@ -203,13 +202,13 @@ def named_twin(function: Callable, names: list[str], *bound: object) -> Callable
 
 @functools.cache
 def get(loss: str, rule: str, way: str = "lazy") -> Kernel:
-    """Return the kernel `<loss>_<rule>_epoch`, with `_<way>` unless the strategy is lazy (see `kernels.epochs.ways`).
+    """Return the kernel `<loss>_<rule>_epoch`, with `_<way>` unless `way` is lazy (see `kernels.epochs.touched`).
 
     KernelError, with the known names, for an unknown loss, rule or strategy. The kernel is not in the registry.
     """
     block_of(loss)
     known = get_rule(rule)
-    ways.check_way(known, way)
+    touched.check_way(known, way)
     operands = operands_of(loss, known, way)
     names = [operand.partition(":")[0] for operand in operands.split()]
     return Kernel(

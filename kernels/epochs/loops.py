@@ -1,6 +1,6 @@
 """Compiled loops of an epoch on one thread, made for a loss, a rule and a width when these are first used.
 
-For each batch: rows that it reads catch up where the way of the epoch has it (`kernels.epochs.ways`), then scores,
+For each batch: rows that it reads catch up where the way of the epoch has it (`kernels.epochs.touched`), then scores,
 slope of the loss, the gradient summed into one row for each touched column, the rule's step on these columns, or all,
 then on the intercept. Rows are read where they stand; those to come are asked for ahead of their use.
 """
@@ -16,8 +16,7 @@ from kernels.aligned import LINE
 from kernels.code_cache import inlined, njit
 from kernels.epochs import placed, scattered, touched
 from kernels.epochs.programs import Programs
-from kernels.epochs.touched import Hashing, Touched, find, forget, put
-from kernels.epochs.ways import ALL, make_after, make_before
+from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_after, make_before, put
 from kernels.loss_blocks import block_of
 from kernels.rules.rule import Rule
 from kernels.vector.lanes import emit_row, prefetch
@@ -88,6 +87,7 @@ def make_pass(forward: Callable) -> Callable:
     """Scores and slopes of the rows `order[first:last]`; there is nothing to sum."""
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
         return forward(rows, order, first, last, share, arrays, added, is_far, scratch)
 
     return inlined(one_pass)
@@ -98,6 +98,7 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
     entries = programs.entries_at
 
     def step_all(owner, parts, stepped, settings, at, store, batch):
+        """Update the rows of weights by each entry of the batch in turn."""
         rows, order, slope = batch
         width = slope.shape[1]
         for place in range(order.size):
@@ -106,6 +107,7 @@ def make_step(programs: Programs, is_parallel: bool) -> Callable:
             emit_row(entries, start, width, (stop, *stepped, rows.indices, rows.data, slope, place, settings, at))
 
     def step_own(owner, parts, stepped, settings, at, store, batch):
+        """Update the rows of weights by the entries of the batch in the columns of `owner`."""
         rows, order, slope = batch
         indices, width, low, high = rows.indices, slope.shape[1], store.bounds[owner], store.bounds[owner + 1]
         for place in range(order.size):
@@ -146,7 +148,7 @@ class Rows(NamedTuple):
 class Trained(NamedTuple):
     """Weights [D, N] and states, what a batch's own columns are stepped in (these, or a gradient), the intercept [N]
     (zeros where there is none) and as tables [N, 1], [0, 1] for none, the settings of each step for either, of the last
-    one for all that follow, and what else the way of the epoch takes, of so many units (`kernels.epochs.ways`)."""
+    one for all that follow, and what else the way of the epoch takes, of so many units (`kernels.epochs.touched`)."""
 
     arrays: tuple
     stepped: tuple
@@ -198,6 +200,7 @@ def make_look_ahead(programs: Programs) -> Callable:
     ask = programs.ask
 
     def look_ahead(rows, order, place, arrays, is_far):
+        """Prefetch entries and weights of the rows that come some places after `place`."""
         if is_far[0] and place + STARTS_AHEAD < order.size:
             prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
             row = np.uint64(order[place + ENTRIES_AHEAD])
@@ -224,6 +227,7 @@ def make_forward(programs: Programs, loss: str) -> Callable:
     score, block, look_ahead = programs.score, block_of(loss), make_look_ahead(programs)
 
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
+        """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
         (scores, targets, slopes), weights, total = scratch, arrays[0], 0.0
         for begin in range(first, last, scores.shape[0]):
             end = min(begin + scores.shape[0], last)
@@ -270,6 +274,7 @@ def make_gather(programs: Programs) -> Callable:
     begin, add = programs.begin, programs.add
 
     def gather(rows, order, first, last, slope, hashing, touched, sums):
+        """Sum the gradient of order[first:last] by column; return the count of active columns."""
         width, count = slope.shape[1], 0
         for place in range(first, last):
             row = np.uint64(order[place])
@@ -310,6 +315,7 @@ def make_step_one(programs: Programs) -> Callable:
     entries = programs.entries
 
     def step_one(rows, row, slope, trained, at):
+        """Update weights and states by the entries of `row`, with the settings of step `at`."""
         start, stop = rows.indptr[row], rows.indptr[row + 1]
         operands = (rows.indices, rows.data, slope, trained.settings, at)
         emit_row(entries, start, slope.shape[1], (stop, *trained.stepped, *operands))
@@ -321,6 +327,7 @@ def make_step_intercept(steps: str) -> Callable:
     """Return a compiled function: the update of the intercept, if there is one, by column sums [N, 1]."""
 
     def step_intercept(trained, numbers, sums, step):
+        """Update intercept and states by the column sums, with the settings of step `step`."""
         count, at = trained.intercept[0].shape[0], min(step, trained.settings_intercept.shape[0] - 1)
         operands = (numbers, numbers, sums, trained.settings_intercept, at)
         emit_row(steps, 0, 1, (count, *trained.intercept, *operands))
@@ -342,12 +349,14 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
         return scattered.make_pass(programs, forward), scattered.make_step(programs), scattered.scattered_of
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        """Fill scores, gradients and sums of a batch; return (sum of losses, invalid target or -1)."""
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
         if wrong < 0 and is_summed:
             store.counts[0] = gather(rows, order, first, last, scratch.slope, store.hashing, store.touched, store.sums)
         return total, wrong
 
     def step(owner, parts, stepped, settings, at, store, batch):
+        """Update the active columns by their sums, and clear the table of columns."""
         columns = store.touched.columns
         operands = (store.counts[0], *stepped, columns, columns, store.sums, settings, at)
         emit_row(steps, 0, store.sums.shape[1], operands)
@@ -370,6 +379,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     sums_one = sums != "direct"  # whose step needs no look at the columns of a single row
 
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
+        """Do all batches of `order` on this thread; return the position of an invalid target or -1."""
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch
         arrays, added, settings = trained.arrays, trained.added, trained.settings

@@ -73,6 +73,7 @@ def make_gather(programs: Programs) -> Callable:
     add = programs.add_entries
 
     def gather(part, rows, order, first, last, slope, placed):
+        """Add the gradient of order[first:last] to the sums of part `part`, and mark its columns."""
         width, marks = slope.shape[1], placed.marks[part]
         base = part * marks.size
         for place in range(first, last):
@@ -103,6 +104,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        """Do the rows order[first:last] block by block; return (sum of losses, invalid target or -1)."""
         total, end = 0.0, first
         while end < last:
             begin, end = end, end_of_block(rows, order, end, last)
@@ -152,12 +154,14 @@ def make_step(programs: Programs) -> Callable:
     steps, marked = programs.steps_placed, programs.marked
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):
+        """Update the marked weights of `owner`, of one output, as vectors."""
         marks = placed.marks[0]
         for start in range(owner * STRETCH, marks.size, parts * STRETCH):
             add_up(start, parts, placed)
             emit_row(marked, start, 1, (start + STRETCH, *stepped, marks, placed.sums, settings, at))
 
     def step_rows(owner, parts, stepped, settings, at, placed, batch):
+        """Update the marked rows of `owner`, one by one."""
         columns, width = placed.columns[owner], placed.sums.shape[1]
         for start in range(owner * STRETCH, placed.marks.shape[1], parts * STRETCH):
             add_up(start, parts, placed)

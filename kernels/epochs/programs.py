@@ -15,7 +15,7 @@ from kernels.vector.operands import Array
 from kernels.vector.tiles import Cut, cut_elements, cut_neighbours, cut_sums
 from kernels.vector.values import Int
 
-# Vector code of the ways of an epoch that step rows which a batch does not touch: see `kernels.epochs.ways`.
+# Vector code of the ways of an epoch that step rows which a batch does not touch: see `kernels.epochs.touched`.
 
 
 # Vector code for adjacent elements of which only some are processed: those whose byte in an array of marks is not
@@ -55,7 +55,10 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """Write the sums of `_steps` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
+        """Emit code that stores sums first to last - 1 as rows of the gradient."""
+
         def one(place, _):
+            """Store the sum of one column."""
             u = listed[place] if is_listed else place
             lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(u, j).load()))
 
@@ -73,8 +76,13 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
     """Write the sums of `_steps_placed`, which are cleared, as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
+        """Emit code that moves the sums of columns[first:last] to the gradient."""
+
         def one(u, _):
+            """Move the sum of one column."""
+
             def block(j, _):
+                """Store block j of the sum in the gradient, and clear it."""
                 total = sums.row(columns[u], j)
                 gradient.row(columns[u], j).store(total.load())
                 total.store(nothing(lane))
@@ -90,7 +98,10 @@ def put_marked(rule: Rule, count: int) -> Callable:
     """Write the sums of `_marked` as elements of the gradient of all."""
 
     def work(lane, first, last, gradient, marks, sums, settings, at):
+        """Emit code that moves the marked sums among elements first to last - 1 to the gradient."""
+
         def put(place):
+            """Store the vector of sums at `place` in the gradient, and clear it."""
             total = sums.flat().row(lane.integer(0), place)
             gradient.flat().row(lane.integer(0), place).store(total.load())
             total.store(nothing(lane))
@@ -105,7 +116,10 @@ def put_grouped(rule: Rule, count: int) -> Callable:
     """Write the sums of `_grouped` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
+        """Emit code that stores the sums of the entries of columns first to last - 1 as rows of the gradient."""
+
         def one(u, _):
+            """Sum the entries of one column, and store the sum."""
             total = sum_of_column(lane, u, starts, rows, values, slope)
             lane.blocks(lambda j, _: gradient.row(columns[u], j).store(total(j)))
 
@@ -118,9 +132,11 @@ def put_entries(rule: Rule, count: int) -> Callable:
     """Write the sums of `_entries` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
+        """Emit code that stores entries first to last - 1 times the slope as rows of the gradient."""
         nought = lane.integer(0)
 
         def one(k, _):
+            """Store one entry times the slope."""
             factor = data[k]
             lane.blocks(
                 lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
@@ -136,10 +152,12 @@ def dense(rule: Rule, count: int) -> Callable:
     step = steps.dense(rule)
 
     def work(lane, first, last, *args):
+        """Emit code that updates rows (or chunks) first to last - 1 and clears their gradient."""
         *arrays, gradient, settings, at = args
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
+            """Update one row or chunk, and clear its gradient."""
             step(lane, u, *arrays, gradient, *numbers)
             part, row = (gradient, u) if rule.average else (gradient.moved(u * steps.CHUNK), lane.integer(0))
             lane.blocks(lambda j, _: part.row(row, j).store(nothing(lane)))
@@ -158,7 +176,10 @@ def coast(rule: Rule, count: int) -> Callable:
     """Return the program that multiplies a row of the weights by `factor`."""
 
     def work(lane, row, factor, weights, *states):
+        """Emit code that multiplies row `row` of the weights by `factor`."""
+
         def block(j, _):
+            """Multiply block j of the row."""
             place = weights.row(row, j)
             place.store([factor * value for value in place.load()])
 
@@ -171,7 +192,10 @@ def coast_pair(rule: Rule, count: int) -> Callable:
     """Return the program: (weights, state) of a row times a 2 x 2 matrix."""
 
     def work(lane, row, a, b, c, d, weights, state):
+        """Emit code that multiplies (weights, state) of row `row` by the matrix ((a, b), (c, d))."""
+
         def block(j, _):
+            """Multiply block j of both rows."""
             places = [array.row(row, j) for array in (weights, state)]
             pairs = list(zip(*[place.load() for place in places], strict=True))
             places[0].store([a * w + b * s for w, s in pairs])
@@ -187,6 +211,7 @@ def settle(rule: Rule, count: int) -> Callable:
     numbers = len(rule.settings(*rule.example))
 
     def work(lane, row, k, table, *arrays):
+        """Emit code for a step of row `row` by a gradient of zero, with row k of the settings."""
         steps.step(rule, lane, row, arrays, lambda j: nothing(lane), numbers_at(table, k, numbers))
 
     return work
@@ -196,6 +221,7 @@ def replay(rule: Rule, count: int) -> Callable:
     """Return the program: the zero-gradient steps of a row with rows start to stop - 1 of the settings."""
 
     def work(lane, row, start, stop, table, *arrays):
+        """Emit code for the steps of row `row` by gradients of zero, with settings start to stop - 1."""
         steps.repeat(rule, lane, row, arrays, start, stop, table)
 
     return work
@@ -214,6 +240,7 @@ def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
     nought = lane.integer(0)
 
     def block(j, _):
+        """Write the scores of the outputs of block j."""
         total = lane.sum(indptr[row], indptr[row + 1], lambda k: (data[k], weights.row(indices[k], j)), indices.last)
         added = intercept.row(nought, j).load()
         scores.row(q, j).store([one + other for one, other in zip(total, added, strict=True)])
@@ -225,6 +252,7 @@ def _begin(lane, u, factor, vectors, r, sums):
     """Emit code: sums[u] = factor * vectors[r]."""
 
     def block(j, _):
+        """Write block j of the sum."""
         sums.row(u, j).store([factor * value for value in vectors.row(r, j).load()])
 
     lane.blocks(block)
@@ -234,6 +262,7 @@ def _add(lane, u, factor, vectors, r, sums):
     """Emit code: sums[u] += factor * vectors[r]."""
 
     def block(j, _):
+        """Add to block j of the sum."""
         place, factors = sums.row(u, j), lane.numbers.spread(factor)
         pairs = zip(vectors.row(r, j).load(), place.load(), strict=True)
         place.store([factors.times_plus(value, total) for value, total in pairs])
@@ -246,9 +275,11 @@ def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
     `marks[indices[k]]` becomes 1."""
 
     def block(j, _):
+        """Add the entries times block j of the slope to the sums of their columns."""
         moved = slope.row(q, j).load()
 
         def entry(k, _):
+            """Add one entry times the slope to the sum of its column, and mark the column."""
             column, factor = indices[k], lane.numbers.spread(data[k])
             place = sums.row(base + column, j)
             pairs = zip(moved, place.load(), strict=True)
@@ -265,10 +296,12 @@ def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     written = len(rule.written)
 
     def work(lane, first, last, *args):
+        """Emit code that updates rows columns[u] by sums[u]."""
         arrays, (columns, listed, sums, settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def one(place, _):
+            """Update one row by its sum."""
             u = listed[place] if is_listed else place
             steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(u, j).load(), numbers)
 
@@ -289,10 +322,12 @@ def _entries(rule: Rule, count: int) -> Callable:
     written = len(rule.written)
 
     def work(lane, first, last, *args):
+        """Emit code that updates rows indices[k] by data[k] times the slope, k from first to last - 1."""
         arrays, (indices, data, slope, settings, at) = args[:written], args[written:]
         numbers, nought = numbers_at(settings, at, count), lane.integer(0)
 
         def one(k, _):
+            """Update one row by one entry."""
             factor = data[k]
             gradient = lambda j: [factor * g for g in slope.row(nought, j).load()]  # noqa: E731
             steps.step(rule, lane, indices[k], arrays, gradient, numbers)
@@ -310,13 +345,16 @@ def _entries_at(rule: Rule, count: int) -> Callable:
     """
 
     def work(lane, first, last, weights, indices, data, slope, q, settings, at):
+        """Emit code that adds data[k] times the change by a slope of row q to rows indices[k] of the weights."""
         numbers, nought, one = numbers_at(settings, at, count), lane.number(0), lane.number(1)
         (rate,) = rule.formula(nought, one, *steps.whole(rule, tuple(numbers)))
 
         def block(j, _):
+            """Change block j of the weights of all entries."""
             moved = [lane.numbers.spread(rate) * g for g in slope.row(q, j).load()]
 
             def entry(k, _):
+                """Change the weights of one entry."""
                 place, factor = weights.row(indices[k], j), lane.numbers.spread(data[k])
                 pairs = zip(moved, place.load(), strict=True)
                 place.store([factor.times_plus(change, old) for change, old in pairs])
@@ -333,10 +371,12 @@ def _steps_placed(rule: Rule, count: int) -> Callable:
     written = len(rule.written)
 
     def work(lane, first, last, *args):
+        """Emit code that updates rows columns[u] by their sums, which are cleared."""
         arrays, (columns, sums, settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def one(u, _):
+            """Update one row, and clear its sum."""
             column = columns[u]
             steps.step(rule, lane, column, arrays, lambda j: sums.row(column, j).load(), numbers)
             lane.blocks(lambda j, _: sums.row(column, j).store(nothing(lane)))
@@ -351,10 +391,12 @@ def _marked(rule: Rule, count: int) -> Callable:
     written = len(rule.written)
 
     def work(lane, first, last, *args):
+        """Emit code that updates the marked weights among elements first to last - 1."""
         arrays, (marks, sums, settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def step(place):
+            """Update the vector of weights and states at `place`, and clear its sums."""
             total = sums.flat().row(lane.integer(0), place)
             steps.step_elements(
                 rule, [each.flat().row(lane.integer(0), place) for each in arrays], total.load(), numbers
@@ -372,10 +414,12 @@ def _grouped(rule: Rule, count: int) -> Callable:
     written = len(rule.written)
 
     def work(lane, first, last, *args):
+        """Emit code that updates rows columns[u] by the sums of their entries."""
         arrays, (columns, starts, rows, values, slope, settings, at) = args[:written], args[written:]
         numbers, end = numbers_at(settings, at, count), last - 1
 
         def one(u, _):
+            """Update one row by the sum of its entries."""
             ahead = columns[(u + AHEAD_ROWS).least(end)] if lane.cut.far_state else None
             gradient = sum_of_column(lane, u, starts, rows, values, slope)
             steps.step(rule, lane, columns[u], arrays, gradient, numbers, ahead)
@@ -399,10 +443,14 @@ def _asking(with_states: bool, by_row: bool) -> Callable:
     """Return the loop program that prefetches rows of the weights, and of the states if `with_states`."""
 
     def work(lane, first, last, indices, weights, *states):
+        """Emit code that prefetches the rows indices[first:last] of the tables."""
         tables = (weights, *states) if with_states else (weights,)
 
         def one(k, _):
+            """Prefetch the rows of one entry."""
+
             def block(j, _):
+                """Prefetch block j of the rows."""
                 for array in tables:
                     array.row(indices[k], j).prefetch()
 

@@ -64,6 +64,7 @@ def make_gather(programs: Programs) -> Callable:
     add = programs.add
 
     def gather(rows, order, first, last, slope, is_far, scattered):
+        """Add the gradient of order[first:last] to the sums; return the count of active columns, which are listed."""
         sums, marks, columns, _ = scattered
         width, count = slope.shape[1], np.uint64(0)
         for place in range(first, last):
@@ -92,6 +93,7 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     gather = make_gather(programs)
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        """Fill scores, gradients and sums of a batch; return (sum of losses, invalid target or -1)."""
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
         if wrong < 0 and is_summed:
             store.counts[0] = gather(rows, order, first, last, scratch.slope, is_far, store)
@@ -105,6 +107,7 @@ def make_step(programs: Programs) -> Callable:
     steps = programs.steps_placed
 
     def step(owner, parts, stepped, settings, at, scattered, batch):
+        """Update the listed columns by their sums; sums and marks are cleared."""
         sums, marks, columns, counts = scattered
         count, width = counts[0], sums.shape[1]
         emit_row(steps, 0, width, (count, *stepped, columns, sums, settings, at))

@@ -51,8 +51,11 @@ def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
     """
 
     def decorate(function: Callable) -> Callable:
+        """Return `function` behind the validation of its operands."""
+
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
+            """Validate the operands, and call `function` with contiguous ones."""
             return launch(function.__name__, operands, writes, args, functools.partial(function, **options))
 
         return call
@@ -202,6 +205,7 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Update every row: weights [D, N], states, gradient [D, N], then the rule's scalars."""
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        """Launch the update of every row."""
         (gradients,) = gradient
         updates.lazy(update_rule, arrays, None, gradients, settings, rounding)
 
@@ -212,6 +216,7 @@ def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Update the rows given: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's scalars."""
 
     def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        """Launch the update of the given rows."""
         rows, gradients = gradient
         updates.lazy(update_rule, arrays, rows, gradients, settings, rounding)
 
@@ -225,6 +230,7 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
     """
 
     def step(update_rule: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
+        """Launch the update of the active rows."""
         updates.fused(update_rule, arrays, batch, settings, lengths, rounding=rounding)
 
     _call("fused", rule, BATCH, args, step)
@@ -237,6 +243,7 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """
 
     def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
+        """Launch the missed steps of the given rows."""
         updates.replay(update_rule, arrays, missed, rounding)
 
     if not get_rule(rule).replays:

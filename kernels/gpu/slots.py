@@ -207,6 +207,7 @@ class CsrSlot(Slot):
         self.layout.refuse((count, indices.size, plan.touched), targets)
 
         def arrays() -> dict[str, np.ndarray]:
+            """Return the arrays to copy, by name, row starts filled up to the rows of the slot."""
             starts = np.append(indptr - indptr[0], np.full(self.layout.room.rows - count, indices.size))
             arrays = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
             arrays |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}

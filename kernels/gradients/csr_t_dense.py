@@ -35,6 +35,7 @@ def _row(lane, u, segments, rows, values, g, out):
     """Emit vector code for one row: out[u] = sum of values[k] * g[rows[k]] over the entries k of active column u."""
 
     def block(j, _):
+        """Write block j of row u of the result."""
         entry = lambda k: (values[k], g.row(rows[k], j))  # noqa: E731
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], entry, rows.last))
 

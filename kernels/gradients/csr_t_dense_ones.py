@@ -34,6 +34,7 @@ def _row(lane, u, segments, rows, g, out):
     """Emit vector code for one row: out[u] = sum of g[rows[k]] over the entries k of active column u."""
 
     def block(j, _):
+        """Write block j of row u of the result."""
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], lambda k: (None, g.row(rows[k], j)), rows.last))
 
     lane.blocks(block)

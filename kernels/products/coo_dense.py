@@ -57,6 +57,7 @@ def _entry(lane, u, row, col, data, x, out):
     scale = lane.numbers.spread(data[u])
 
     def block(j, _):
+        """Add block j of one entry times its row of X to the result."""
         place = out.row(row[u], j)
         pairs = zip(x.row(col[u], j).load(), place.load(), strict=True)
         place.store([scale.times_plus(vec, total) for vec, total in pairs])

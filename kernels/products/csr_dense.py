@@ -34,6 +34,7 @@ def _row(lane, u, indptr, indices, data, x, out):
     """Emit vector code for one row: out[u] = sum of data[k] * x[indices[k]] over the entries k of row u."""
 
     def block(j, _):
+        """Write block j of row u of the result."""
         total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
         out.row(u, j).store(total)
 

@@ -35,6 +35,7 @@ def _row(lane, u, indptr, indices, x, out):
     """Emit vector code for one row: out[u] = sum of x[indices[k]] over the entries k of row u."""
 
     def block(j, _):
+        """Write block j of row u of the result."""
         out.row(u, j).store(lane.sum(indptr[u], indptr[u + 1], lambda k: (None, x.row(indices[k], j)), indices.last))
 
     lane.blocks(block)

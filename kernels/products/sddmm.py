@@ -38,11 +38,13 @@ def _row(lane, u, indptr, indices, a, b, out):
     """Emit vector code for one row: out[k] = a[u] . b[indices[k]] for the entries k of row u."""
 
     def entry(k, _):
+        """Write the product at stored entry k."""
         column = indices[k]
         if lane.cut.far_rows:
             b.row(indices[(k + AHEAD).least(indices.last)], lane.integer(0)).prefetch()
 
         def block(j, sums):
+            """Add the products of block j to the sums, and return them."""
             products = [x * y for x, y in zip(a.row(u, j).load(), b.row(column, j).load(), strict=True)]
             return [sums[0] + lane.total(products)]
 

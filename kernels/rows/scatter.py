@@ -35,6 +35,7 @@ def _row(lane, u, values, index, out):
     """Emit vector code for one row: out[index[u]] = values[u]."""
 
     def block(j, _):
+        """Copy block j of a row."""
         if lane.cut.far_rows:
             out.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(index[u], j).store(values.row(u, j).load())

@@ -37,6 +37,7 @@ def _row(lane, u, source, index, out):
     """Emit vector code for one row: out[u] = source[index[u]]."""
 
     def block(j, _):
+        """Copy block j of a row."""
         if lane.cut.far_rows:
             source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(u, j).store(source.row(index[u], j).load())

@@ -13,11 +13,6 @@ UNCHANGED = (1.0, math.inf)
 which they are known and cost nothing: in columns of one number they take a tenth of the time."""
 
 
-def given(settings: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the settings that code is called with: without the last two if these are `UNCHANGED`."""
-    return settings[:-2] if settings[-2:] == UNCHANGED else settings
-
-
 def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead=None) -> None:
     """Update `row` of `arrays`, weights and states, by the vectors that `gradient(j)` returns from column `j` on.
 
@@ -29,6 +24,7 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
         return
 
     def block(j, _):
+        """Update block j of the row, and prefetch that of the row `ahead`."""
         for array in arrays if ahead is not None else ():
             array.row(ahead, j).prefetch()
         step_elements(rule, [array.row(row, j) for array in arrays], gradient(j), settings)
@@ -59,11 +55,13 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
         state.prefetch(ahead)
 
     def read(j) -> list:
+        """Return the pairs (weights, gradient) of block j as vectors."""
         if not kept or lane.cut.full is not None:
             kept[:] = zip(weights.row(row, j).load(), gradient(j), strict=True)
         return kept
 
     def add(j, sums):
+        """Add block j's terms of the mean to the sum, and return it."""
         if ahead is not None:
             weights.row(ahead, j).prefetch()
         return [sums[0] + lane.total([rule.average(w, g, *settings) for w, g in read(j)])]
@@ -72,6 +70,7 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
     old = [state[row] for state in states]
 
     def apply(j, _):
+        """Store the new weights of block j, and return the new states."""
         new = [rule.formula(w, *old, g, mean, *settings) for w, g in read(j)]
         weights.row(row, j).store([w for w, *_ in new])
         return new[0][1:]
@@ -90,10 +89,12 @@ def dense(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
+        """Update row u by row u of the gradient."""
         arrays, gradient, settings = args[:count], args[count], args[count + 1 :]
         step(rule, lane, u, arrays, lambda j: gradient.row(u, j).load(), settings)
 
     def chunk(lane, u, *args):
+        """Update the flat elements u * CHUNK on by those of the gradient."""
         start = u * CHUNK
         lane.width = (args[0].last + 1 - start).least(lane.integer(CHUNK))
         arrays = [array.moved(start) for array in args[: count + 1]]
@@ -108,6 +109,7 @@ def lazy(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
+        """Update row rows[u] by the gradient's row u."""
         rows, gradient = args[count : count + 2]
         ahead = _ahead(lane, u, rows)
         step(rule, lane, rows[u], args[:count], lambda j: gradient.row(u, j).load(), args[count + 2 :], ahead)
@@ -120,6 +122,7 @@ def replay(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
+        """Repeat the missed steps of row rows[u]."""
         arrays, (rows, since, table) = args[:count], args[count:]
         repeat(rule, lane, rows[u], arrays, since[u], table.last + 1, table)
 
@@ -131,6 +134,7 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
     count, numbers = len(rule.written), len(rule.settings(*rule.example))
 
     def again(k, carried: list) -> list:
+        """Return the vectors of weights and states after a step with row k of the table."""
         settings = [table[k * numbers + number] for number in range(numbers)]
         vectors = len(carried) // count
         old = [carried[vector::vectors] for vector in range(vectors)]
@@ -138,6 +142,7 @@ def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
         return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
 
     def block(j, _):
+        """Update block j of the row."""
         places = [array.row(row, j) for array in arrays]
         old = [value for place in places for value in place.load()]
         new = lane.loop(start, stop, 1, old, again)
@@ -153,9 +158,11 @@ def fused(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
+        """Update row columns[u] by the sum over its entries."""
         columns, segments, rows, values, g = args[count : count + 5]
 
         def gradient(j) -> list:
+            """Return the sum of the entries for block j as vectors."""
             return lane.sum(segments[u], segments[u + 1], lambda k: (values[k], g.row(rows[k], j)), rows.last)
 
         step(rule, lane, columns[u], args[:count], gradient, args[count + 5 :], _ahead(lane, u, columns))

@@ -35,6 +35,7 @@ def _row(lane, u, weights, rows, factor):
     """Emit vector code for one row: weights[rows[u]] *= factor[u]."""
 
     def block(j, _):
+        """Multiply block j of the row."""
         if lane.cut.far_state:
             weights.row(rows[(u + AHEAD).least(rows.last)], j).prefetch()
         place = weights.row(rows[u], j)

@@ -48,6 +48,7 @@ def _exp_of_negative(x):  # without type hints: Numba compares its signature wit
         return lambda x: math.exp(x)
 
     def exp32(x):
+        """Return exp(x) of a float32 by a polynomial; 0 below `EXP_SMALLEST`."""
         rounded = np.float32(x * _LOG2_E + _ROUND)
         n = rounded - _ROUND
         r = (x - n * _LN2_HIGH) - n * _LN2_LOW
@@ -68,6 +69,7 @@ def _log1p_of_unit(u):
         return lambda u: math.log1p(u)
 
     def log1p32(u):
+        """Return log(1 + u) of a float32 by a polynomial."""
         s = u / (np.float32(2) + u)
         y = s * s
         p = ((((_A13 * y + _A11) * y + _A9) * y + _A7) * y + _A5) * y + _A3
@@ -81,6 +83,7 @@ def maximum(typingctx, a, b):
     """Return the larger of two floats, NaN if either is; unlike `max` it vectorises in a loop."""
 
     def code(context, builder, signature, args):
+        """Emit a call of LLVM's maximum."""
         kind = context.get_value_type(signature.return_type)
         declared = builder.module.declare_intrinsic("llvm.maximum", [kind], ir.FunctionType(kind, [kind, kind]))
         return builder.call(declared, args)

@@ -98,15 +98,18 @@ def emit(typing_context, name, parts, rows, width, arguments):
         return None
 
     def generate(context, builder, signature, values):
+        """Emit the loop over the parts, on the threads of the layer."""
         program = programs[name.literal_value]
 
         def write(builder, first, count, values):
+            """Emit the loop over parts first to first + count - 1, the share of one thread."""
             lane = Lane(context, builder, program, values[2])
             operands = operands_of(lane, program, arguments, values[3])
             starts = None if program.starts is None else operands[program.starts]
             parts, cost = Int(lane, values[0]), Costs(lane, Int(lane, values[1]), starts, program.per_row)
 
             def part(number, _):
+                """Emit the rows of one part: those between its bounds of equal cost."""
                 row = lambda u, _: program.row(lane, u, *operands)  # noqa: E731
                 lane.loop(cost.first(number, parts), cost.first(number + 1, parts), 1, [], row)
 
@@ -139,6 +142,7 @@ def _make(name: str) -> Callable:
     """Compile and return the row loop of the generated code `programs[name]`; cached."""
 
     def run(parts, rows, width, *arguments):
+        """Run the rows 0 to `rows` - 1 in `parts` parts."""
         emit(name, parts, rows, width, arguments)
 
     # Its own name gives it an index of its own on disk: one index for all 850 takes 30 ms to read, for each of them.

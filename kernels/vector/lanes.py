@@ -184,6 +184,7 @@ class Lane:
         ahead = self._ahead(stop, last) if self.cut.far_rows else None
 
         def entries(k: Int, sums: list[Float], count: int) -> list[Float]:
+            """Add entries k to k + count - 1, each to a sum of its own, and return the sums."""
             added = []
             for number in range(count):
                 at = k + number
@@ -297,6 +298,7 @@ def emit_row(typing_context: Any, name: Any, u: Any, width: Any, arguments: Any)
         return None
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        """Emit the code of the row."""
         program = programs[name.literal_value]
         lane = Lane(context, builder, program, values[2])
         program.row(lane, Int(lane, values[1]), *operands_of(lane, program, arguments, values[3]))
@@ -315,6 +317,7 @@ def prefetch(typing_context, array, place):
     """`prefetch(array, place)`: fetch the cache line of that element. Nothing is read, so any place is harmless."""
 
     def generate(context, builder, signature, values):
+        """Emit LLVM's prefetch of the element."""
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
         arguments = (_I8.as_pointer(), _I32, _I32, _I32)
         function = cgutils.get_or_insert_function(

@@ -19,7 +19,10 @@ def each_part(typing_context, function, parts, arguments):
     call = function.get_call_type(typing_context, (types.int64, *arguments), {})
 
     def generate(context, builder, signature, values):
+        """Emit the loop over the parts, on the threads of the layer."""
+
         def write(builder, first, count, values):
+            """Emit the calls for parts first to first + count - 1, the share of one thread."""
             operands = cgutils.unpack_tuple(builder, values[0])
             with cgutils.for_range(builder, count) as loop:
                 call_compiled(context, builder, function, call, [builder.add(first, loop.index), *operands])

@@ -11,8 +11,7 @@ from tests.support.torch_rows import drawn  # noqa: E402
 from tests.support.torch_training import BATCHES, RULES, assert_same, class_of, layer_of, train  # noqa: E402
 from workbench import optimizers  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
-from workbench.bridges.pytorch import SparseEmbeddingBag  # noqa: E402
-from workbench.bridges.pytorch.optimizers import ours  # noqa: E402
+from workbench.bridges.pytorch import SparseEmbeddingBag, ours  # noqa: E402
 from workbench.bridges.pytorch.steps import gradient_of  # noqa: E402
 from workbench.optimizers import Updater  # noqa: E402
 

@@ -16,7 +16,7 @@ from tests.support.torch_rows import dense, drawn  # noqa: E402
 from workbench import data  # noqa: E402
 from workbench.bridges import tensorflow as bridge  # noqa: E402
 from workbench.bridges.contracts import ContractError  # noqa: E402
-from workbench.bridges.tensorflow.tensors import MULTIPLIER  # noqa: E402
+from workbench.bridges.tensorflow import MULTIPLIER  # noqa: E402
 
 MODULES = [module.name for module in pkgutil.iter_modules(bridge.__path__)]
 

@@ -11,7 +11,7 @@ from workbench.sweeps import grid, spec
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import SpecError
-from workbench.training.multiple_trainers import multiple_trainers_reason
+from workbench.training.setup import multiple_trainers_reason
 
 
 def same_weights(state: dict, weights: dict) -> bool:

@@ -9,7 +9,7 @@ from tests.support.executor_case import batch, bound, expected_gradient, model
 from tests.support.toy_losses import joint_loss, plain_loss
 from workbench import executor, formats, graph, ops, optimizers
 from workbench.autodiff import AutodiffError
-from workbench.executor import BindError, arguments
+from workbench.executor import BindError
 
 
 @pytest.mark.parametrize("loss", [joint_loss, plain_loss], ids=["joint", "apart"])
@@ -269,7 +269,7 @@ def test_an_executor_and_an_inference_say_what_they_hold():
 
 def test_row_numbers_that_cannot_be_written_to_are_checked_once_and_others_every_time(monkeypatch):
     checked = []
-    monkeypatch.setattr(arguments, "validate", lambda x: checked.append(formats.format_of(x)) or formats.validate(x))
+    monkeypatch.setattr(executor.run, "validate", lambda x: checked.append(formats.format_of(x)) or formats.validate(x))
     x, w = graph.variable("x", shape=(2, 3)), graph.variable("w", shape=(3, 1), format="row_sparse")
     weights = formats.RowSparse(np.ones((2, 1), np.float32), np.array([0, 2]), (3, 1))
     run = executor.bind(ops.dot(x, w), {"x": np.ones((2, 3), np.float32), "w": weights})

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.executor_case import batch, bound, expected_gradient, model
 from workbench import executor, formats, graph, ops
-from workbench.executor import BindError, steps
+from workbench.executor import BindError, program
 
 
 def test_outputs_that_are_no_loss_need_heads():
@@ -124,7 +124,7 @@ def test_what_is_handed_on_is_not_copied_but_gradients_and_outputs_are_their_own
     a, b = (graph.variable(name, format, (3, 3)) for name in "ab")
     made = executor.bind(ops.identity(ops.add(ops.identity(a), b)), {"a": value, "b": value}, grad_req="write")
     output = made.forward(training=True)[0]
-    assert {step.name: step.call is steps.identity for step in made.program.forward} == {
+    assert {step.name: step.call is program.identity for step in made.program.forward} == {
         "identity0": True,
         "add0": False,
         "identity1": False,

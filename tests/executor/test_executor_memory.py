@@ -11,7 +11,7 @@ import scipy.sparse
 import kernels
 from tests.support.toy_losses import first_type
 from workbench import autodiff, executor, formats, graph, ops
-from workbench.executor import arguments
+from workbench.executor import run
 from workbench.executor.program import Shared, last_uses
 from workbench.ops.contract import Op
 
@@ -277,8 +277,8 @@ def test_a_pattern_of_weights_that_nobody_can_write_to_is_checked_once(is_fixed,
         array.setflags(write=not is_fixed)
     bound = executor.bind(graph.variable("w", "csr") @ graph.variable("x"), {"w": weights, "x": np.ones((2, 3), "f4")})
     bound.forward()
-    checked, real = [], arguments.validate_argument
-    monkeypatch.setattr(arguments, "validate_argument", lambda value, name: checked.append(name) or real(value, name))
+    checked, real = [], run.validate_argument
+    monkeypatch.setattr(run, "validate_argument", lambda value, name: checked.append(name) or real(value, name))
     weights.data[:] = 5
     assert bound.forward()[0].tolist() == [[5] * 3] * 2
     assert checked == ([] if is_fixed else ["w"])

@@ -9,7 +9,7 @@ import pytest
 
 import kernels
 from kernels import Case, KernelError, devices, plan
-from kernels.gpu import plan as gpu_plan
+from kernels.gpu import indices as gpu_plan
 from kernels.gpu import rounding
 from kernels.gpu.rounding import Rounding
 from kernels.gpu.source import sources

@@ -8,7 +8,7 @@ import pytest
 import kernels
 from kernels import Case, KernelError, plan
 from kernels.gpu import indices, losses, updates
-from kernels.gpu import plan as gpu_plan
+from kernels.gpu import indices as gpu_plan
 from kernels.gpu import source as gpu_source
 from kernels.gpu.source import sources
 from kernels.gpu.transpose import transpose

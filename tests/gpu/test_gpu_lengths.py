@@ -5,7 +5,7 @@ import pytest
 
 import kernels
 from kernels import Case
-from kernels.gpu import plan as gpu_plan
+from kernels.gpu import indices as gpu_plan
 from kernels.gpu import updates
 from kernels.gpu.row_sums import PIECE, UNKNOWN, Lengths
 from kernels.gpu.slots import Room

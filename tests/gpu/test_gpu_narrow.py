@@ -7,8 +7,8 @@ import pytest
 
 import kernels
 from kernels import KernelError
+from kernels.gpu import indices as gpu_plan
 from kernels.gpu import narrow
-from kernels.gpu import plan as gpu_plan
 from kernels.gpu import source as gpu_source
 from tests.support.cases import CASES, Case
 from tests.support.gpu_implementations import GPU_CASES, TILES, aligned, not_run, run_on, shifted

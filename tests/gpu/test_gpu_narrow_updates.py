@@ -7,8 +7,8 @@ import pytest
 
 import kernels
 from kernels import KernelError
+from kernels.gpu import indices as gpu_plan
 from kernels.gpu import narrow, rounding
-from kernels.gpu import plan as gpu_plan
 from kernels.gpu import source as gpu_source
 from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.rules.rule import get_rule

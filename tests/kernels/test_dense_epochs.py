@@ -7,7 +7,6 @@ import pytest
 
 from kernels import Kernel, KernelError, Sizes, threads
 from kernels.epochs import dense
-from kernels.epochs.dense import epoch
 from kernels.epochs.dense.loops import MOST_NARROW, make_loop, programs_for
 from kernels.epochs.dense.sources import HALVES, SOURCES
 from kernels.epochs.loops import compiled
@@ -43,16 +42,16 @@ def two_threads(kept_threads):
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few rows, which batches of the tests have several of."""
-    monkeypatch.setattr(epoch, "cache_bytes", lambda level: 0)
-    monkeypatch.setattr(epoch, "LEAST_ROWS", 3)
-    monkeypatch.setattr(epoch, "ROWS_AN_OUTPUT", 0)
+    monkeypatch.setattr(dense, "cache_bytes", lambda level: 0)
+    monkeypatch.setattr(dense, "LEAST_ROWS", 3)
+    monkeypatch.setattr(dense, "ROWS_AN_OUTPUT", 0)
 
 
 @pytest.fixture
 def in_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stripes of blocks of a few rows, whatever the size of a batch."""
-    monkeypatch.setattr(epoch, "suits", lambda *sizes: True)
-    monkeypatch.setattr(epoch, "rows_of_block", lambda rows, columns, itemsize, rows_at_once: rows_at_once)
+    monkeypatch.setattr(dense, "suits", lambda *sizes: True)
+    monkeypatch.setattr(dense, "rows_of_block", lambda rows, columns, itemsize, rows_at_once: rows_at_once)
 
 
 def no_intercept(kernel: Kernel) -> dict[str, np.ndarray]:
@@ -152,11 +151,11 @@ def test_a_label_out_of_range_in_stripes_is_the_first_one_named() -> None:
 
 
 def test_whether_a_batch_is_cut_into_stripes_does_not_depend_on_threads() -> None:
-    large = epoch.suits(4096, 4096, 1, 4)
+    large = dense.suits(4096, 4096, 1, 4)
     threads.set_threads(1)
-    assert large is epoch.suits(4096, 4096, 1, 4) is True
-    assert not epoch.suits(4096, 4096, 64, 4)  # a stripe's gradient would exceed a cache
-    assert not epoch.suits(256, 64, 1, 4)  # a batch that a cache holds
+    assert large is dense.suits(4096, 4096, 1, 4) is True
+    assert not dense.suits(4096, 4096, 64, 4)  # a stripe's gradient would exceed a cache
+    assert not dense.suits(256, 64, 1, 4)  # a batch that a cache holds
 
 
 def goals_of_threads(case: dict) -> set:
@@ -176,7 +175,7 @@ def test_weights_have_the_same_bits_on_any_number_of_threads(
         request.getfixturevalue(blocks)
     loss = "squared" if (width, blocks) == (20, "one block") else "softmax"  # whose serial loop tests of widths compile
     kernel, case = dense.get(loss, RULE_OF_WIDTH[width], held), random_case(90, 150, 1400, width)
-    monkeypatch.setattr(epoch, "LEAST_SHARED", 2)
+    monkeypatch.setattr(dense, "LEAST_SHARED", 2)
     alone = assert_as_defined(kernel, case, batch_rows=37)
     share_out(monkeypatch)
     together = assert_as_defined(kernel, case, batch_rows=37)
@@ -188,7 +187,7 @@ def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch
     for width in (3, 20):
         kernel, case = dense.get("softmax", RULE_OF_WIDTH[width]), random_case(60, 45, 400, width)
         near = run(kernel.cpu, kernel.arguments(case))
-        monkeypatch.setattr(epoch, "is_far", lambda held, x: True)
+        monkeypatch.setattr(dense, "is_far", lambda held, x: True)
         assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
 
 

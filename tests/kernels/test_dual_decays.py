@@ -64,9 +64,9 @@ def test_each_decay_comes_to_what_it_comes_to_alone(loss: str, name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("decays", np.array([1, 0, 1], np.float32), "decays are above 0"),
+        ("decays", np.array([1, 0, 1], np.float32), "decays are [1. 0. 1.], intercept_square 0.5; the first is"),
         ("intercept_square", -1.0, "the other is 0 or more"),
-        ("counts", np.ones((3, 3), np.float32), "counts has 3 rows; it has 7, or none"),
+        ("counts", np.ones((3, 3), np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
         ("intercept", np.ones(2, np.float32), "intercept has 2 numbers; it has 9, or none"),
         ("weights", np.ones((5, 6), np.float32), "weights"),
         ("order", np.array([0, 7]), "order"),

@@ -8,7 +8,7 @@ import pytest
 
 from kernels import formula
 from kernels.formula import Backend, choose, clipped, magnitude, sign, sqrt, with_sign
-from kernels.rules.cuda import Lines, word
+from kernels.gpu.updates import Lines, word
 from kernels.vector.values import Vectors
 
 

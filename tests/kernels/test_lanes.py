@@ -14,7 +14,7 @@ import pytest
 import kernels
 from kernels.code_cache import files_of
 from kernels.formula import clipped, sqrt
-from kernels.rules import twins
+from kernels.rules import rule
 from kernels.vector import gather, tiles
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
@@ -59,7 +59,7 @@ def forget_shapes() -> None:
     """Let calls find anew what is far."""
     tiles.shape_of.cache_clear()
     tiles.shape_of_gradient.cache_clear()
-    twins.shape_of_fused.cache_clear()
+    rule.shape_of_fused.cache_clear()
 
 
 @pytest.mark.parametrize("width", [16, 300])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels import ranges, threads
+from kernels import threads
 from kernels.products import csc_dense
 from tests.support.thread_counts import needs_two, share_out
 
@@ -45,7 +45,7 @@ def test_ranges_have_the_bits_of_one_thread(kernel, count, width, order, index, 
     serial = product(entries, width, kernel)
     threads.set_threads(2)
     share_out(monkeypatch)
-    monkeypatch.setattr(ranges, "RANGE", 1)
+    monkeypatch.setattr(csc_dense, "RANGE", 1)
     monkeypatch.setattr(csc_dense, "get_threads", lambda: count)
     cut = csc_dense._by_range
     monkeypatch.setattr(csc_dense, "_by_range", lambda *args: cuts.append(cut(*args)) or cuts[-1])
@@ -57,13 +57,13 @@ def test_ranges_have_the_bits_of_one_thread(kernel, count, width, order, index, 
 @pytest.mark.parametrize("order", ["sorted", "unsorted"])
 def test_entries_of_a_column_stand_in_the_order_of_ranges(order) -> None:
     indptr, indices, data = matrix(order, np.int32, np.float32)
-    edges = ranges.edges_of(indices, 3)
+    edges = csc_dense.edges_of(indices, 3)
     assert edges.size == 2
     assert 0 < edges[0] < edges[1]
-    places, in_order = ranges.split(indptr, indices, edges)
+    places, in_order = csc_dense.split(indptr, indices, edges)
     assert in_order == (order == "sorted")
     assert (places.shape, places.dtype) == ((4, D), indptr.dtype)
-    grouped = ranges.group(places, indices, data, edges)
+    grouped = csc_dense.group(places, indices, data, edges)
     for c in range(D):
         own = slice(indptr[c], indptr[c + 1])
         number = np.searchsorted(edges, indices[own], side="right")
@@ -76,7 +76,7 @@ def test_entries_of_a_column_stand_in_the_order_of_ranges(order) -> None:
 
 def test_ranges_have_about_as_many_entries() -> None:
     indices = np.random.default_rng(0).zipf(1.3, 20_000).clip(0, 10**6).astype(np.int32)
-    edges = ranges.edges_of(indices, 4)
+    edges = csc_dense.edges_of(indices, 4)
     held = np.bincount(np.searchsorted(edges, indices, side="right"), minlength=4)
     assert held.max() < 0.5 * indices.size
 
@@ -84,7 +84,7 @@ def test_ranges_have_about_as_many_entries() -> None:
 def test_one_row_with_every_entry_is_one_range() -> None:
     indices = np.full(10 * D, 4, np.int32)
     starts = np.arange(0, 10 * D + 1, 10, dtype=np.int32)
-    places, in_order = ranges.split(starts, indices, ranges.edges_of(indices, 2))
+    places, in_order = csc_dense.split(starts, indices, csc_dense.edges_of(indices, 2))
     assert in_order
     assert (places[1] == places[0]).all()
     assert (places[2] - places[1] == 10).all()

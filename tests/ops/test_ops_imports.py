@@ -7,7 +7,7 @@ import sys
 from workbench import ops
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(ops.__path__))
-FIRST = ["losses", "spreading", "reductions", "binary", "unary", "loss_slopes"]
+FIRST = ["losses", "spreading", "reductions", "binary", "unary", "indexing"]
 EACH = """
 import importlib, os, sys
 import workbench.formats  # what all of them import first, once

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from workbench import ops
-from workbench.data.batches.loader import prefetch
+from workbench.data.batches.feed import prefetch
 
 X = sp.csr_array(np.eye(2))
 

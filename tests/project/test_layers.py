@@ -182,7 +182,7 @@ def test_arrows_between_rooms_of_data_do_not_turn_back():
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("workbench.data.labels.meaning", "from workbench.data.dataset.record import Dataset"),
+        ("workbench.data.labels", "from workbench.data.dataset.record import Dataset"),
         ("workbench.data.shards.reading", "from workbench.data import text"),
         ("workbench.data.errors", "def late():\n    import workbench.data.cache"),
     ],

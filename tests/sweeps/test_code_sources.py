@@ -50,8 +50,12 @@ def test_the_files_of_cells_on_the_cpu_are_those_that_compute_them(copy, used):
     for name, files in used.items():
         assert names(files, copy) >= {
             *(f"kernels/vector/{file}.py" for file in ("lanes", "gather", "tiles", "values", "operands")),
-            *("kernels/plan.py", "kernels/threads.py", "workbench/data/batches/loader.py"),
-            *("workbench/data/batches/in_memory.py", "workbench/data/dataset/density.py", "workbench/sweeps/trial.py"),
+            *("kernels/plan.py", "kernels/threads.py", "workbench/data/batches/feed.py"),
+            *(
+                "workbench/data/batches/in_memory.py",
+                "workbench/data/dataset/selection.py",
+                "workbench/sweeps/trial.py",
+            ),
             *("workbench/sweeps/problem.py", "workbench/measure/clock.py", "workbench/training/run.py"),
         }, name
 
@@ -98,7 +102,7 @@ def test_what_is_compiled_for_a_device_is_in_the_hash_of_its_cells_alone(copy, u
             "kernels/gpu/update.cu",
             "kernels/losses/softmax.cu",
         ),
-        *("workbench/training/device.py", "workbench/training/device_graph.py", "kernels/gpu/slots.py"),
+        *("workbench/training/device.py", "workbench/training/device_execution.py", "kernels/gpu/slots.py"),
     } <= on_cuda
     for name in set(CELLS) - {"cuda"}:
         assert not [file for file in names(used[name], copy) if file.endswith((".cu", ".cuh"))]

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels import threads
 from workbench import data
-from workbench.executor import steps
+from workbench.executor import program
 from workbench.training import Setup, make_run
 
 ROOTS = ("kernels", "workbench")
@@ -46,4 +46,4 @@ def test_a_step_of_csr_makes_few_calls_and_looks_up_no_kernel():
     assert calls["kernels.registry", "get"] == 0
     assert by_name["scale_in_place"] == 0, "the head of the loss is one"
     assert sum(calls.values()) <= 75 * 20
-    assert not any(step.call is steps.scale_in_place for step in run.executor.backward_steps)
+    assert not any(step.call is program.scale_in_place for step in run.executor.backward_steps)

@@ -8,8 +8,8 @@ from workbench import formats, settings
 from workbench.ops.products import ENGINES
 from workbench.sweeps import grid
 from workbench.sweeps.spec import Cell, validate_spec
-from workbench.training import completion
-from workbench.training.completion import complete_settings
+from workbench.training import setup
+from workbench.training.setup import complete_settings
 
 
 @pytest.mark.parametrize("fastest", [False, True])
@@ -40,16 +40,16 @@ def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
     """Over all of what may be given: a completion means something wherever any does."""
     known = [ENGINES, *(settings.BY_NAME[name].allowed for name in ("gradient", "update"))]
     for format, *values in itertools.product(formats.names(), *((None, *each) for each in known)):
-        named = zip(completion.COMPLETED, values, strict=True)
+        named = zip(setup.COMPLETED, values, strict=True)
         given = {"format": format} | {name: value for name, value in named if value is not None}
         completed, _ = complete_settings(given)
         assert given.items() <= completed.items()
         open_choices = [[value] if value else each for value, each in zip(values, known, strict=True)]
         any_suits = any(
-            not grid.why_dropped(Cell(format=format, **dict(zip(completion.COMPLETED, chosen, strict=True))))
+            not grid.why_dropped(Cell(format=format, **dict(zip(setup.COMPLETED, chosen, strict=True))))
             for chosen in itertools.product(*open_choices)
         )
-        assert any_suits == (set(completion.COMPLETED) <= set(completed) and not grid.why_dropped(Cell(**completed)))
+        assert any_suits == (set(setup.COMPLETED) <= set(completed) and not grid.why_dropped(Cell(**completed)))
 
 
 def test_a_sweep_of_formats_alone_has_a_cell_of_each_and_says_what_was_completed():

@@ -12,7 +12,7 @@ from tests.training.test_train import targets
 from workbench import data, training
 from workbench.bridges.sklearn import SparseClassifier
 from workbench.sweeps.check import check_step
-from workbench.training import dual_steps
+from workbench.training import epoch_calls
 
 ROWS, DECAY = 90, 0.02
 SETUP = training.Setup(
@@ -117,7 +117,7 @@ def test_a_resumed_training_goes_on_with_the_same_bits_and_one_started_anew_repe
 def test_the_ascent_itself_is_checked_before_it_is_timed(made, monkeypatch, held):
     setup = replace(SETUP, **held)
     assert check_step(run_of(made, setup)).reason == ""
-    with_wrong_weights(monkeypatch, dual_steps.DualSteps, "do")
+    with_wrong_weights(monkeypatch, epoch_calls.DualSteps, "do")
     assert "update by" in check_step(run_of(made, setup)).reason
 
 

@@ -11,7 +11,7 @@ from workbench import data, optimizers, training
 from workbench.optimizers import deferred_updates, parameter, schedules
 from workbench.sweeps.check import check_step
 from workbench.training import epoch_calls
-from workbench.training.completion import complete_settings, with_epoch_calls
+from workbench.training.setup import complete_settings, with_epoch_calls
 
 MODELS = ("linear", "logistic", "softmax", "multilabel")
 

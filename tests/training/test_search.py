@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from tests.support.linear_rows import drawn
-from workbench.training.dual_steps import TOGETHER, column_sums
+from workbench.training.epoch_calls import TOGETHER, column_sums
 from workbench.training.search import LOSSES, search_decay
 
 GIVEN = {"outputs": 1, "has_intercept": True, "count": 4, "seed": 0}

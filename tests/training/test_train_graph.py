@@ -6,10 +6,10 @@ import pytest
 
 from workbench import data, training
 from workbench.sweeps.check import check_step
-from workbench.training import device_graph
-from workbench.training.completion import complete_settings
+from workbench.training import device_execution
 from workbench.training.device import DeviceRun
-from workbench.training.device_graph import most_entries
+from workbench.training.device_execution import most_entries
+from workbench.training.setup import complete_settings
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:
@@ -148,7 +148,7 @@ def test_batches_that_repeat_have_a_slot_each_and_are_copied_once(way: str) -> N
 
 @both_ways
 def test_many_batches_that_repeat_are_copied_anew(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_graph, "MOST_KEPT", 3)
+    monkeypatch.setattr(device_execution, "MOST_KEPT", 3)
     here, there = in_graph(way, shuffle=False, optimizer="adagrad")
     assert_same_training(here, there)
     assert len(there.launching.made.slots) == 2

@@ -14,7 +14,7 @@ from workbench.advising.source import settings_of
 from workbench.api import frames, inputs
 from workbench.data import Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Wanted, read_labels
+from workbench.data.labels import Wanted, read_labels
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES
 

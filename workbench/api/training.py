@@ -20,7 +20,7 @@ from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.data import Dataset, Labels, StoredRows
 from workbench.data.dataset.targets import refuse_constant
 from workbench.data.errors import DataError, MissingLabelsError
-from workbench.data.labels.meaning import name_of
+from workbench.data.labels import name_of
 from workbench.sweeps.problem import parameters_of_file
 from workbench.sweeps.spec import FILES, Cell, SpecError, validate_spec
 from workbench.training.trained import TrainedModel

@@ -13,9 +13,9 @@ import kernels
 from kernels import Cost, Kernel, Sizes, devices
 from kernels.competitors import cusparse
 from kernels.devices import Device
+from kernels.gpu import indices as plan_on_device
 from kernels.gpu import narrow, rounding
-from kernels.gpu import plan as plan_on_device
-from kernels.gpu.plan import lengths_of
+from kernels.gpu.indices import lengths_of
 from kernels.products.csr_dense import on_device
 from kernels.registry import unknown_name
 from workbench.bench import candidates as of_kernels

@@ -9,7 +9,7 @@ import kernels
 from kernels import devices, plan
 from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.devices import Device
-from kernels.gpu import plan as on_device
+from kernels.gpu import indices as on_device
 from kernels.gpu.slots import Room, Step
 from kernels.sessions import CudaSession, Session
 from workbench.bench.shapes import BenchError

@@ -17,7 +17,7 @@ import scipy.sparse
 
 from workbench import data, graph, module, ops, training
 from workbench.bench.steps import Phases, Problem
-from workbench.data.batches import loader
+from workbench.data.batches import feed
 from workbench.ops.products import plan_of
 
 ROWS = 16 * 1024
@@ -37,10 +37,10 @@ def rows_of(problem: Problem) -> data.Batches:
     return data.Batches(x[places], y[places], rows=height, shuffle=True)
 
 
-def endless_batches(batches: data.Batches, prepare: Callable[[data.Batch], Any]) -> Iterator[loader.Ready]:
+def endless_batches(batches: data.Batches, prepare: Callable[[data.Batch], Any]) -> Iterator[feed.Ready]:
     """Return the batches of one epoch after the other, prepared as both loops have it done."""
     epochs = map(batches.epoch, itertools.count())
-    return loader.prefetch(itertools.chain.from_iterable(epochs), prepare, 0, batches.at_once)
+    return feed.prefetch(itertools.chain.from_iterable(epochs), prepare, 0, batches.at_once)
 
 
 @dataclass

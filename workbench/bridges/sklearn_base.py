@@ -23,9 +23,8 @@ from workbench.bridges.contracts import require_sound
 from workbench.formats.compressed import assemble, index_dtype
 from workbench.models import Model
 from workbench.training import Run, Setup
-from workbench.training.completion import complete_settings, with_epoch_calls
 from workbench.training.search import COUNT, Choice, is_small, search_decay, why_no_search
-from workbench.training.setup import LAZY, SetupError
+from workbench.training.setup import LAZY, SetupError, complete_settings, with_epoch_calls
 
 # A training that takes rows as they come and stands between calls: what an estimator with `partial_fit` is made of.
 

@@ -38,8 +38,7 @@ from workbench.module.training import BatchEnd
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
 from workbench.sweeps.problem import Problem, make_problem
 from workbench.sweeps.spec import Cell, SpecError
-from workbench.training.multiple_trainers import multiple_trainers_reason
-from workbench.training.setup import LAZY, Setup
+from workbench.training.setup import LAZY, Setup, multiple_trainers_reason
 
 # A configuration of settings as a module on a store, the same on every trainer, and the share of the rows that each
 # trains on.

@@ -34,8 +34,8 @@ from workbench.sweeps.problem import Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Cell, SpecError, validate_spec
 from workbench.sweeps.trial import warm_kernels
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
-from workbench.training.completion import complete_settings
 from workbench.training.search import COUNT, LEAST_FINAL, is_small, search_decay, why_no_search
+from workbench.training.setup import complete_settings
 from workbench.training.trained import TrainedModel, refuse_taken, why_not_kept
 
 SECONDS_SHOWN = 0.2

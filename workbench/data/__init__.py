@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from workbench.data.batches.in_memory import Batches
     from workbench.data.cache import Description
     from workbench.data.contract import Source, get, names, register, unavailable
-    from workbench.data.dataset.density import highest_density, with_density
-    from workbench.data.dataset.record import Dataset, StoredRows, row_lengths
-    from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+    from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRows, row_lengths
     from workbench.data.dataset.selection import (
+        highest_density,
         keep_features,
         keep_rows,
         merge_rare_classes,
@@ -44,15 +43,16 @@ if TYPE_CHECKING:
         shuffle_rows,
         split,
         take,
+        with_density,
         with_positive,
     )
     from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
     from workbench.data.errors import DataError
     from workbench.data.exports.contract import export
     from workbench.data.files.types import guess
-    from workbench.data.labels.meaning import Labels
+    from workbench.data.labels import Labels
     from workbench.data.loading import batches_of, describe, is_cached, load
-    from workbench.data.profiles.profile import Profile, profile
+    from workbench.data.profiles import Profile, profile
     from workbench.data.shards.batches import StoredBatches
     from workbench.data.shards.converting import Progress, convert
     from workbench.data.tables import guess as guess_columns
@@ -110,18 +110,16 @@ _MODULES = {
     "batches.in_memory": "Batches",
     "cache": "Description",
     "contract": "Source get names register unavailable",
-    "dataset.density": "highest_density with_density",
-    "dataset.record": "Dataset StoredRows row_lengths",
-    "dataset.row_blocks": "RowBlock RowBlocks",
-    "dataset.selection": "keep_features keep_rows merge_rare_classes rows_between shuffle_rows split take "
-    "with_positive",
+    "dataset.record": "Dataset RowBlock RowBlocks StoredRows row_lengths",
+    "dataset.selection": "highest_density keep_features keep_rows merge_rare_classes rows_between shuffle_rows split "
+    "take with_density with_positive",
     "dataset.targets": "natural_width summary targets with_labels",
     "errors": "DataError",
     "exports.contract": "export",
     "files.types": "guess",
-    "labels.meaning": "Labels",
+    "labels": "Labels",
     "loading": "batches_of describe is_cached load",
-    "profiles.profile": "Profile profile",
+    "profiles": "Profile profile",
     "shards.batches": "StoredBatches",
     "shards.converting": "Progress convert",
     "tables": "guess_columns",

@@ -23,7 +23,7 @@ from workbench.data import content
 from workbench.data.content import VARIABLE, cache_folder
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Labels
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ import numpy as np
 from kernels.registry import Registry
 from workbench import option_text
 from workbench.data.content import Paths
-from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.types import guess
-from workbench.data.labels.meaning import NONE, Wanted, read_labels
+from workbench.data.labels import NONE, Wanted, read_labels
 from workbench.formats.parts import Parts
 
 MEANT = {

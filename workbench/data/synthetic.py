@@ -9,7 +9,7 @@ import scipy.sparse
 import kernels
 from workbench.data.dataset.record import ROW_NORM, Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Labels
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble, index_dtype
 
 LONGEST = 10

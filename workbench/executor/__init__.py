@@ -16,8 +16,8 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from workbench.executor.program import BindError, Step
 from workbench.executor.run import Executor
-from workbench.executor.steps import BindError, Step
 from workbench.graph import Graph
 
 __all__ = ["BindError", "Executor", "Step", "bind"]

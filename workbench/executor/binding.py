@@ -8,9 +8,7 @@ import numpy as np
 
 from workbench import autodiff, formats, ops
 from workbench.autodiff import AutodiffError
-from workbench.executor import steps
-from workbench.executor.program import Training
-from workbench.executor.steps import BindError
+from workbench.executor.program import BindError, Training, identity, scale_in_place
 from workbench.graph import Facts, Graph, GraphError, Group, Inference, Symbol, variable
 from workbench.graph.explanation import Explanation
 from workbench.graph.inference import Declared, infer
@@ -301,9 +299,9 @@ def _notes(executor: "Executor") -> dict[str, str]:
     notes = dict.fromkeys(_heads(executor), "from outside, or ones")
     notes |= {step.name: "with its slope, one pass" for step in program.training if step.part == "loss"}
     for step in (*program.forward, *program.backward):
-        if step.call is steps.scale_in_place:
+        if step.call is scale_in_place:
             notes[step.name] = "in place of the slope"
-        elif step.call is steps.identity:
+        elif step.call is identity:
             notes[step.name] = "handed on, no copy"
         elif getattr(step.call, "__name__", "") == "factors":
             notes[step.name] = "left unsummed, for the update"

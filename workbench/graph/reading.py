@@ -7,9 +7,8 @@ import numpy as np
 import scipy.sparse
 
 from workbench import formats, ops
-from workbench.graph.nodes import GraphError, merged
+from workbench.graph.nodes import KIND, VERSION, GraphError, merged
 from workbench.graph.symbol import Graph, Symbol, canonical, constant, variable
-from workbench.graph.writing import KIND, VERSION
 from workbench.json_text import is_whole, parsed
 
 # Several symbols as one graph.

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from workbench import formats as known_formats
 from workbench import ops
-from workbench.graph import explanation, inference, writing
+from workbench.graph import explanation, inference, nodes
 from workbench.graph.nodes import GraphError, merged, named, ordered
 from workbench.ops.contract import Op, Symbolic
 
@@ -251,7 +251,7 @@ class Graph(ABC):
         >>> variable("x").to_json() == variable("x").to_json()
         True
         """
-        return writing.text(self)
+        return nodes.text(self)
 
 
 @final

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from workbench import formats, metrics
 from workbench.data.batches.feed import Batch, Feed
+from workbench.data.batches.feed import prefetch as loaded_ahead
 from workbench.data.batches.in_memory import Batches
-from workbench.data.batches.loader import prefetch as loaded_ahead
 from workbench.metrics import Accumulator
 from workbench.module.checkpoint import Position, Prepared
 from workbench.module.initialisers import ModuleError

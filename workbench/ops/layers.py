@@ -17,10 +17,10 @@ import kernels
 from kernels import blas
 from workbench import formats, ops
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, real, register
+from workbench.ops.indexing import row_numbers
 from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
 from workbench.ops.places import wanted_places
 from workbench.ops.products.blocks import places
-from workbench.ops.rows import row_numbers
 
 
 def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:

@@ -1,4 +1,4 @@
-"""Sums, means, norms, extremes and products along axes, in every format.
+"""Sums, means, norms, extremes, products and counts along axes, in every format.
 
 `axis` is None for all axes, an integer, negative from the end, or a tuple; with `keepdims` reduced axes stay with
 length one. Sparse formats are reduced over stored entries; zeros that are not stored are counted, not created. Sums of
@@ -19,11 +19,85 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, ops
+from workbench.formats import RowSparse
 from workbench.ops import stored
-from workbench.ops.contract import Op, OpError, Rule, Shape, one_type, real, register
-from workbench.ops.like import as_dense, axes_of, keep_axes, put, with_ones
+from workbench.ops.contract import Op, OpError, Rule, Shape, one_type, real, register, same_shape
+from workbench.ops.like import as_dense, axes_of, keep_axes, put, shape_of_last, type_of_first, with_ones
 from workbench.ops.spreading import narrow, spread
-from workbench.ops.square_sums import slope_of_square_sum
+
+
+def _kept(head: np.ndarray, x: np.ndarray, axis: Any) -> np.ndarray:
+    """Return `head` with length one along the axes that x was reduced over."""
+    return head.reshape(with_ones(x.shape, axes_of(axis, x.ndim)))
+
+
+def _slope(head, x, out=None, axis=None, keepdims=False):
+    """Return 2 * head * x, dense."""
+    return put(out, 2 * x * _kept(head, x, axis))
+
+
+def _of_rows(head, x, out=None, axis=None, keepdims=True):
+    """Return the gradient at the rows that head stores; `x` is row_sparse or dense."""
+    if isinstance(x, RowSparse):
+        places = np.searchsorted(x.indices, head.indices)
+        hits = np.flatnonzero(np.append(x.indices, -1)[places] == head.indices)
+        rows = np.zeros((len(head.indices), *x.shape[1:]), x.dtype)
+        rows[hits] = x.values[places[hits]]
+    else:
+        rows = x[head.indices]
+    return RowSparse.assemble(2 * rows * head.values, head.indices.copy(), x.shape)
+
+
+def _of_stored(head, x, out=None, axis=None, keepdims=True):
+    """Return the gradient of a dense head at the rows that x, row_sparse, stores."""
+    kept = _kept(head, x, axis)
+    values = 2 * x.values * (kept if len(kept) == 1 else kept[x.indices])
+    return RowSparse.assemble(values, x.indices.copy(), x.shape)
+
+
+def _of_entries(head, x, out=None, axis=None, keepdims=True):
+    """Return the gradient of a dense head at the entries that x, csr, csc or coo, stores."""
+    return ops.multiply(ops.multiply_scalar(x, scalar=2.0), _kept(head, x, axis))
+
+
+def _square_rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Return whether the first axis is not reduced."""
+    return params["keepdims"] and 0 not in axes_of(params["axis"], len(shapes[1]))
+
+
+def _gradient(head, output, inputs, params):
+    """Return the gradients of head and x."""
+    slope, x = inputs
+    double = ops.multiply_scalar(head, scalar=2.0)
+    back = ops.sum(ops.multiply(double, x), **params)
+    return back, ops.multiply(double, ops.keep_axes(slope, x, **params))
+
+
+ON_STORED_ROWS = "numpy on the stored rows"
+WHEN = "keepdims, axis 0 not among the axes"
+slope_of_square_sum = register(
+    Op(
+        "slope_of_square_sum",
+        ("head", "x"),
+        _slope,
+        shape_of_last,
+        "The gradient of `square_sum`, 2 head x, where the head or x stores something: in the rows of a row_sparse "
+        "head, else in what x stores.",
+        params={"axis": None, "keepdims": False},
+        rules=(
+            *(
+                Rule(("row_sparse", x), "row_sparse", _of_rows, ON_STORED_ROWS, _square_rows_stay, WHEN)
+                for x in ("row_sparse", "dense")
+            ),
+            Rule(("dense", "row_sparse"), "row_sparse", _of_stored, ON_STORED_ROWS),
+            *(Rule(("dense", x), x, _of_entries, "as multiply") for x in ("csr", "csc", "coo")),
+        ),
+        dtype=type_of_first,
+        gradient=_gradient,
+        family="reductions",
+    )
+)
+
 
 MATRICES = ("csr", "csc", "coo")
 KERNEL = "numpy on the stored values"
@@ -299,4 +373,130 @@ _register(
             ("row_sparse",), "row_sparse", _squares_of_rows, KERNEL, _rows_stay, "keepdims, axis 0 not among the axes"
         ),
     ),
+)
+
+
+def _count_dense(x, out=None, axis=None, keepdims=False):
+    """Count the nonzero elements of a dense array along axes."""
+    shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
+    count = math.prod(x.shape[place] for place in axes_of(axis, x.ndim))
+    return put(out, np.full(shape, count, np.int64))
+
+
+def _count_matrix(x, out=None, axis=None, keepdims=False):
+    """Count the stored entries of a csr, csc or coo matrix along axes."""
+    shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
+    axes = axes_of(axis, 2)
+    if len(axes) == 2:
+        return put(out, np.full(shape, x.data.size, np.int64))
+    places = stored.places(x)
+    if not axes:
+        counts = np.zeros(shape, np.int64)
+        np.add.at(counts, places, 1)
+        return put(out, counts)
+    counts = np.bincount(places[1 - axes[0]], minlength=x.shape[1 - axes[0]])
+    return put(out, counts.astype(np.int64, copy=False).reshape(shape))
+
+
+def _count_rows(x, out=None, axis=None, keepdims=False):
+    """Count the stored elements of a row_sparse array along axes."""
+    is_stored = formats.RowSparse.assemble(np.ones(x.values.shape, np.int64), x.indices, x.shape)
+    return put(out, SUM.rows(is_stored, axis, keepdims))
+
+
+register(
+    Op(
+        "count_stored",
+        ("x",),
+        _count_dense,
+        shape_of,
+        "How many elements are stored, zeros among them included: int64. A dense array stores all of them.",
+        params={"axis": None, "keepdims": False},
+        rules=(
+            *(Rule((form,), "dense", _count_matrix, KERNEL) for form in MATRICES),
+            Rule(("row_sparse",), "dense", _count_rows, KERNEL),
+        ),
+        dtype=lambda dtypes, params: np.dtype(np.int64),
+        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
+        family="reductions",
+    )
+)
+
+
+def _along_last(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Merge `axes` into one axis and move it last."""
+    kept = [place for place in range(x.ndim) if place not in axes]
+    moved = np.ascontiguousarray(np.transpose(x, (*kept, *axes)))
+    return moved.reshape(*(x.shape[place] for place in kept), -1)
+
+
+def _back(flat: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
+    """Undo `_along_last`."""
+    order = (*(place for place in range(len(shape)) if place not in axes), *axes)
+    moved = flat.reshape([shape[place] for place in order])
+    return np.asarray(np.transpose(moved, np.argsort(order)), order="C")
+
+
+def _others(x, out=None, axis=None):
+    """Return for each element the product of all others along the axes."""
+    axes = axes_of(axis, x.ndim)
+    if not x.size:
+        return put(out, x.copy())
+    flat = _along_last(x, axes)
+    left, right = np.ones_like(flat), np.ones_like(flat)
+    np.multiply.accumulate(flat[..., :-1], axis=-1, out=left[..., 1:])
+    right[..., :-1] = np.multiply.accumulate(flat[..., :0:-1], axis=-1)[..., ::-1]
+    return put(out, _back(left * right, x.shape, axes))
+
+
+register(
+    Op(
+        "product_of_others",
+        ("x",),
+        _others,
+        lambda shapes, params: tuple(shapes[0]),
+        "For every element the product of the others along the axes: what the gradient of prod is made of.",
+        params={"axis": None},
+        gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[0], **params),),
+        family="reductions",
+    )
+)
+
+
+def _before(values: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the product of the preceding elements along the last axis, and its derivative along `moves`.
+    O(elements).
+    """
+    product, change = np.ones_like(values), np.zeros_like(values)
+    for place in range(1, values.shape[-1]):
+        before = place - 1
+        change[..., place] = change[..., before] * values[..., before] + product[..., before] * moves[..., before]
+        product[..., place] = product[..., before] * values[..., before]
+    return product, change
+
+
+def _slope_of_others(head, x, out=None, axis=None):
+    """Return the derivative of `_others` along `head` (the matrix of second derivatives is symmetric)."""
+    axes = axes_of(axis, x.ndim)
+    if not x.size:
+        return put(out, x.copy())
+    values, moves = _along_last(x, axes), _along_last(head, axes)
+    left, left_change = _before(values, moves)
+    right, right_change = (part[..., ::-1] for part in _before(values[..., ::-1], moves[..., ::-1]))
+    return put(out, _back(left_change * right + left * right_change, x.shape, axes))
+
+
+register(
+    Op(
+        "slope_of_others",
+        ("head", "x"),
+        _slope_of_others,
+        same_shape,
+        "The gradient of `product_of_others`: for every element the sum over each other one of its head times the "
+        "product of those that are left.",
+        params={"axis": None},
+        gradient=lambda head, output, inputs, params: (ops.slope_of_others(head, inputs[1], **params), None),
+        no_gradient="For third derivatives of a product write it as exp(sum(log(x))).",
+        family="reductions",
+    )
 )

@@ -11,7 +11,6 @@ import numpy as np
 
 import kernels
 from kernels import aligned
-from kernels.plan import BatchPlan
 from kernels.registry import Registry, unknown_name
 from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
@@ -162,13 +161,6 @@ def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[floa
     return [step if name == "step" else options[name] for name in rule.numbers]
 
 
-def with_step(rule: Rule, numbers: list[float], step: int) -> list[float]:
-    """Return `numbers` of a step with the step count replaced by `step`; unchanged if the rule does not use it."""
-    if "step" not in rule.numbers:
-        return numbers
-    return [step if name == "step" else value for name, value in zip(rule.numbers, numbers, strict=True)]
-
-
 def by_rule(name: str, formulas: str, **options: float) -> Optimizer:
     """Create the optimizer of the rule `kernels/updates/<name>.py`.
 
@@ -201,13 +193,6 @@ def by_rule(name: str, formulas: str, **options: float) -> Optimizer:
     if wrong := set(options) ^ (set(rule.numbers) - {"step"}):
         raise OptimizerError(f"{name}: {sorted(wrong)} should be options of the optimizer and numbers of the rule.")
     return Optimizer(name, options, rule, formulas)
-
-
-def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the arrays that fused kernels take: column index of the batch, values in column order, gradient of
-    scores [R, N].
-    """
-    return plan.columns, plan.segments, plan.rows, plan.in_order(data), slope
 
 
 def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:

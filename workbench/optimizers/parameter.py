@@ -19,7 +19,7 @@ from workbench import formats
 from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers import schedules
-from workbench.optimizers.contract import Optimizer, OptimizerError, in_column_order, spread
+from workbench.optimizers.contract import Optimizer, OptimizerError, spread
 from workbench.optimizers.deferred_updates import STEPS, Missed, matrix_of
 
 if TYPE_CHECKING:
@@ -302,7 +302,8 @@ class Parameter:
             self._run("lazy", weights, [places, values], numbers)
             return
         slope = gradient.slope if self.is_table else table(gradient.slope, len(gradient.slope), self.width)
-        _, *batch = in_column_order(gradient.plan, gradient.x.data, slope)
+        plan = gradient.plan
+        batch = plan.segments, plan.rows, plan.in_order(gradient.x.data), slope
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights: Weights, gradient: list[np.ndarray], numbers: list[float]) -> None:

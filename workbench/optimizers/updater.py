@@ -12,7 +12,7 @@ import kernels
 from workbench.formats import FLOATS, RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers import saved, schedules
-from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of, with_step
+from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
 from workbench.optimizers.deferred_updates import catch_up_strategy
 from workbench.optimizers.parameter import Ahead, Gradient, Parameter, begin, summed
 from workbench.optimizers.schedules import Schedule
@@ -481,7 +481,7 @@ class Updater:
         if type(self.schedule) is schedules.Constant and rescale == self.options["rescale"]:
             if name not in self._known_numbers:
                 self._known_numbers[name] = self._numbers(name, step, rescale)
-            return with_step(self.optimizer.rule, self._known_numbers[name], step)
+            return self.optimizer.rule.with_step(self._known_numbers[name], step)
         return self._numbers(name, step, rescale)
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:

@@ -14,7 +14,7 @@ import kernels
 from workbench import executor, formats, optimizers
 from workbench.models import Parameter
 from workbench.models.patterns import Pattern
-from workbench.training import Run, Training, dual_steps
+from workbench.training import Run, Training, epoch_calls
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
@@ -230,7 +230,7 @@ def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict
     w, rows = run.read_rows(touched).astype(np.float64), np.arange(x.shape[0])
     outputs = np.arange(w.shape[1])
     b = run.read_rows(outputs, "b").astype(np.float64) if run.setup.has_intercept else np.zeros(0)
-    steps, none = dual_steps.DualSteps(run), np.zeros(0)
+    steps, none = epoch_calls.DualSteps(run), np.zeros(0)
     steps.hold(x)
     targets = y if y.dtype.kind == "i" else y.astype(np.float64)
     variables = np.zeros((x.shape[0], w.shape[1]))

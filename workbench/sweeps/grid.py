@@ -10,7 +10,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kernels.vector.tiles import cache_bytes
@@ -27,7 +27,7 @@ from workbench.sweeps.problem import (
 )
 from workbench.sweeps.spec import FILES, Cell, Spec, source_hash
 from workbench.training import Setup, impossible_reason
-from workbench.training.completion import complete_settings
+from workbench.training.setup import complete_settings
 
 SCHEMA = 2
 IN_CALLS = ("epoch", "dual")
@@ -66,7 +66,7 @@ def why_not_together(cell: Cell) -> str:
     """Return the reason why the settings of a training do not go together, whatever its data, or ""."""
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
-        setup = replace(setup, device="cuda")  # type: ignore[call-arg] # its fields are made of the table of settings
+        setup = setup.changed(device="cuda")
     return impossible_reason(setup)
 
 

@@ -22,8 +22,7 @@ from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
 from workbench.sweeps.spec import FILES, Cell
 from workbench.training import Setup
-from workbench.training.data_storage import convert_storage
-from workbench.training.training import batches_of, feed_of
+from workbench.training.training import batches_of, convert_storage, feed_of
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
 HELD_OUT = 0.2

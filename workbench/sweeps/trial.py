@@ -29,7 +29,7 @@ from workbench.sweeps.grid import predicted_bytes, seconds_of, setup_of, threads
 from workbench.sweeps.problem import Problem, columns_of_data, make_problem, synthetic_parameters_for, targets
 from workbench.sweeps.spec import Cell, Measure, kernels_of
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
-from workbench.training.data_storage import NARROW
+from workbench.training.training import NARROW
 
 # Before a trial's clock starts: the code of every kernel that its steps use, loaded or compiled.
 

@@ -13,10 +13,9 @@ from typing import Any
 
 from workbench import aliases
 from workbench.training.events import PHASES, PhaseTimer, StepEvent
-from workbench.training.prepared import Prepared
 from workbench.training.run import Run
 from workbench.training.setup import Setup, SetupError, impossible_reason
-from workbench.training.training import Training
+from workbench.training.training import Prepared, Training
 
 __all__ = [
     "PHASES",

@@ -15,14 +15,11 @@ import kernels
 from kernels.gpu.row_sums import UNKNOWN
 from kernels.sessions import Beside, CudaSession, Session
 from workbench import data, formats, optimizers
-from workbench.data.batches import loader
+from workbench.data.batches import feed
 from workbench.formats import RowSparse
 from workbench.optimizers.contract import numbers_of
-from workbench.training import products
-from workbench.training.copies import DevicePhaseTimer, arrays_of
-from workbench.training.device_execution import Batch, DeviceExecution
-from workbench.training.device_graph import InGraph
-from workbench.training.device_kernels import ByKernel
+from workbench.training import device_execution
+from workbench.training.device_execution import Batch, ByKernel, DeviceExecution, DevicePhaseTimer, InGraph, arrays_of
 from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.setup import Setup, SetupError, not_on_cuda
 from workbench.training.training import Training
@@ -47,7 +44,7 @@ class DeviceRun(Training):
         self.device = self.session.device
         self.optimizer = optimizers.get(setup.optimizer)
         self.options = self.optimizer.resolve(setup.options)
-        self.forward_of, _ = products.choose_products(setup, self.session)
+        self.forward_of, _ = device_execution.choose_products(setup, self.session)
         self.weights = self.device.zeros((self.features, self.width), self.dtype)
         shape = self.features if self.optimizer.states_by_row else (self.features, self.width)
         self.states = [self.device.zeros(shape, self.dtype) for _ in self.optimizer.states]
@@ -55,7 +52,7 @@ class DeviceRun(Training):
         self.last: Batch | None = None
         self.rows = 0
 
-    def _new_launching(self) -> DeviceExecution:
+    def _new_launching(self) -> DeviceExecution[Any]:
         """Return the execution that the setup requests, sized for the largest batch."""
         is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
@@ -100,10 +97,12 @@ class DeviceRun(Training):
 
     def backward(self) -> dict[str, Any]:
         """Return the gradient of w: dense, `RowSparse`, or None, left as its factors."""
+        assert self.last is not None
         return {"w": self.launching.backward(self.last)}
 
     def update(self, gradients: dict[str, Any]) -> None:
         """Run the optimizer's kernels."""
+        assert self.last is not None
         self.launching.update(self.last, gradients["w"], self._numbers())
 
     def _numbers(self) -> list[float]:
@@ -111,7 +110,7 @@ class DeviceRun(Training):
         self.step += 1
         return numbers_of(self.optimizer.rule, self.options, self.step)
 
-    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+    def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
         """Return the phases of the host; copies, and a plan on the device, are known when the step is done."""
         of = ready.value.seconds
         host = ready.seconds_prepare - of["inside"]
@@ -193,7 +192,7 @@ class DeviceRun(Training):
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
         """Copy rows to the device and scatter them there."""
         places = self.device.put(np.asarray(rows, np.int64))
-        kernels.get("scatter_rows").gpu(self.device.put(values), places, self.weights)
+        kernels.get("scatter_rows").cuda(self.device.put(values), places, self.weights)
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
         """Gather rows on the device and copy them."""
@@ -202,7 +201,7 @@ class DeviceRun(Training):
     def _rows_of(self, table: Any, rows: np.ndarray) -> np.ndarray:
         """Return the given rows of a table on the device as a host array [rows, width]."""
         out = self.device.empty((rows.size, self.width), self.dtype)
-        kernels.get("take_rows").gpu(table, self.device.put(np.asarray(rows, np.int64)), out)
+        kernels.get("take_rows").cuda(table, self.device.put(np.asarray(rows, np.int64)), out)
         return self.device.read(out)  # synchronize!
 
     def slope(self) -> np.ndarray:
@@ -222,7 +221,7 @@ class DeviceRun(Training):
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             if self.setup.format == "coo":
-                arrays = products.coordinates(*arrays)
+                arrays = device_execution.coordinates(*arrays)
         self.session.wait_for(work.marks["end"])
         scores = self.device.empty((x.shape[0], self.width), self.dtype)
         self.forward_of(arrays, self.weights, scores, UNKNOWN)

@@ -1,23 +1,176 @@
 """Steps one by one on batches of dense rows: each is copied to the same memory, so that all steps are the same calls.
 
 Without that a step of 256 rows and 256 columns spends ten times as long on finding out what is to be done, and on new
-arrays for it, as on its products.
+arrays for it, as on its products: the program of a batch and its arrays are looked up and validated once.
 """
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import copy_context
+from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+import kernels
 from kernels import aligned
 from workbench import data
 from workbench.data.batches import slicing
 from workbench.data.batches.slicing import MadeDense
-from workbench.executor import repeated as passes
-from workbench.optimizers import repeated as updates
+from workbench.executor.program import Step, identity, scale_in_place
+from workbench.executor.run import Executor
+from workbench.optimizers.parameter import Parameter, table
+from workbench.optimizers.updater import Updater
 from workbench.training.events import PhaseTimer, StepEvent
-from workbench.training.prepared import Prepared
+from workbench.training.training import Prepared
+
+Bound = tuple[str, Parameter, np.ndarray, Callable[..., Any]]
+
+
+@final
+class RepeatedUpdates:
+    """A step of an updater on fixed weights and gradients. Created by `repeat_updates`."""
+
+    def __init__(self, updater: Updater, bound: list[Bound]) -> None:
+        self.updater, self.bound = updater, bound
+
+    def fits(self, updater: Updater) -> bool:
+        """Return whether the step still belongs to this updater and its parameters."""
+        return (
+            updater is self.updater
+            and updater.clip_global_norm is None
+            and all(updater.parameters.get(name) is one and w.flags.carray for name, one, w, _ in self.bound)
+        )
+
+    def run(self) -> None:
+        """Do the step with the current options, multipliers and schedule."""
+        updater = self.updater
+        updater.obey()
+        rescale = updater.options["rescale"]
+        numbers = [updater.numbers(name, one.step + 1, rescale) for name, one, _, _ in self.bound]
+        for (_, parameter, _, step), given in zip(self.bound, numbers, strict=True):
+            step(*given)
+            parameter.step += 1
+
+
+def repeat_updates(
+    updater: Updater, weights: Mapping[str, Any], gradients: Mapping[str, Any]
+) -> RepeatedUpdates | None:
+    """Prepare the step of parameters that have done at least one.
+
+    Returns None if a parameter is not dense, has rows that catch up, or a gradient that is not dense and contiguous.
+    """
+    bound = []
+    for name, gradient in gradients.items():
+        parameter = updater.parameters.get(name)
+        if parameter is None or type(gradient) is not np.ndarray or not parameter.is_settled(weights[name]):
+            return None
+        kernel = kernels.get(f"{parameter.optimizer.name}_dense")
+        step = kernel.bind(*parameter.tables(weights[name]), table(gradient, parameter.rows, parameter.width))
+        if step is None:
+            return None
+        bound.append((name, parameter, weights[name], step))
+    return RepeatedUpdates(updater, bound)
+
+
+Call = tuple[Step, Callable[[], Any]]
+
+
+@final
+class RepeatedPasses:
+    """The steps of a training pass, forward and backward, over the arrays that an executor holds. Created by
+    `repeat_passes`.
+    """
+
+    def __init__(self, executor: Executor, forward: list[list[Call]], backward: list[list[Call]]) -> None:
+        self.executor, self.program = executor, executor.program
+        self.parts = [(calls[-1][0], calls) for calls in (*forward, *backward)]
+        self.context = copy_context()  # entered in a tenth of the time of np.errstate
+        self.context.run(np.seterr, all="ignore")  # NaN and infinities are results
+        self.values = list(executor.values)
+        self.loss = executor.values[executor.output_slots[0]]
+        self.gradients = dict(executor.grads)
+
+    def fits(self) -> bool:
+        """Return whether the executor still holds the same arrays."""
+        executor = self.executor
+        return executor.program is self.program and all(map(is_, executor.values, self.values))
+
+    def run(self, lap: Callable[[Step], None] | None) -> float:
+        """Run all steps and return the loss. `lap` is called with the last step of each part of the program."""
+        alone = self.executor.alone
+        if not alone.lock.acquire(False):
+            alone.refuse()
+        try:
+            alone.trained_by = 0
+            self.context.run(self._run, lap)
+        finally:
+            alone.lock.release()
+        return self.loss.item()
+
+    def _run(self, lap: Callable[[Step], None] | None) -> None:
+        """Run all steps in order; call `lap` after each phase. An error is given a note with the name of its step."""
+        try:
+            for last, calls in self.parts:
+                for step, call in calls:  # noqa: B007 - an error names its step
+                    call()
+                if lap is not None:
+                    lap(last)
+        except Exception as error:
+            error.add_note(f"This happened in the step {step.name}.")
+            raise
+
+
+def repeat_passes(executor: Executor) -> RepeatedPasses | None:
+    """Prepare the passes over what `executor` holds after a training pass.
+
+    Returns None if a step creates a new array, as sparse results do, or reads what it wrote in the call before.
+    """
+    program = executor.program
+    if program.plans or len(executor.output_slots) != 1:
+        return None
+    if any(request != "write" for request in executor.requests.values()):
+        return None
+    parts = [_calls(executor, steps_of) for steps_of in (program.training, program.backward)]
+    if any(calls is None for calls in parts):
+        return None
+    forward, backward = (_by_part(calls) for calls in parts if calls is not None)
+    return RepeatedPasses(executor, forward, backward)
+
+
+def _calls(executor: Executor, of: list[Step]) -> list[Call] | None:
+    """Return the steps as calls without arguments; None if one of them cannot be repeated."""
+    calls = []
+    for step in of:
+        values = step.take(executor.values)
+        result = executor.values[step.output]
+        if step.call is identity or (step.call is scale_in_place and _is_one(values[1])):
+            if result is not values[0]:
+                return None
+        elif step.out is None or result is not step.out:
+            return None
+        else:
+            bound = step.bind(*values, out=step.out) if step.bind else None
+            calls.append((step, bound or partial(step.call, *values, out=step.out)))
+    return calls
+
+
+def _is_one(head: np.ndarray) -> bool:
+    """Return whether the head gradient is a single 1."""
+    return head.size == 1 and head.item() == 1
+
+
+def _by_part(calls: list[Call]) -> list[list[Call]]:
+    """Group consecutive calls by the part of the program (forward, loss, backward, ...)."""
+    parts: list[list[Call]] = []
+    for call in calls:
+        if parts and parts[-1][-1][0].part == call[0].part:
+            parts[-1].append(call)
+        else:
+            parts.append([call])
+    return parts
+
 
 if TYPE_CHECKING:
     from workbench.training.run import Run
@@ -33,14 +186,15 @@ class RepeatedSteps:
         self.rows = np.zeros(rows, np.int64)
         self.batch = Prepared(_buffer(x, rows), _buffer(y, rows), None, {}, is_own=True)
         self.copies = [slicing.bind_copy(x, self.rows, self.batch.x), slicing.bind_copy(y, self.rows, self.batch.y)]
-        self.passes: passes.Repeated | None = None
-        self.updates: updates.Repeated | None = None
+        self.passes: RepeatedPasses | None = None
+        self.updates: RepeatedUpdates | None = None
         self.is_possible = True
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
         """Train an epoch by repeating the recorded calls for each batch; yield an event for each step."""
-        laps, run, count = PhaseTimer(), self.run, self.rows.size
-        order = run.batches.order(epoch)
+        laps, run, count, batches = PhaseTimer(), self.run, self.rows.size, self.run.batches
+        assert isinstance(batches, data.Batches)
+        order = batches.order(epoch)
         for first in range(0, order.size, count):
             rows = order[first : first + count]
             if rows.size == count:
@@ -50,7 +204,7 @@ class RepeatedSteps:
                 laps.split("slice")
                 yield self._step(epoch, laps)
             else:
-                batch = run.prepare(run.batches.of_rows(rows))
+                batch = run.prepare(batches.of_rows(rows))
                 laps.split("slice")
                 yield run.do_step(batch, epoch, laps.seconds, laps.seconds["slice"])
             laps = PhaseTimer()
@@ -59,9 +213,10 @@ class RepeatedSteps:
         """Take a step on the next batch and return its event: loss and phase times."""
         run, slice_seconds = self.run, laps.seconds["slice"]
         run.step += 1
-        if self._fits():
-            loss = self.passes.run(laps.add_step)
-            self.updates.run()
+        passes, updates = self.passes, self.updates
+        if passes is not None and updates is not None and passes.fits() and updates.fits(run.updater):
+            loss = passes.run(laps.add_step)
+            updates.run()
         else:
             loss = run.forward(self.batch, laps)
             run.update(run.backward(laps))
@@ -69,18 +224,12 @@ class RepeatedSteps:
         laps.split("update")
         return StepEvent(run.step, epoch, self.rows.size, loss, laps.seconds, slice_seconds)
 
-    def _fits(self) -> bool:
-        """Return whether the next step is the same calls as the last one."""
-        if self.passes is None or self.updates is None:
-            return False
-        return self.passes.fits() and self.updates.fits(self.run.updater)
-
     def _repeat(self) -> None:
         """Make the next steps repeat the recorded one, unless that was found impossible."""
         run = self.run
         if self.is_possible:
-            self.passes = passes.repeated(run.executor)
-            self.updates = updates.repeated(run.updater, run.arrays, run.executor.grads)
+            self.passes = repeat_passes(run.executor)
+            self.updates = repeat_updates(run.updater, run.arrays, run.executor.grads)
             self.is_possible = self.passes is not None and self.updates is not None
 
 

@@ -1,4 +1,21 @@
-"""A training on the host: the model's graph bound to parameters, batches prepared for it, and an optimizer."""
+"""A training on the host: the model's graph bound to parameters, batches prepared for it, and an optimizer.
+
+Its state is named arrays, which `formats.save` writes to a file. `parameter:NAME` is each parameter, a csr matrix if it
+has a sparsity pattern. `optimizer:KEY` is the updater's state, `dual` [rows, N] are the dual variables of dual ascent,
+and `step` is the number of steps.
+
+>>> import numpy as np
+>>> from workbench import data, training
+>>> made = data.load("uniform", rows=64, features=32, density=0.1, classes=3, seed=0)
+>>> setup = training.Setup(model="pruned_mlp", model_options="hidden=8, pattern=set, every=2", batch_rows=16)
+>>> one, other = (training.Run(setup, made.x, made.y, width=3) for _ in range(2))
+>>> losses = [event.loss for epoch in range(2) for event in one.epoch(epoch)]
+>>> _ = list(other.epoch(0))
+>>> resumed = training.Run(setup, made.x, made.y, width=3)
+>>> resumed.load_state_dict(other.state_dict())
+>>> [event.loss for event in resumed.epoch(1)] == losses[4:]
+True
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -9,20 +26,86 @@ import numpy as np
 import scipy.sparse
 
 from workbench import data, formats, graph, ops, optimizers
-from workbench.data.batches import loader
+from workbench.data.batches import feed
 from workbench.executor import Executor, bind
-from workbench.models import Input
-from workbench.models.patterns import Pattern
+from workbench.models import Input, Parameter
+from workbench.models.patterns import Pattern, fixed
 from workbench.ops.products import Unsummed, plan_of
-from workbench.training import saved
-from workbench.training.epoch_calls import calls_for
+from workbench.training.epoch_calls import DualSteps, calls_for
 from workbench.training.events import PhaseTimer, StepEvent
-from workbench.training.pattern_updates import PatternUpdater
-from workbench.training.prepared import Prepared
 from workbench.training.repeated_steps import Repeating
 from workbench.training.setup import LAZY, Setup, SetupError
-from workbench.training.sparse_parameters import make_parameter
-from workbench.training.training import Training
+from workbench.training.sparse_parameters import PatternUpdater, make_parameter
+from workbench.training.training import Prepared, Training
+
+
+def state_dict(run: "Run") -> dict[str, Any]:
+    """See `Run.state_dict`."""
+    arrays = {f"parameter:{name}": array.copy() for name, array in run.arrays.items() if name not in run.patterned}
+    arrays |= {f"parameter:{name}": one.pattern.matrix(one.values).copy() for name, one in run.patterned.items()}
+    arrays |= {f"optimizer:{key}": array for key, array in run.updater.state_dict().items()}
+    return arrays | _of_dual(run) | {"step": np.array([run.step])}
+
+
+def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
+    """Load weights, states and step of a training from `arrays`; SetupError if names or shapes differ."""
+    expected = {f"parameter:{parameter.name}" for parameter in run.parameters} | {"step"} | set(_of_dual(run))
+    others = {name for name in arrays if not name.startswith("optimizer:")}
+    if others != expected:
+        raise SetupError(f"The state has {sorted(others)}; that of this training has {sorted(expected)}.")
+    found = {
+        parameter.name: _checked(run, parameter, arrays[f"parameter:{parameter.name}"]) for parameter in run.parameters
+    }
+    steps = run.updater.read_state(
+        {name.removeprefix("optimizer:"): arrays[name] for name in arrays if name.startswith("optimizer:")}
+    )
+    run.updater.check_fit(steps, run.arrays)
+    run.step = _step(arrays["step"])
+    if run.calls and isinstance(run.calls.steps, DualSteps):
+        run.calls.steps.restore(arrays)
+    run.updater.take_state(steps)
+    for name, (pattern, values) in found.items():
+        if pattern is None:
+            run.arrays[name][...] = values
+        else:
+            run.patterned[name].start(pattern, values)
+
+
+def _of_dual(run: "Run") -> dict[str, np.ndarray]:
+    """Return the state of dual ascent; nothing for other trainings."""
+    steps = run.calls.steps if run.calls else None
+    return steps.state() if isinstance(steps, DualSteps) else {}
+
+
+def _step(array: Any) -> int:
+    """Return the step count of a saved array; SetupError unless it is int64 [1], not negative."""
+    if not isinstance(array, np.ndarray) or array.shape != (1,) or array.dtype != np.int64 or array[0] < 0:
+        raise SetupError(f"The state says that step is {array!r:.80}; it should be a whole number from 0, int64 [1].")
+    return int(array[0])
+
+
+def _checked(run: "Run", parameter: Parameter, array: Any) -> tuple[Pattern | None, np.ndarray]:
+    """Return (its pattern where it has one, its values), or `SetupError` with what came and what should."""
+    kind = "csr" if parameter.matrix else "dense"
+    format, array = formats.validate(array)
+    came = f"{format.name} {array.dtype} {tuple(array.shape)}"
+    wanted = f"{kind} {run.dtype} {parameter.matrix or parameter.shape}"
+    if parameter.matrix and format.name == "dense" and came != wanted:
+        wanted += ": values are saved with their places"
+    elif came == wanted and (not parameter.matrix or array.nnz == parameter.shape[0]):
+        return _parts(parameter, array) if parameter.matrix else (None, array)
+    elif parameter.matrix:
+        wanted, came = f"{wanted} of {parameter.shape[0]} entries", f"{came} of {array.nnz}"
+    raise SetupError(f"The state has {parameter.name} as {came}; that of this training is {wanted}.")
+
+
+def _parts(parameter: Parameter, matrix: Any) -> tuple[Pattern, np.ndarray]:
+    """Return (pattern, values) of a saved sparse parameter; SetupError if columns are unsorted or duplicated."""
+    assert parameter.matrix is not None
+    pattern = fixed(matrix.indptr.copy(), matrix.indices.copy(), parameter.matrix)
+    if (np.diff(pattern.keys) <= 0).any():
+        raise SetupError(f"The state has {parameter.name} with columns unsorted or twice; call sum_duplicates().")
+    return pattern, matrix.data
 
 
 @final
@@ -65,8 +148,9 @@ class Run(Training):
         without_decay = {
             parameter.name: optimizers.Multiplier(decay=0.0) for parameter in self.parameters if not parameter.decays
         }
+        options: dict[str, Any] = dict(self.setup.options)
         return optimizers.Updater(
-            self.setup.optimizer, lazy=LAZY[self.setup.update], multipliers=without_decay or None, **self.setup.options
+            self.setup.optimizer, lazy=LAZY[self.setup.update], multipliers=without_decay or None, **options
         )
 
     def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
@@ -144,7 +228,7 @@ class Run(Training):
         return self.arrays.get("b")
 
     @property
-    def states(self) -> list[np.ndarray]:
+    def states(self) -> list[np.ndarray | formats.RowSparse]:
         """The optimizer's state of w, as far as a step has made it."""
         return self.updater.states.get("w", [])
 
@@ -176,11 +260,11 @@ class Run(Training):
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that further training depends on but setup and rows, copied (`train.saved`)."""
-        return saved.state_dict(self)
+        return state_dict(self)
 
     def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
         """Go on from it with the same bits; a state that does not fit is a `SetupError` or an `OptimizerError`."""
-        saved.load_state_dict(self, arrays)
+        load_state_dict(self, arrays)
 
     def take(self, x: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Train on these rows from now on, of the same features and kind of target; parameters, states, steps stay.
@@ -217,7 +301,7 @@ class Run(Training):
         made = () if x is given and not others else (x, *others.values())
         return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
 
-    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+    def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
         """Return a batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and
         plan."""
         here = ready.value.seconds
@@ -245,7 +329,9 @@ class Run(Training):
         if self.setup.update == "exact":
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
-        loss = float(self.executor.forward(True, batch.plans, laps and laps.add_step, is_own=batch.is_own, **arrays)[0])
+        loss = float(
+            self.executor.forward(True, batch.plans, laps.add_step if laps else None, is_own=batch.is_own, **arrays)[0]
+        )
         if batch.weights is not None:
             np.multiply(self.slope(), batch.weights[:, None], out=self.slope())
         return loss
@@ -258,7 +344,7 @@ class Run(Training):
         """Run the executor backward; a call of an epoch holds no gradient."""
         if self.calls:
             return dict.fromkeys(self.arrays)
-        return self.executor.backward(lap=laps and laps.add_step)
+        return self.executor.backward(lap=laps.add_step if laps else None)
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Return the requested rows of a row_sparse gradient; `rows` are among its indices."""
@@ -314,7 +400,9 @@ class Run(Training):
 
     def densified(self) -> list[dict]:
         """Return arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
-        conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
+        conversions: list[tuple[str, tuple[int | None, ...], int]] = [
+            (fact.name, fact.shape or (), fact.bytes_densified) for fact in self.executor.inference.densified
+        ]
         for parameter in (parameter for parameter in self.parameters if parameter.touched):
             array = self.arrays[parameter.name]
             if self.setup.update == "standard" and parameter.gradient_format(self.setup.gradient) == "row_sparse":
@@ -329,6 +417,7 @@ class Run(Training):
     def bytes_held(self) -> int:
         """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states, the executor's own."""
         kept = sum(batch.bytes_own for batch in self.kept.values()) + (self.mover.nbytes if self.mover else 0)
-        own = sum(one.nbytes for one in (*self.arrays.values(), *self.patterned.values()))
+        own = sum(array.nbytes for array in self.arrays.values())
+        own += sum(held.nbytes for held in self.patterned.values())
         own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers
         return self.batches.nbytes + self.given.nbytes + kept + self.updater.nbytes + own

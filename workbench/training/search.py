@@ -25,7 +25,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.epochs import dual, dual_decays
-from workbench.training.dual_steps import SHARE, column_sums
+from workbench.training.epoch_calls import SHARE, column_sums
 from workbench.training.setup import SetupError
 
 COUNT = 8
@@ -289,7 +289,7 @@ def _search(
         counts *= 1 if rows.weights is None else rows.weights[:, None]
         counts *= np.repeat(part[:, None] != np.arange(folds), count, axis=1)
     held_out = _held_out(rows, part, folds)
-    best, without_gain, losses = np.finfo(np.float64).max, 0, np.zeros(count)
+    best, without_gain, losses = float(np.finfo(np.float64).max), 0, np.zeros(count)
     least = 0.0 if rows.loss == "squared" else LEAST_GAIN
     for epoch in itertools.count(1):
         columns.do_epoch(generator.permutation(trained), counts)

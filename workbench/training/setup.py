@@ -1,16 +1,48 @@
-"""Setup of a training, and which settings go together."""
+"""Setup of a training, which settings go together, and completion of those that are not given.
 
+>>> complete_settings({"format": "row_sparse"})[1]
+('format = row_sparse: engine ours, gradient dense, update standard completed',)
+>>> complete_settings({"format": "csr"})
+({'format': 'csr', 'engine': 'ours', 'gradient': 'row_sparse', 'update': 'lazy'}, ())
+"""
+
+import functools
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 from typing import Any
 
 from kernels import loss_blocks
 from kernels.gpu.losses import LOSSES
 from kernels.registry import unknown_name
 from workbench import models, optimizers, settings
+from workbench import settings as table
 from workbench.models import Model
 from workbench.ops import products
-from workbench.training.multiple_trainers import multiple_trainers_reason
+
+
+def multiple_trainers_reason(setup: "Setup", trainers: int) -> str:
+    """Return the reason why so many trainers cannot share a training of the setup, as a sentence, or ""."""
+    model = models.get(setup.model)
+    if trainers < 1:
+        return f"There are {trainers} trainers; there is 1 or more."
+    if setup.device != "cpu":
+        return "Trainers that share a training compute on cpu; on cuda a training has one trainer."
+    if setup.launch != "kernels":
+        return f"Trainers exchange rows at every step, and launch {setup.launch} does not stop there: take kernels."
+    if setup.format != "csr" or setup.gradient == "fused":
+        return (
+            "Trainers send the rows that a batch touched: take format csr and the gradient row_sparse (or dense); "
+            f"this is {setup.format} with {setup.gradient}."
+        )
+    if model.sampler is not None or not model.rows_apart:
+        return f"The {model.name} model completes its batches from all rows, of which a trainer has some: it has one."
+    if model.moves is not None:
+        return f"The {model.name} model has weights at a pattern, which shards do not hold: it has one trainer."
+    if setup.batch_rows % trainers:
+        return f"Trainers have equal parts of a batch: {setup.batch_rows} rows are no multiple of {trainers}."
+    return ""
+
 
 LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 """What the optimizer calls each update."""
@@ -67,6 +99,10 @@ class Setup(_Setup):
 
     options: Mapping[str, float] = field(default_factory=dict)
     last: str = "keep"
+
+    def changed(self, **settings: Any) -> "Setup":
+        """Return a copy with other values of these settings."""
+        return replace(self, **settings)
 
     @property
     def has_intercept(self) -> bool:
@@ -196,7 +232,7 @@ def _why_no_graph(setup: Setup) -> str:
 def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] = IN_CALLS) -> str:
     """Return why epochs cannot be compiled calls with the needed settings, or ""."""
     if setup.launch == "epoch" and setup.gradient == "fused":  # a call sums and applies gradients in one pass
-        needed = needed | {"gradient": "fused"} if setup.format != "dense" else needed
+        needed = {**needed, "gradient": "fused"} if setup.format != "dense" else needed
     for name, choice in needed.items():
         if (value := getattr(setup, name)) != choice:
             return f"{what} {_words(needed)}; with {_words({name: value})} launch is kernels."
@@ -248,3 +284,73 @@ def _words(choices: Mapping[str, Any]) -> str:
         name: {True: name, False: f"nothing {name}"}.get(value, f"{name} {value}") for name, value in choices.items()
     }
     return ", ".join(said.values())
+
+
+COMPLETED = ("engine", "gradient", "update")
+"""Settings that are completed, in the order in which they are chosen."""
+
+DECIDING = ("format", "device", "launch", "model", "intercept")
+"""Settings that are never completed, on which it depends what suits."""
+
+USUAL = {name: table.BY_NAME[name].default for name in (*COMPLETED, *DECIDING)}
+
+
+def complete_settings(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the settings with engine, gradient and update where they have none, and a note where those are not the
+    usual.
+
+    The usual ones are the defaults of `Setup`; where they mean nothing with what is given, or with `fastest`, the first
+    that do are taken: the format's own engine, then a gradient of the active rows, then a lazy update. Where nothing
+    suits, the engine alone is added: whoever checks the settings says why.
+    """
+    deciding = tuple(settings.get(name, USUAL[name]) for name in DECIDING)
+    given = tuple(settings.get(name) for name in COMPLETED)
+    chosen = _choose_settings(deciding, given, fastest)
+    if chosen is None:
+        return {"engine": products.default_engine(deciding[0]), **settings}, ()
+    added = {name: value for name, value in zip(COMPLETED, chosen, strict=True) if settings.get(name) is None}
+    is_usual = fastest or all(value == USUAL[name] for name, value in added.items())
+    named = ", ".join(
+        f"{name} = {settings[name]}" for name in (*DECIDING, *COMPLETED) if settings.get(name) is not None
+    )
+    what = ", ".join(f"{name} {value}" for name, value in added.items())
+    return {**settings, **added}, () if is_usual else (f"{named}: {what} completed",)
+
+
+def with_epoch_calls(setup: Setup) -> Setup:
+    """Return the setup with epochs in one call where that is possible and batches are new each epoch, else the setup
+    itself.
+
+    >>> with_epoch_calls(Setup(update="lazy")).launch, with_epoch_calls(Setup(format="coo")).launch
+    ('epoch', 'kernels')
+    """
+    calls = setup.changed(launch="epoch", gradient="dense" if setup.format == "dense" else "row_sparse")
+    return calls if setup.launch == "kernels" and setup.shuffle and not impossible_reason(calls) else setup
+
+
+@functools.lru_cache
+def _choose_settings(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
+    """Engine, gradient and update: those given, the first that suit for the rest; None if nothing does."""
+    setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
+    if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
+        setup = setup.changed(device="cuda")
+    if setup.launch == "dual":  # the others that it asks for are said by whoever checks the settings
+        setup = setup.changed(optimizer="sgd", options={"decay": 1.0})
+    own = products.default_engine(setup.format)
+    engines = (own, *(engine for engine in products.ENGINES if engine != own))
+    usual = tuple(value or USUAL[name] for name, value in zip(COMPLETED, given, strict=True))
+    gradients = _gradients(given, fastest and setup.launch != "epoch")  # an epoch is fused whatever it is called
+    candidates = itertools.product(engines, gradients, ("lazy", *table.BY_NAME["update"].allowed))
+    for chosen in candidates if fastest else (usual, *candidates):
+        is_as_given = all(value in (None, choice) for value, choice in zip(given, chosen, strict=True))
+        if is_as_given and not impossible_reason(replace(setup, **dict(zip(COMPLETED, chosen, strict=True)))):
+            return chosen
+    return None
+
+
+def _gradients(given: tuple, fastest: bool) -> tuple[str, ...]:
+    """Return the gradients in the order to try: to an update of all rows a dense one costs least."""
+    update = given[COMPLETED.index("update")]
+    if update == "standard":
+        return ("dense", *table.BY_NAME["gradient"].allowed)
+    return ("fused", "row_sparse", "dense") if fastest else ("row_sparse", "fused", "dense")

@@ -32,7 +32,7 @@ import scipy.sparse
 
 from workbench import data, formats, models, ops
 from workbench.data.errors import MissingLabelsError
-from workbench.data.labels.meaning import NONE, Labels
+from workbench.data.labels import NONE, Labels
 from workbench.json_text import parsed
 from workbench.models import Model
 from workbench.training.run import Run
@@ -381,7 +381,9 @@ def load_model(folder: str | os.PathLike) -> TrainedModel:
         content = (folder / WEIGHTS).read_bytes()
         if hashlib.sha256(content).hexdigest() != about["weights_sha256"]:
             raise ModelFolderError(_damaged(folder, f"{WEIGHTS} does not hold what was written"))
-        labels = {name: tuple(value) if isinstance(value, list) else value for name, value in about["labels"].items()}
+        labels: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in about["labels"].items()
+        }
         made = TrainedModel(
             setup=Setup(**{name: about["setup"][name] for name in KEPT}),
             arrays=_arrays(content),
@@ -435,7 +437,7 @@ def _count(value: Any) -> int:
     return value
 
 
-def _parts(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _parts(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arrays for the file: a csr one as its three arrays and its shape."""
     parts: dict[str, np.ndarray] = {}
     for name, array in arrays.items():

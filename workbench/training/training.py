@@ -1,23 +1,88 @@
-"""Base of every training: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
+"""Base of every training: batches, steps with a time for each phase, predictions and quality; where it runs is open.
+
+>>> import numpy as np
+>>> x = np.float32([[0, 2], [0, 0]])
+>>> convert_storage("csr", x).nnz, convert_storage("uint8", x).nbytes
+(1, 4)
+"""
 
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 
 from kernels import aligned
-from workbench import data, models
-from workbench.data.batches import loader
+from kernels.plan import BatchPlan
+from workbench import data, formats, models
+from workbench.data.batches import feed
+from workbench.formats import arrays
 from workbench.metrics import constant_quality
 from workbench.models import Given, Model, Parameter, patterns
 from workbench.models.patterns import Pattern
 from workbench.training import ranking
-from workbench.training.data_storage import convert_storage
 from workbench.training.events import StepEvent
 from workbench.training.setup import Setup, SetupError, require_possible
+
+NARROW = ("uint8", "float16")
+"""Values of `hold` that name a type of values."""
+
+
+def convert_storage(hold: str, x: Any) -> Any:
+    """Return the rows X as `hold` says, X itself for format; `FormatError` for a value that the smaller type has not.
+
+    Stored rows are read as they are trained on and are never held: they stay what they are, and come in no smaller
+    type (`DataError`).
+    """
+    if hold == "format" or (hold == "csr" and isinstance(x, data.StoredRows)):
+        return x
+    if hold == "csr":
+        return formats.to_format(x, "csr")
+    if isinstance(x, data.StoredRows):
+        raise data.DataError(
+            f"{x.place} is read as it is trained on, and hold {hold} needs it in memory: take hold format, or load it "
+            "with whole=True (reading: whole=true)."
+        )
+    return arrays.narrowed(x, np.dtype(hold))
+
+
+@dataclass
+class Prepared:
+    """A batch in the format it is trained in, with its plan where the gradient reads one."""
+
+    x: Any
+    y: np.ndarray
+    plan: BatchPlan | None
+    seconds: dict[str, float]
+    """Seconds of convert and plan."""
+    weights: np.ndarray | None = None
+    """What the loss of each row counts for [R]; None where all count alike."""
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """What the model reads beside X, by name."""
+
+    made: Sequence[Any] = ()
+    """Arrays that conversion made."""
+    is_own: bool = False
+    """Whether X was cut for this batch from rows that were checked, and nobody else holds it."""
+
+    @property
+    def bytes_own(self) -> int:
+        """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
+        arrays = {id(array): array for array in self.made}
+        return sum(map(formats.nbytes, arrays.values())) + (self.plan.nbytes if self.plan else 0)
+
+    @property
+    def plans(self) -> dict[str, BatchPlan]:
+        """The plan by the name of its argument."""
+        return {"x": self.plan} if self.plan else {}
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The columns that it reads, sorted."""
+        return self.plan.columns if self.plan else np.unique(formats.to_format(self.x, "coo").coords[1])
 
 
 def batches_of(
@@ -58,14 +123,14 @@ def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Giv
     return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
 
 
-def prediction_batch(feed: data.Feed, batch: data.Batch, first: int) -> data.Batch:
+def prediction_batch(source: data.Feed, batch: data.Batch, first: int) -> data.Batch:
     """Return a batch to predict, with all that its scores depend on.
 
     `first` is the number of the first row of its data.
     """
-    if not isinstance(feed, data.Completed):
+    if not isinstance(source, data.Completed):
         return batch
-    return feed.complete(dataclasses.replace(batch, rows_index=batch.rows_index + first), None)
+    return source.complete(dataclasses.replace(batch, rows_index=batch.rows_index + first), None)
 
 
 class Training(ABC):
@@ -127,7 +192,7 @@ class Training(ABC):
             epoch += 1
 
     @final
-    def epoch(self, epoch: int) -> Iterator[StepEvent]:
+    def epoch(self, epoch: int) -> Generator[StepEvent, None, None]:
         """Train one epoch and yield the event of each step: compiled calls if possible, else batch by batch."""
         if (calls := self.calls_of(epoch)) is not None:
             yield from calls
@@ -138,7 +203,7 @@ class Training(ABC):
             return
         keeps, kept = self.keeps, dict[int, Any]()
         at_once = self.feed.at_once if self.setup.device == "cpu" else 1
-        prepared = loader.prefetch(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
+        prepared = feed.prefetch(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
         try:
             for ready in prepared:
                 if keeps:
@@ -169,7 +234,7 @@ class Training(ABC):
         """Return the batch as a step takes it: in the setup's format, with its plan where the gradient reads one."""
 
     @abstractmethod
-    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+    def phases_before(self, ready: feed.Ready) -> tuple[dict[str, float], float]:
         """Return (seconds of each phase before the step, seconds that the batch took to prepare) of what the loader
         gives."""
 
@@ -234,6 +299,7 @@ class Training(ABC):
     def first_pattern(self, parameter: Parameter) -> Pattern:
         """Return the pattern that a parameter with a matrix starts with, the same for the same seed."""
         number = [parameter.name for parameter in self.parameters].index(parameter.name)
+        assert parameter.matrix is not None
         return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
 
     def pattern(self, name: str) -> Pattern:
@@ -323,7 +389,7 @@ class Training(ABC):
             popular = ranking.by_popularity(self.batches.x, self.given.facts["fields"])
             return self._of_order(popular, {"quality": self.model.quality}, x)["quality"]
         outputs = self.model.outputs or self.width
-        return constant_quality(self.model.target, self.model.quality, self.batches.y, y, outputs)
+        return constant_quality(self.model.target, self.model.quality, np.asarray(self.batches.y), y, outputs)
 
     @abstractmethod
     def densified(self) -> list[dict]:

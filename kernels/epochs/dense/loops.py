@@ -54,10 +54,12 @@ def narrow_scores(rows: int, width: int, is_far: bool) -> Callable:
     side = _power(max(most_vectors() // (rows * width), 1))
 
     def work(lane, q, first, index, x, weights, added, scores):
+        """Emit code for the scores of `rows` rows, vectors along the columns of X."""
         numbers, count = _rows_at(index, first, rows), rows * width * side
         later = _rows_at(index, (first + rows).least(index.last + 1 - rows), rows) if is_far else []
 
         def span(j, sums):
+            """Add the products of columns j on to the sums, a vector for each row and output."""
             sums, outputs = list(sums), [weights.row(lane.integer(n), j).load() for n in range(width)]
             for row in later:
                 x.row(row, j).prefetch()
@@ -86,14 +88,17 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
     written, side = len(rule.written), min(_power(most_vectors() // width), 8)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):
+        """Emit code for the update of columns first to last - 1, vectors along the columns of X."""
         arrays, (settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def span(j, _):
+            """Sum the gradient of columns j on over the rows, and update these columns or store the sums."""
             vectors = lane.tile.vectors
             known = [gradient.row(lane.integer(n), j).load() if reads else nothing(lane) for n in range(width)]
 
             def one(i, sums):
+                """Add row i of the block times its gradient of the scores to the sums."""
                 sums, values = list(sums), x.row(index[offset + i], j).load()
                 for n in range(width):
                     factor = lane.numbers.spread(slope[i * width + n])
@@ -125,6 +130,7 @@ def _sums_of_lines(lane, x, start: list, later: list, callable: Callable) -> lis
         return lane.loop(nought, x.columns, 1, start, callable)
 
     def line(d, sums):
+        """Prefetch a cache line of each later row, and add the columns of this line to the sums."""
         for row in later:
             x.prefetch(row * x.columns + d)
         return lane.loop(d, (d + entries).least(x.columns), 1, sums, callable)
@@ -136,14 +142,17 @@ def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
     """Return the program: scores of `rows` rows of X from index[first] on, written from row q on; weights [D, N]."""
 
     def work(lane, q, first, index, x, weights, added, scores):
+        """Emit code for the scores of `rows` rows, vectors along the outputs."""
         numbers, nought = _rows_at(index, first, rows), lane.integer(0)
         later = _rows_at(index, (first + rows).least(index.last + 1 - rows), rows) if is_far else []
 
         def one(d, sums, j):
+            """Add the products of column d to the sums."""
             factors = [x[row * x.columns + d] for row in numbers]
             return _outer_sum(lane, factors, weights.row(d, j).load(), sums)
 
         def block(j, _):
+            """Sum over all columns for the outputs of block j, and store the scores."""
             vectors, row = lane.tile.vectors, numbers[0]
             if rows == 1:
                 term = lambda d: (x[row * x.columns + d], weights.row(d, j))  # noqa: E731
@@ -165,11 +174,15 @@ def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -
     written = len(rule.written)
 
     def work(lane, first, last, rows, offset, index, x, slope, gradient, *args):
+        """Emit code for the update of columns first to last - 1, vectors along the outputs."""
         arrays, (settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
         def block(d, j, together: int):
+            """Sum the gradient of `together` columns from d on for the outputs of block j, and update or store them."""
+
             def one(i, sums):
+                """Add row i of the block times its gradient of the scores to the sums."""
                 place = index[offset + i] * x.columns + d
                 return _outer_sum(lane, [x[place + k] for k in range(together)], slope.row(i, j).load(), sums)
 
@@ -243,9 +256,11 @@ def programs_for(rule_name: str, width: int, itemsize: int, count: int, is_far: 
     layout = f"dense_epoch_{'narrow' if is_narrow else 'wide'}_{width if is_narrow else 0}"
 
     def scores(rows: int) -> str:
+        """Return the code for the scores of `rows` rows at once."""
         return RowLoop(make_scores(rows, width, is_far), name=f"{layout}_scores_{rows}_{is_far}").code(cut)
 
     def steps_of(reads: bool, is_last: bool) -> str:
+        """Return the code for the update, with sums that go on if `reads` and are applied if `is_last`."""
         made = make_steps(rule, count, width, reads, is_last)
         return RowLoop(made, name=f"{layout}_{rule_name}_{count}_steps_{reads}_{is_last}").code(cut)
 
@@ -317,6 +332,7 @@ def make_slope(loss: str) -> Callable:
         return block
 
     def slope_of(scores, targets, slope, share):
+        """Fill the gradient of the scores; return (sum of losses, index of an invalid target or -1)."""
         if scores.shape[0] > 1:
             return block(scores, targets, slope, share)
         total, flat = 0.0, targets.reshape(-1)
@@ -340,6 +356,7 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
     slope_of = make_slope(loss)
 
     def scores_of(source, order, start, begin, end, labels, share, trained, memory):
+        """Do rows begin to end - 1 of a block; return (sum of losses, position of an invalid target or -1)."""
         (scores, targets, slopes), weights, total = memory, trained.arrays[0], 0.0
         fill(source, order, start, begin, end)
         x, index, offset = source[table_at], source[index_at], start if is_in_order else 0
@@ -371,6 +388,7 @@ def make_rows(programs: Programs, loss: str, held: str) -> Callable:
     scores_of, unit = make_scores(programs, loss, held), programs.rows
 
     def do_rows(part, parts, source, order, start, count, bare_labels, share, bare_trained, bare_scratch):
+        """Do the share of part `part` of a block's `count` rows."""
         scratch = Scratch(*bare_scratch)
         begin, end = bounds_of(part, parts, 0, count, unit)
         memory = scratch.scores[part], scratch.targets[part], scratch.slopes
@@ -389,6 +407,7 @@ def make_columns(programs: Programs, held: str) -> Callable:
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 
     def do_columns(part, parts, source, order, start, count, bare_trained, slopes, at, is_first, is_last):
+        """Do the share of part `part` of the columns for one block."""
         trained, x, index = Trained(*bare_trained), source[table_at], source[index_at]
         columns, width, offset = x.shape[1], trained.arrays[0].shape[1], start if is_in_order else 0
         first, last = bounds_of(part, parts, 0, columns, UNIT_NARROW if is_narrow else UNIT_WIDE)
@@ -420,10 +439,12 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
     if is_parallel:
 
         def each(parts, arguments):
+            """Call `function` for each part, on all threads."""
             each_part(function, parts, arguments)
     else:
 
         def each(parts, arguments):
+            """Call `function` once, as part 0."""
             function(0, *arguments)
 
     return inlined(each)
@@ -437,6 +458,7 @@ def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Ca
     step_intercept = make_step_intercept(programs.steps_intercept)
 
     def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
+        """Do the batches span[0] to span[1] - 1; fill `losses`; return the position of an invalid target or -1."""
         trained, scratch = Trained(*bare_trained), Scratch(*bare_scratch)
         wrong, sums, numbers = scratch.wrong, scratch.sums, scratch.numbers
         for step in range(span[0], span[1]):

@@ -10,8 +10,8 @@ import pytest
 
 from kernels import plan, threads
 from tests.support.clocks import SECONDS, Clock, until
-from workbench.data.batches import loader
-from workbench.data.batches.loader import prefetch
+from workbench.data.batches import feed
+from workbench.data.batches.feed import prefetch
 
 every_depth = pytest.mark.parametrize("depth", [0, 1, 3])
 
@@ -100,7 +100,7 @@ class WatchedClock(Clock):
 @pytest.fixture
 def clock(monkeypatch) -> WatchedClock:
     made = WatchedClock()
-    monkeypatch.setattr(loader, "perf_counter", made)
+    monkeypatch.setattr(feed, "perf_counter", made)
     return made
 
 

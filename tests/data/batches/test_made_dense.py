@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from workbench import data, formats
-from workbench.data.batches import loader
+from workbench.data.batches import feed
 from workbench.data.batches.slicing import MOST
 
 SHAPE = 90, 2048
@@ -39,7 +39,7 @@ def test_memory_serves_again_once_nobody_holds_it(kind, depth):
     _, given = held(kind)
     batches, places = data.Batches(given, rows=30, shuffle=True, dense=np.float32), set()
     for epoch in range(5):
-        for ready in loader.prefetch(batches.epoch(epoch), lambda batch: batch.x, depth):
+        for ready in feed.prefetch(batches.epoch(epoch), lambda batch: batch.x, depth):
             places.add(ready.value.ctypes.data)
             del ready
     assert len(places) <= 1 + depth

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from tests.support.small_sets import labelled, same
 from workbench import data
 from workbench.data import DataError, cache
-from workbench.data.dataset.edges import graph_of
+from workbench.data.dataset.record import graph_of
 from workbench.data.dataset.selection import split_rows
 from workbench.formats import FormatError
 from workbench.sweeps.problem import make_problem

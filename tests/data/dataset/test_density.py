@@ -8,7 +8,7 @@ import pytest
 from tests.support.small_sets import labelled, same, targets
 from workbench import data, formats
 from workbench.data import DataError
-from workbench.data.dataset import density
+from workbench.data.dataset import selection
 
 
 def skewed(rows=600, features=400, classes=3, seed=0):
@@ -160,7 +160,7 @@ def test_rows_of_like_numbers_are_joined():
     joined = data.with_density(many, 0.5)
     assert joined.density == 0.5
     np.testing.assert_array_equal(joined.y, many.y)
-    assert density._label_of_rows(many).tolist() == [7 - row // 8 for row in range(64)]
+    assert selection._label_of_rows(many).tolist() == [7 - row // 8 for row in range(64)]
 
 
 def test_rows_of_several_classes_are_joined_by_the_most_frequent_one():
@@ -168,7 +168,7 @@ def test_rows_of_several_classes_are_joined_by_the_most_frequent_one():
     y = np.zeros((8, 3), np.uint8)
     y[:4, 1], y[3:7, 0], y[4, 1] = 1, 1, 1
     made = dataclasses.replace(made, y=y, labels=data.Labels("multilabel", ("a", "b", "c")))
-    assert density._label_of_rows(made).tolist() == [1, 1, 1, 1, 1, 2, 2, 0]
+    assert selection._label_of_rows(made).tolist() == [1, 1, 1, 1, 1, 2, 2, 0]
     np.testing.assert_array_equal(data.with_density(made, 0.3).y, y)
 
 
@@ -176,7 +176,7 @@ def test_work_in_parts_gives_the_same_as_all_at_once(monkeypatch):
     """Up to where rows are thinned, which draws anew for each part: lengths and rows joined are the same."""
     made = skewed(rows=300)
     whole = data.with_density(made, 0.1)
-    monkeypatch.setattr(density, "ENTRIES_AT_ONCE", 50)
+    monkeypatch.setattr(selection, "ENTRIES_AT_ONCE", 50)
     parts = data.with_density(made, 0.1)
     formats.check(parts.x, full=True)
     np.testing.assert_array_equal(parts.x.indptr, whole.x.indptr)
@@ -189,7 +189,7 @@ def test_lengths_are_exact_whatever_the_limits(seed):
     own = random.integers(0, 30, 50)
     most = np.where(own > 0, own + random.integers(0, 40, 50), 0)
     for count in (own.sum(), most.sum(), (own.sum() + most.sum()) // 2):
-        lengths = density._scaled(own, most, count, random)
+        lengths = selection._scaled(own, most, count, random)
         assert lengths.sum() == count
         assert (own <= lengths).all()
         assert (lengths <= most).all()

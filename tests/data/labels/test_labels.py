@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tests.support.small_sets import svmlight
 from workbench import data, metrics, training
 from workbench.data import DataError, cache
-from workbench.data.labels.meaning import class_numbers
+from workbench.data.labels import class_numbers
 
 
 @pytest.fixture(autouse=True)

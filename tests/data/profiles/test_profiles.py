@@ -14,7 +14,7 @@ import scipy.sparse
 
 from tests.support.small_sets import csr, labelled, targets
 from workbench import data, formats
-from workbench.data.profiles import profile, row_hashes
+from workbench.data import profiles
 
 
 def dataset(x, y=None):
@@ -75,9 +75,9 @@ class Case(NamedTuple):
 @pytest.fixture(params=HOSTILE)
 def case(request, monkeypatch):
     """A hostile set, counted in parts of three entries."""
-    monkeypatch.setattr(profile, "PART", 3)
-    monkeypatch.setattr(row_hashes, "PART", 3)
-    monkeypatch.setattr(profile, "BATCHES", (1, 2, 4, 100))
+    monkeypatch.setattr(profiles, "PART", 3)
+    monkeypatch.setattr(profiles, "PART", 3)
+    monkeypatch.setattr(profiles, "BATCHES", (1, 2, 4, 100))
     made = dataset(HOSTILE[request.param])
     return Case(made, data.profile(made), stored(made.x))
 
@@ -100,7 +100,7 @@ def test_sizes_and_row_lengths(case):
 
 
 def test_few_lengths_have_a_bin_each_and_many_share_bins_that_double_in_three():
-    few, many = profile.row_lengths(np.array([10, 14, 14, 0])), profile.row_lengths(np.arange(1000))
+    few, many = profiles.row_lengths(np.array([10, 14, 14, 0])), profiles.row_lengths(np.arange(1000))
     assert few.bins == ((10, 10, 1), (14, 14, 2))
     assert many.bins[:7] == ((1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 4, 1), (5, 5, 1), (6, 7, 2), (8, 9, 2))
     assert sum(count for *_, count in many.bins) == 999
@@ -143,7 +143,7 @@ def test_touched_columns_are_the_mean_over_every_batch_there_is(case):
 def test_values_and_duplicate_rows(case):
     values = [value for row in case.rows for _, value in row]
     if values:
-        assert case.found.values == profile.Values(min(values), max(values), values.count(0))
+        assert case.found.values == profiles.Values(min(values), max(values), values.count(0))
     else:
         assert case.found.values is None
     contents = [frozenset((column, value) for column, value in row if value) for row in case.rows]
@@ -172,9 +172,9 @@ def test_it_is_json_and_the_same_again(case):
 
 def test_the_same_columns_are_counted_by_sorting_as_by_counters(monkeypatch):
     x = dataset(of_dense(drawn(50, 40, 0.2))).x
-    by_counters = profile.column_counts(x)
-    monkeypatch.setattr(profile, "WIDE", 0)
-    assert np.array_equal(profile.column_counts(x), by_counters)
+    by_counters = profiles.column_counts(x)
+    monkeypatch.setattr(profiles, "WIDE", 0)
+    assert np.array_equal(profiles.column_counts(x), by_counters)
 
 
 @pytest.mark.parametrize("rows", [5000, 10**8])
@@ -183,7 +183,7 @@ def test_touched_columns_of_large_sets_are_exact(rows, batch):
     counts = np.array([1, 2, 63, 1000, 4900])
     missed = [Fraction(math.comb(rows - int(count), batch), math.comb(rows, batch)) for count in counts]
     exact = float(sum(1 - chance for chance in missed))
-    assert profile.expected_touched(counts, rows, batch) == pytest.approx(exact, rel=1e-7)
+    assert profiles.expected_touched(counts, rows, batch) == pytest.approx(exact, rel=1e-7)
 
 
 def test_batches_that_are_drawn_touch_as_many_columns():
@@ -197,24 +197,24 @@ def test_batches_that_are_drawn_touch_as_many_columns():
 
 def test_the_line_of_zipf_finds_the_slope_that_counts_follow():
     counts = np.round(1e9 * np.arange(1, 5001) ** -0.8).astype(np.int64)
-    line = profile.zipf_line(counts)
+    line = profiles.zipf_line(counts)
     assert (line.slope, line.scale) == (pytest.approx(0.8, abs=1e-3), pytest.approx(1e9, rel=1e-2))
     assert (line.first, line.last) == (10, 1250)
-    assert profile.zipf_line(np.full(100, 7)).slope == pytest.approx(0)
-    assert profile.zipf_line(np.array([8, 4])).slope == pytest.approx(1)
+    assert profiles.zipf_line(np.full(100, 7)).slope == pytest.approx(0)
+    assert profiles.zipf_line(np.array([8, 4])).slope == pytest.approx(1)
 
 
 def test_level_heads_and_rare_columns_do_not_bend_the_line_of_zipf():
     ranks = np.arange(1, 100_001)
     counts = np.maximum(np.round(1e4 * np.maximum(ranks, 10) ** -0.8), 1).astype(np.int64)
-    assert profile.zipf_line(counts).slope == pytest.approx(0.8, abs=0.02)
+    assert profiles.zipf_line(counts).slope == pytest.approx(0.8, abs=0.02)
 
 
 def test_rows_that_share_columns_or_values_alone_are_no_duplicates():
     close = of_dense([[1, 2, 0], [2, 1, 0], [0, 1, 2], [1, 2, 3], [3, 0, 0], [-1, -2, 0], [1, 0, 2]])
     assert data.profile(dataset(close)).duplicate_rows == 0
     many = dataset(of_dense(np.arange(4000).reshape(1000, 4)))
-    assert np.unique(row_hashes.row_hashes(many.x)).size == 1000
+    assert np.unique(profiles.row_hashes(many.x)).size == 1000
 
 
 def test_duplicate_entries_are_those_that_were_summed_in_reading(tmp_path):

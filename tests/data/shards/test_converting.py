@@ -9,8 +9,8 @@ from tests.support.small_sets import csr, same
 from tests.support.stored_sets import block, blocks, drawn, stored
 from workbench import data, formats
 from workbench.data import DataError
-from workbench.data.files import line_blocks
-from workbench.data.labels.meaning import Wanted
+from workbench.data.files import opened
+from workbench.data.labels import Wanted
 from workbench.data.shards import shuffling
 from workbench.data.shards.converting import LabelCollector
 
@@ -37,7 +37,7 @@ def svmlight(path, rows=300, labels=None, first=1, seed=0):
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("labels", [None, ["-1", "+1"], ["0.5", "2", "3"], ["1", "0"]])
 def test_text_is_converted_block_by_block_to_what_reading_it_whole_gives(tmp_path, monkeypatch, first, labels):
-    monkeypatch.setattr(line_blocks, "BYTES", 2000)
+    monkeypatch.setattr(opened, "BYTES", 2000)
     path = svmlight(tmp_path / "rows.svm", labels=labels, first=first)
     stored(tmp_path / "X.sparse", "svmlight", path=path)
     expected = data.load("svmlight", path=path, cache=False)
@@ -71,7 +71,7 @@ def test_faults_of_the_source_leave_nothing(tmp_path, text, parameters, message)
 
 
 def test_rows_of_a_query_are_a_group_and_stay_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_blocks, "BYTES", 100)
+    monkeypatch.setattr(opened, "BYTES", 100)
     path = tmp_path / "rows.svm"
     path.write_text("".join(f"{row % 2} qid:{row // 5} {row % 9 + 1}:1\n" for row in range(60)))
     kept = stored(tmp_path / "X.sparse", "svmlight", path=path)
@@ -111,7 +111,7 @@ def test_several_labels_a_row_are_read_whole(tmp_path):
     ],
 )
 def test_labels_that_come_in_blocks_mean_what_they_do_together(parts, wanted):
-    from workbench.data.labels.meaning import read_labels
+    from workbench.data.labels import read_labels
 
     collector = LabelCollector(Wanted(**wanted), "blocks")
     kept = [collector.add(part) for part in parts]

@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from workbench import data
 from workbench.data import DataError
-from workbench.data.files import line_blocks
+from workbench.data.files import opened
 from workbench.data.text.svmlight import InvalidLineError, joined, read_rows
 
 ODD = {
@@ -60,9 +60,9 @@ def written(rows=300, columns=50, seed=3):
 
 @pytest.mark.parametrize("size", [1, 100, 5000, 1 << 22])
 def test_blocks_of_any_size_give_the_same_rows(monkeypatch, size):
-    monkeypatch.setattr(line_blocks, "BYTES", size)
+    monkeypatch.setattr(opened, "BYTES", size)
     text = written()
-    rows = joined(line_blocks.map_blocks(read_rows, line_blocks.line_blocks(io.BytesIO(text.rstrip(b"\n")))))
+    rows = joined(opened.map_blocks(read_rows, opened.line_blocks(io.BytesIO(text.rstrip(b"\n")))))
     assert_same_bits(rows, *as_sklearn(text))
 
 
@@ -94,7 +94,7 @@ def test_several_labels_are_those_of_scikit_learn():
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
 def test_packed_files_are_read_as_plain_ones(tmp_path, monkeypatch, pack):
-    monkeypatch.setattr(line_blocks, "BYTES", 3000)
+    monkeypatch.setattr(opened, "BYTES", 3000)
     text = b"".join(b"%d 0:0.5 %d:%d\n" % (row % 2, row % 7 + 1, row) for row in range(1, 999))
     (tmp_path / "plain.svm").write_bytes(text)
     (tmp_path / "packed.svm").write_bytes(pack(text))
@@ -105,7 +105,7 @@ def test_packed_files_are_read_as_plain_ones(tmp_path, monkeypatch, pack):
 
 @pytest.mark.parametrize("number", [1, 400, 998])
 def test_the_line_of_an_error_is_told_wherever_it_is(tmp_path, monkeypatch, number):
-    monkeypatch.setattr(line_blocks, "BYTES", 500)
+    monkeypatch.setattr(opened, "BYTES", 500)
     lines = [b"%d 1:0.5 %d:%d\n" % (row % 2, row % 7 + 2, row) for row in range(1, 999)]
     lines[number - 1] = b"1 1:0.5 3:x\n"
     (tmp_path / "rows.svm").write_bytes(b"".join(lines))
@@ -116,7 +116,7 @@ def test_the_line_of_an_error_is_told_wherever_it_is(tmp_path, monkeypatch, numb
 
 
 def test_bytes_that_are_no_text_are_told_behind_any_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_blocks, "BYTES", 50)
+    monkeypatch.setattr(opened, "BYTES", 50)
     (tmp_path / "rows.svm").write_bytes(b"1 1:1\n" * 40 + b"1 1:\xff\n" + b"1 1:1\n" * 9)
     with pytest.raises(DataError, match=r"rows.svm:41: the byte 0xff is not utf-8"):
         data.load("svmlight", path=tmp_path / "rows.svm", cache=False)

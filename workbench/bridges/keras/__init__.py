@@ -21,10 +21,345 @@ that a gradient holds, those of keras.layers.Dense on sparse rows and of Embeddi
 would make its sparse rows dense, before it is trained.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, final
 
-from workbench.bridges.keras.layers import SparseDense, check_model
-from workbench.bridges.keras.optimizers import CLASSES, LazyOptimizer
+import numpy as np
+
+from kernels.formula import Backend, Float, Truth
+from kernels.rules.rule import Rule
+from workbench import optimizers
+from workbench.bridges.contracts import Violation
+from workbench.bridges.lazy_rules import class_name, class_names, described
+from workbench.bridges.tensorflow import (
+    hashed,
+    sparse_product,
+    summed,
+    tf,
+)
+from workbench.bridges.validation_rules import ERROR, WARNING
+from workbench.optimizers.contract import numbers_of
+
+try:
+    import keras
+except ImportError as error:
+    raise ImportError("workbench.bridges.keras needs Keras 3: pip install 'sparse-workbench[peers]'.") from error
+
+if keras.backend.backend() != "tensorflow":
+    raise ImportError(
+        f"Keras runs on {keras.backend.backend()}; sparse batches need TensorFlow: set KERAS_BACKEND=tensorflow."
+    )
+
+PACKAGE = "sparse_workbench"
+"""The package under which what is saved names its classes."""
+
+# Check of a model before it is trained: what makes its sparse rows dense on their way.
+
+
+DENSIFYING = ("SparseToDense", "SparseTensorDenseAdd")
+"""Operations of TensorFlow whose result is a dense copy of sparse rows."""
+
+
+def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Violation]:
+    """Check where a model, given a SparseTensor [R, features], makes it dense: a violation for each place.
+
+    The model is traced once, not run: its graph names the layer, also within nested models. Keras says nothing of it: a
+    dense Input, a Sequential without one, or a model nested as such make a copy of R x features numbers. `batch_rows`
+    is R for the bytes in the message. Width and sparseness of its inputs are compared, too.
+    """
+    spec = tf.SparseTensorSpec((None, features), tf.float32)
+    try:
+        graph = tf.function(lambda rows: model(rows, training=False)).get_concrete_function(spec).graph
+    except (TypeError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        came = f"{_named(model)} refuses sparse rows of {features} columns: {first}"
+        advice = "Begin it with keras.Input((columns,), sparse=True), and a layer that takes sparse rows"
+        return [Violation("sparse", "batch -> model", ERROR, came, "a model of such rows", advice)]
+    found = [_breach(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
+    return found or list(_of_first_layers(model))
+
+
+def _densifying(definition: Any) -> Iterator[str]:
+    """Yield the names of the operations that make sparse rows dense, in a graph and in the functions that it calls."""
+    inner = (node for function in definition.library.function for node in function.node_def)
+    for node in (*definition.node, *inner):
+        if node.op in DENSIFYING:
+            yield node.name
+
+
+def _breach(operation: str, features: int, batch_rows: int) -> Violation:
+    """Return the violation that a layer makes sparse rows dense, with the bytes of a batch."""
+    layer = operation.rpartition("/")[0] or "its input"
+    bytes_needed = batch_rows * features * 4
+    came = f"The rows are made dense at {layer}, {bytes_needed:,} bytes for each batch of {batch_rows}"
+    advice = "Begin with Input((columns,), sparse=True), and end sparseness in SparseDense or Dense, which take it"
+    effect = "memory and time follow columns, not entries, without a word"
+    return Violation("sparse", "batch -> model", ERROR, came, "sparse rows up to the first weight", advice, effect)
+
+
+def _of_first_layers(model: Any) -> Iterator[Violation]:
+    """Yield a kernel regularizer on a layer that takes the rows makes its gradient dense."""
+    for layer in model.layers if isinstance(model, keras.Model) else ():
+        if getattr(layer, "kernel_regularizer", None) is not None and _is_sparse(layer):
+            came = f"The layer {layer.name} has a regularizer of its kernel"
+            advice = "Take it off, and decay weights in the optimizer"
+            effect = "its gradient is dense, and every row is stepped"
+            yield Violation("sparse", "gradient -> optimizer", WARNING, came, "a row-sparse gradient", advice, effect)
+
+
+def _is_sparse(layer: Any) -> bool:
+    """Return whether the layer of a functional model takes sparse rows."""
+    taken = keras.tree.flatten(layer.input) if layer._inbound_nodes else []
+    return any(getattr(tensor, "sparse", False) for tensor in taken)
+
+
+def _named(model: Any) -> str:
+    """Return "The model NAME", for messages."""
+    return f"The model {getattr(model, 'name', type(model).__name__)}"
+
+
+@keras.saving.register_keras_serializable(PACKAGE)
+class SparseDense(keras.layers.Layer):
+    """activation(X @ kernel + bias) of a sparse batch X [R, D]: kernel [D, units], bias [units].
+
+    The gradient of the kernel is IndexedSlices with each touched row once, so optimizers of Keras step it rightly. They
+    are not lazy all the same: Adam, for one, moves every row of the kernel at each step, where `LazyAdam` moves those
+    of the gradient. With `buckets` columns are folded into so many rows of the kernel, [buckets, units], whatever D is
+    (`tensorflow.hashed`).
+
+    Each batch must have D columns, which Keras itself checks while tracing alone, and must be sparse: TypeError tells
+    of a dense one. There is no regularizer of the kernel, which would make its gradient dense.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        buckets: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        for name, count in (("units", units), ("buckets", buckets)):
+            if count is not None and (not isinstance(count, int) or count < 1):
+                raise ValueError(f"{name} is {count!r}; it is a whole number from 1 on.")
+        self.units, self.use_bias, self.buckets = units, use_bias, buckets
+        self.activation = keras.activations.get(activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for batches of that shape; the number of columns must be known."""
+        if len(input_shape) != 2 or input_shape[1] is None:
+            raise ValueError(f"A batch of shape {input_shape} came; SparseDense takes [rows, columns], columns known.")
+        self.features = int(input_shape[1])
+        rows = self.buckets or self.features
+        self.kernel = self.add_weight(name="kernel", shape=(rows, self.units), initializer=self.kernel_initializer)
+        self.bias = (
+            self.add_weight(name="bias", shape=(self.units,), initializer=self.bias_initializer)
+            if self.use_bias
+            else None
+        )
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """Return the layer's output [R, units], dense."""
+        if not isinstance(inputs, tf.SparseTensor):
+            raise TypeError(
+                f"A dense batch came to SparseDense {self.name!r}: begin the model with Input((D,), sparse=True), and "
+                "give it SparseTensors or SciPy matrices; or take keras.layers.Dense."
+            )
+        told = f"The batch has another number of columns than {self.features}, which {self.name} was made for."
+        width = tf.debugging.assert_equal(inputs.dense_shape[1], tf.constant(self.features, tf.int64), told)
+        with tf.control_dependencies([width] if width is not None else []):
+            values = tf.identity(inputs.values)
+        x = tf.SparseTensor(inputs.indices, tf.cast(values, self.compute_dtype), inputs.dense_shape)
+        scores = sparse_product(hashed(x, self.buckets) if self.buckets else x, self.kernel.value)
+        if self.bias is not None:
+            scores = scores + tf.convert_to_tensor(self.bias)
+        return self.activation(scores)
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        """Return shape and type of the output, without computing it."""
+        return keras.KerasTensor((inputs.shape[0], self.units), dtype=self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the settings of the layer in a saved model."""
+        own = {
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "buckets": self.buckets,
+        }
+        return {**super().get_config(), **own}
+
+
+# A rule's formula on tensors: that which makes the vector code of kernels, with a backend that calls TensorFlow.
+
+
+@final
+class Tensors(Backend):
+    """Operations of TensorFlow; the values of numbers are tensors of the type `dtype`."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def number(self, value: Any) -> Float:
+        """Return a tensor as a number of formulas."""
+        return Float(self, value)
+
+    def _raw(self, number: Float | float) -> Any:
+        """Return a number of a formula as a tensor of the backend's dtype."""
+        return number.value if isinstance(number, Float) else tf.constant(number, self.dtype)
+
+    def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
+        """Return one operation, element by element."""
+        return self.number(OPERATIONS[sign](self._raw(one), self._raw(other)))
+
+    def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
+        """Return one comparison, element by element."""
+        return Truth(self, COMPARISONS[sign](self._raw(one), self._raw(other)))
+
+    def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
+        """Return the one element or the other."""
+        return self.number(tf.where(condition.value, self._raw(one), self._raw(other)))
+
+    def called(self, function: str, *arguments: Float | float) -> Float:
+        """Return a function, element by element."""
+        return self.number(FUNCTIONS[function](*map(self._raw, arguments)))
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": tf.add,
+    "-": tf.subtract,
+    "*": tf.multiply,
+    "/": tf.divide,
+}
+COMPARISONS: dict[str, Callable[..., Any]] = {"<": tf.less, "<=": tf.less_equal, ">": tf.greater}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sqrt": tf.sqrt,
+    "fabs": tf.abs,
+    "copysign": lambda x, sign: tf.where(sign < 0, -tf.abs(x), tf.abs(x)),
+    "fma": lambda x, factor, term: x * factor + term,
+}
+
+
+def stepped(rule: Rule, held: Sequence[Any], gradient: Any, settings: Any) -> list[Any]:
+    """Return the new weights and states [U, ...], of the `held` ones and their gradient; `settings` is a vector of
+    numbers.
+
+    States of a rule with an average over the row have length one in every axis but the first.
+    """
+    backend = Tensors(gradient.dtype)
+    weights, *states = map(backend.number, held)
+    slope, count = backend.number(gradient), len(rule.settings(*rule.example))
+    numbers = [backend.number(settings[place]) for place in range(count)]
+    mean: tuple[Float, ...] = ()
+    if rule.average is not None:
+        each = rule.average(weights, slope, *numbers).value
+        axes = list(range(1, len(gradient.shape)))
+        mean = (backend.number(tf.reduce_mean(each, axis=axes, keepdims=True) if axes else each),)
+    return [number.value for number in rule.formula(weights, *states, slope, *mean, *numbers)]
+
+
+SPELLED = {"beta1": "beta_1", "beta2": "beta_2"}
+"""Options that Keras spells in a way of its own."""
+
+
+class LazyOptimizer(keras.optimizers.Optimizer):
+    """An optimizer of `workbench.optimizers`, the one named `rule`, for `model.compile`; `LazyAdam` says which.
+
+    Gradients that are IndexedSlices, such as those of `SparseDense`, of Dense on sparse rows and of Embedding, step the
+    rows that they hold; dense ones step every row. Options and defaults are those of the rule, `decay`, `rescale` and
+    `clip` by element among them, beta1 and beta2 spelled as Keras does (`OptimizerError` for unknown ones). The
+    learning rate may be a schedule of Keras, and callbacks may change it. `global_clipnorm` keeps gradients row-sparse.
+    """
+
+    rule: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        learning_rate: Any = None,
+        *,
+        global_clipnorm: float | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        if not self.rule:
+            raise optimizers.OptimizerError(f"LazyOptimizer has no rule; take one of {', '.join(class_names())}.")
+        ours = {spelling: name for name, spelling in SPELLED.items()}
+        known = optimizers.get(self.rule).resolve({ours.get(name, name): value for name, value in options.items()})
+        rate = known.pop("learning_rate")
+        super().__init__(rate if learning_rate is None else learning_rate, global_clipnorm=global_clipnorm, name=name)
+        self.options = known
+
+    def build(self, variables: Sequence[Any]) -> None:
+        """Make the states, zeros."""
+        if self.built:
+            return
+        super().build(variables)
+        optimizer = optimizers.get(self.rule)
+        self.states = [
+            [self.add_variable(self._shape(variable), dtype=variable.dtype, name=state) for state in optimizer.states]
+            for variable in variables
+        ]
+
+    def _shape(self, variable: Any) -> tuple[int, ...]:
+        """Return the shape of a state of a variable: one value a row, or as the variable."""
+        is_row = optimizers.get(self.rule).states_by_row
+        return (variable.shape[0], *(1 for _ in variable.shape[1:])) if is_row else tuple(variable.shape)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update the variable and its states in place: rows in the gradient if it is IndexedSlices, else all rows."""
+        arrays = [variable, *(state.value for state in self.states[self._get_variable_index(variable)])]
+        rule, settings = optimizers.get(self.rule).rule, self._settings(learning_rate, variable.dtype)
+        if not isinstance(gradient, tf.IndexedSlices):
+            after = stepped(rule, [tf.convert_to_tensor(array) for array in arrays], gradient, settings)
+            for array, values in zip(arrays, after, strict=True):
+                array.assign(values)
+            return
+        gradient = summed(gradient)
+        rows = gradient.indices
+        after = stepped(rule, [tf.gather(array, rows) for array in arrays], gradient.values, settings)
+        for array, values in zip(arrays, after, strict=True):
+            array.scatter_update(tf.IndexedSlices(values, rows))
+
+    def _settings(self, learning_rate: Any, dtype: Any) -> Any:
+        """Return the numbers that the formula takes after the gradient, a vector.
+
+        Bias corrections depend on the step's number.
+        """
+        steps = self.iterations.value
+        if tf.executing_eagerly():
+            return tf.constant(self._numbers(learning_rate, steps), dtype)
+        return tf.cast(tf.numpy_function(self._numbers, [learning_rate, steps], tf.float64, stateful=False), dtype)
+
+    def _numbers(self, learning_rate: Any, steps: Any) -> np.ndarray:
+        """Return the constants of the update formula in a step, float64."""
+        rule, options = optimizers.get(self.rule).rule, {**self.options, "learning_rate": float(learning_rate)}
+        return np.array(rule.settings(*numbers_of(rule, options, int(steps) + 1)), np.float64)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the settings of the optimizer in a saved model."""
+        shared = super().get_config()
+        kept = {name: shared[name] for name in ("learning_rate", "global_clipnorm", "name")}
+        return kept | {SPELLED.get(name, name): value for name, value in self.options.items()}
+
+
+def _made(rule: str) -> type[LazyOptimizer]:
+    """Return the Keras optimizer class of an update rule, registered for saving."""
+    name = class_name(rule)
+    members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
+    return keras.saving.register_keras_serializable(PACKAGE, name)(type(name, (LazyOptimizer,), members))
+
+
+CLASSES: dict[str, type[LazyOptimizer]] = {class_name(rule): _made(rule) for rule in optimizers.names()}
+"""The classes by name; all are made at once, so that a saved model finds the one that it names."""
+
 
 __all__ = ["LazyOptimizer", "SparseDense", "check_model"]
 

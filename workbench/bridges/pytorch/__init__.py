@@ -37,12 +37,13 @@ module saves all that it computes with, `require_row_sparse` whether a gradient 
 Kernels run on `torch.get_num_threads()` threads, on the CPU.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
-from workbench.bridges.lazy_rules import class_names
-from workbench.bridges.pytorch import optimizers
+from workbench import optimizers
+from workbench.bridges.lazy_rules import class_name, class_names, described, rule_of
 from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, sparse_product, to_bags
-from workbench.bridges.pytorch.optimizers import LazyOptimizer
+from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.pytorch.rows import (
     FeedDataset,
     RowDataset,
@@ -56,6 +57,203 @@ from workbench.bridges.pytorch.rows import (
     rows_of,
     to_tensor,
 )
+from workbench.bridges.pytorch.steps import NAME, Steps, array_of, gradient_of, tensor_of
+from workbench.optimizers import OptimizerError, Updater
+
+SPELLED = {"learning_rate": "lr", "epsilon": "eps", "decay": "weight_decay"}
+"""Options by the names that PyTorch has for them; beta1 and beta2 are its betas. Others keep ours."""
+
+PAIR = ("beta1", "beta2")
+
+BESIDE = ("params", "param_names", "name", "initial_lr")
+"""What else a parameter group may hold when it is given."""
+
+
+def spelled(options: Mapping[str, float]) -> dict[str, Any]:
+    """Return the options of ours as a parameter group has them."""
+    paired = PAIR if "beta2" in options else ()
+    betas = {"betas": tuple(options[name] for name in paired)} if paired else {}
+    return {SPELLED.get(name, name): value for name, value in options.items() if name not in paired} | betas
+
+
+def ours(group: Mapping[str, Any], rule: str) -> dict[str, Any]:
+    """Return the options of a rule that a parameter group has, by our names (`OptimizerError` if it lacks one)."""
+    known = optimizers.get(rule).options
+    try:
+        paired = dict(zip(PAIR, group["betas"], strict=True)) if "beta2" in known else {}
+        options = {name: group[SPELLED.get(name, name)] for name in known if name not in paired}
+    except (KeyError, TypeError, ValueError) as error:
+        wanted = ", ".join(spelled(known))
+        raise OptimizerError(
+            f"A parameter group of {class_name(rule)} has {wanted}, betas two numbers: {error}."
+        ) from None
+    return options | paired | {"learning_rate": float(options["learning_rate"])}  # a scheduler's may be a tensor
+
+
+class LazyOptimizer(torch.optim.Optimizer):
+    """An optimizer of `workbench.optimizers`, the one named `rule`; `LazyAdam` and its like say which.
+
+    `lazy` is on, off or exact, as there. With `fused`, SparseLinear and SparseEmbeddingBag leave their gradient as
+    factors, which one kernel sums and applies: the fastest step. But `.grad`, and what torch.autograd.grad gives, then
+    only mark that there is a gradient: clip by `clip_grad_norm_` of this class, and call `settle()` before anything
+    else looks at it. Options, and their defaults, are those of the rule; `rescale` and `clip`, by element, among them.
+    Groups may have others, and schedulers may change them; unknown ones are refused (`OptimizerError`).
+
+    Parameters are dense, contiguous, float32 or float64, on the CPU. With `lazy="exact"` rows catch up when our modules
+    read them and before they are saved; call `catch_up()` before anything else reads the weight.
+    """
+
+    rule: ClassVar[str] = ""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float | None = None, *, lazy: str = "on", fused: bool = False, **options: Any
+    ) -> None:
+        if not self.rule:
+            raise OptimizerError(f"LazyOptimizer has no rule; take one of {', '.join(class_names())}.")
+        self.lazy, self.fused = lazy, fused
+        self._steps: dict[torch.Tensor, Steps] = {}
+        defaults = spelled(optimizers.get(self.rule).options)
+        _check_known(self.rule, options, defaults)
+        super().__init__(params, defaults | options | ({} if lr is None else {"lr": lr}))
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(
+            f"A {type(self).__name__} is not copied or pickled; make a new one and load state_dict() there."
+        )
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Take a group of parameters with options of its own; what does not fit is refused (`OptimizerError`)."""
+        if isinstance(param_group, dict):
+            _check_known(self.rule, param_group, (*self.defaults, *BESIDE))
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        try:
+            for parameter in group["params"]:
+                self._steps[parameter] = Steps(parameter, self._updater(group), self.fused)
+        except OptimizerError:
+            self.param_groups.pop()
+            raise
+
+    def _updater(self, group: Mapping[str, Any]) -> Updater:
+        """Return an `Updater` with the options of a parameter group."""
+        return Updater(self.rule, lazy=self.lazy, **ours(group, self.rule))
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Return one step of every parameter that has a gradient; what `closure` gives, which is called first."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        follow()
+        for group in self.param_groups:
+            options = None
+            for parameter in group["params"]:
+                steps = self._steps[parameter]
+                gradient = steps.gradient(parameter)
+                if gradient is not None:
+                    options = options or ours(group, self.rule)
+                    steps.updater.options.update(options)
+                    steps.step(parameter, gradient)
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop gradients, those too that layers left, which a module's `zero_grad(set_to_none=False)` does not see."""
+        super().zero_grad(set_to_none)
+        for steps in self._steps.values():
+            steps.clear()
+
+    def settle(self) -> None:
+        """Put the gradients that layers left into `.grad`, where anyone can read and change them."""
+        for parameter, steps in self._steps.items():
+            steps.settle(parameter)
+
+    @torch.no_grad()
+    def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
+        """Scale all gradients to a joint norm of at most `max_norm`, as torch.nn.utils does; return the norm before.
+
+        Includes row-sparse gradients, which torch.nn.utils refuses in PyTorch 2.13, and gradients kept by layers.
+        """
+        self.settle()
+        values = []
+        for parameter in self._steps:
+            if parameter.grad is not None and parameter.grad.layout is not torch.strided:
+                parameter.grad = tensor_of(gradient_of(parameter.grad))  # no row twice
+                values.append(parameter.grad._values())
+            elif parameter.grad is not None:
+                values.append(parameter.grad)
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(each).double() for each in values]))
+        for each in values:
+            each.mul_(torch.clamp(max_norm / (norm + 1e-6), max=1.0).to(each.dtype))
+        return norm
+
+    @torch.no_grad()
+    def catch_up(self) -> None:
+        """Bring all rows to the last step, where lazy is exact, before something else than our modules reads them."""
+        for parameter, steps in self._steps.items():
+            steps.catch_up(parameter)
+
+    # Saving
+
+    def state_dict(self) -> dict[str, Any]:
+        """Groups and states as PyTorch's: `state` has by number of parameter the arrays of its updater as tensors."""
+        state = {}
+        for number, parameter in enumerate(self._parameters()):
+            updater = self._steps[parameter].updater
+            if updater.parameters:
+                state[number] = {name: torch.from_numpy(array) for name, array in updater.state_dict().items()}
+        return super().state_dict() | {"state": state}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a `state_dict` of an optimizer with the same rule, `lazy` and parameters: the same bits follow.
+
+        A state may come from anyone's file: what does not fit is refused (`OptimizerError`), and nothing changes.
+        """
+        saved = [group for group in state_dict["param_groups"] for _ in group["params"]]
+        updaters = [self._updater(group) for group in saved]
+        for number, (parameter, updater) in enumerate(zip(self._parameters(), updaters, strict=False)):
+            if (tensors := state_dict["state"].get(number)) is not None:
+                read = updater.read_state({name: _array(name, tensor) for name, tensor in tensors.items()})
+                updater.check_fit(read, {NAME: array_of(parameter)})
+                updater.take_state(read)
+        super().load_state_dict({**state_dict, "state": {}})
+        for parameter, updater in zip(self._parameters(), updaters, strict=True):
+            self._steps[parameter].updater = updater
+            self._steps[parameter].clear()
+
+    def _parameters(self) -> list[torch.Tensor]:
+        """Return the parameters of all groups."""
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+
+def _array(name: str, tensor: Any) -> Any:
+    """Return a state's tensor as a NumPy array that shares its memory; OptimizerError if it is none."""
+    if not isinstance(tensor, torch.Tensor):
+        raise OptimizerError(f"The state's {name!r} is a {type(tensor).__name__}; it is a tensor.")
+    return tensor.detach().contiguous().numpy()
+
+
+def _check_known(rule: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise OptimizerError, with the known options, for an unknown one."""
+    if unknown := sorted(set(given) - set(known)):
+        options = ", ".join(sorted(set(known) - set(BESIDE)))
+        raise OptimizerError(f"{class_name(rule)} has no option {', '.join(unknown)}; its options are {options}.")
+
+
+# Classes by name
+
+
+_made: dict[str, type[LazyOptimizer]] = {}
+
+
+def class_of(name: str) -> type[LazyOptimizer]:
+    """Return the class of that name, one for each optimizer that is registered (`AttributeError` lists them)."""
+    if name not in _made:
+        rule = rule_of(name)
+        members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
+        _made[name] = type(name, (LazyOptimizer,), members)
+    return _made[name]
+
 
 __all__ = [
     "FeedDataset",
@@ -81,7 +279,7 @@ def __getattr__(name: str) -> Any:
     """Return the optimizer class of that name, such as LazyAdam."""
     if not name.startswith("Lazy"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return optimizers.class_of(name)
+    return class_of(name)
 
 
 def __dir__() -> list[str]:

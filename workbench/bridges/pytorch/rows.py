@@ -18,16 +18,17 @@ from workbench import data, formats
 from workbench.bridges.contracts import (
     ContractError,
     Framework,
+    Source,
     Violation,
     dense_gradient_violation,
+    feed_of,
     find_row_violations,
     require,
 )
-from workbench.bridges.feeds import Source, feed_of
 from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.validation_rules import ERROR, WARNING
 from workbench.data.batches import slicing
-from workbench.data.profiles.row_hashes import row_hashes
+from workbench.data.profiles import row_hashes
 from workbench.formats.compressed import assemble
 from workbench.formats.parts import Parts
 

@@ -1,16 +1,16 @@
-"""The Dataset record, and the form of its matrix."""
+"""The Dataset record and the form of its matrix, rows block by block, and edges of a graph as a matrix."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 import scipy.sparse
 
 from workbench import formats
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Labels
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble, index_dtype
 
 # Rows of a data set that stay on disk and are read when they are asked for.
@@ -244,3 +244,61 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
         x = x.copy()
         x.sum_duplicates()
     return formats.check(x, full=True)
+
+
+def graph_of(
+    ends: tuple[np.ndarray, np.ndarray], weights: np.ndarray, nodes: int, directed: bool
+) -> scipy.sparse.csr_array:
+    """Return the csr matrix [nodes, nodes] float32 of edges from ends[0] to ends[1]; symmetric unless `directed`.
+
+    Of repeated edges, in an undirected graph also of opposite ones, the largest weight counts. Loops and weights of 0
+    are kept. O(edges * log(edges)). Refused (`FormatError`): weights that are not finite, ends out of range.
+
+    >>> ends = np.array([0, 1, 0]), np.array([1, 0, 0])
+    >>> graph_of(ends, np.array([1, 3, 1]), 2, directed=False).toarray()
+    array([[1., 3.],
+           [3., 0.]], dtype=float32)
+    """
+    rows, columns = (part.astype(np.int64, copy=False) for part in ends)
+    if not directed:
+        rows, columns, weights = np.append(rows, columns), np.append(columns, rows), np.append(weights, weights)
+    order = np.argsort(rows * nodes + columns) if nodes < 2**31 else np.lexsort((columns, rows))
+    rows, columns, weights = rows[order], columns[order], weights[order]
+    first = np.flatnonzero((np.diff(rows, prepend=-1) != 0) | (np.diff(columns, prepend=-1) != 0))
+    largest = np.maximum.reduceat(weights, first) if len(first) else weights
+    dtype = index_dtype(nodes, len(first))
+    indptr = np.searchsorted(rows[first], np.arange(nodes + 1)).astype(dtype)
+    with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
+        parts = {"indptr": indptr, "indices": columns[first].astype(dtype), "data": largest.astype(np.float32)}
+    return formats.check(formats.get("csr").build(parts, (nodes, nodes)), full=True)
+
+
+class RowBlock(NamedTuple):
+    """Some rows: `x` csr [R, D], columns sorted and unique in each row; a label for each; groups int64 [R] or None.
+
+    Labels are as they stand in the file, numbers or text [R] or columns of numbers [R, N], of one kind in all blocks.
+    """
+
+    x: Any
+    labels: np.ndarray
+    groups: np.ndarray | None = None
+
+
+@final
+@dataclass(frozen=True)
+class RowBlocks:
+    """The rows of a data set, block by block, once; `source` and `licence` say where they come from.
+
+    A block is a `RowBlock`, or a plain pair of its x and labels. Blocks may differ in width: the set has `features`
+    columns, and where that is None as many as its widest block. `labels` says what labels mean that are already as a
+    data set holds them; None if they are as in a file. `facts` are those of the set; what is known only when all is
+    read may be put into it while the blocks come.
+    """
+
+    blocks: Iterable[tuple[Any, ...]]
+    name: str
+    source: str
+    licence: str
+    features: int | None = None
+    labels: Labels | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from kernels.registry import unknown_name
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError, reader_option_advice
-from workbench.data.labels.meaning import format_names
+from workbench.data.labels import format_names
 
 OF_MODEL = {"linear": "numbers", "logistic": "binary", "softmax": "classes"}
 

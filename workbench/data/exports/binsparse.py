@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlock
+from workbench.data.dataset.record import Dataset, RowBlock
 from workbench.data.exports.contract import Export, blocks, label_names, register
 
 

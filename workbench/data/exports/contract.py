@@ -10,8 +10,7 @@ import numpy as np
 
 from kernels.registry import Registry
 from workbench.data import contract
-from workbench.data.dataset.record import Dataset, StoredRows
-from workbench.data.dataset.row_blocks import RowBlock
+from workbench.data.dataset.record import Dataset, RowBlock, StoredRows
 from workbench.data.errors import DataError, import_optional
 from workbench.data.shards.converting import blocks_of
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlock
+from workbench.data.dataset.record import Dataset, RowBlock
 from workbench.data.errors import DataError
 from workbench.data.exports.contract import Export, blocks, register
 

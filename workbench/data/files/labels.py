@@ -12,7 +12,7 @@ from workbench.data.files.matrix_market import is_market, read_header, read_mark
 from workbench.data.files.opened import open_text
 from workbench.data.files.reading import reading
 from workbench.data.files.types import starts_with
-from workbench.data.labels.meaning import MOST_COLUMNS, Place, number_named
+from workbench.data.labels import MOST_COLUMNS, Place, number_named
 from workbench.formats.files import check_array
 
 # Numbers for ids that a file gives things: users, items, nodes.

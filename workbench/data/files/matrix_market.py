@@ -29,8 +29,7 @@ from workbench.data.files.decimal_numbers import (
     read_number,
     settle,
 )
-from workbench.data.files.line_blocks import codes_of, line_blocks, map_blocks
-from workbench.data.files.opened import NotTextError, open_text, read_head
+from workbench.data.files.opened import NotTextError, codes_of, line_blocks, map_blocks, open_text, read_head
 from workbench.formats.compressed import index_dtype
 from workbench.formats.files import bytes_memory
 

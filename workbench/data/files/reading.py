@@ -16,7 +16,7 @@ from workbench.data.errors import DataError
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.opened import NotTextError, refuse_endless
 from workbench.data.files.types import looks_like, refuse_binary, starts_with
-from workbench.data.labels.meaning import Place, Wanted, format_names, read_labels
+from workbench.data.labels import Place, Wanted, format_names, read_labels
 from workbench.formats.compressed import assemble
 from workbench.formats.files import check_members
 

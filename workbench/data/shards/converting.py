@@ -15,11 +15,10 @@ import numpy as np
 from workbench import formats
 from workbench.data import contract
 from workbench.data.batches.slicing import slice_range
-from workbench.data.dataset.record import Dataset, StoredRows
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRows
 from workbench.data.errors import DataError
 from workbench.data.files.reading import fingerprint
-from workbench.data.labels.meaning import MOST_CLASSES, Labels, Wanted, read_labels
+from workbench.data.labels import MOST_CLASSES, Labels, Wanted, read_labels
 from workbench.data.shards import manifest as manifests
 from workbench.data.shards.manifest import Manifest
 from workbench.data.shards.shuffling import Rows, ShardWriter, Shuffle, hash_rows

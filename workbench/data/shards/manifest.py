@@ -20,7 +20,7 @@ import numpy as np
 
 from workbench.data.errors import DataError
 from workbench.data.files.reading import reading
-from workbench.data.labels.meaning import Labels
+from workbench.data.labels import Labels
 from workbench.formats.files import check_array
 
 # The `.npy` files of a shard: written in parts, hashed, and read in parts after a look at their headers.

@@ -10,11 +10,10 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset, canonical
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels.meaning import NONE, Wanted, format_names
+from workbench.data.labels import NONE, Wanted, format_names
 
 LICENCE = "that of the file"
 WHAT = "an .h5ad file"

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, import_optional, reader_option_advice
 from workbench.data.files.reading import dataset_of, read_rows, reading_hdf5
-from workbench.data.labels.meaning import NONE, Wanted, format_names
+from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.shuffling import stack_with_labels
 
 LICENCE = "that of the file"

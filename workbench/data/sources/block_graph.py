@@ -8,10 +8,9 @@ that also sees the neighbours' features sees many.
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.edges import graph_of
-from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.record import Dataset, graph_of
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Labels
+from workbench.data.labels import Labels
 from workbench.data.synthetic import LICENCE, ORIGIN
 from workbench.formats.compressed import assemble, index_dtype
 

@@ -16,14 +16,13 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data.contract import Source, register
-from workbench.data.dataset.edges import graph_of
-from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.record import Dataset, graph_of
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.labels import is_whole, of_text, places_of, read_label_file
 from workbench.data.files.matrix_market import is_market
 from workbench.data.files.reading import ZIP, dataset_of, read_matrix, read_npz_arrays, reading
 from workbench.data.files.types import refuse_binary, starts_with
-from workbench.data.labels.meaning import Place, Wanted, format_names
+from workbench.data.labels import Place, Wanted, format_names
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
 

@@ -10,7 +10,7 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import Labels
+from workbench.data.labels import Labels
 from workbench.data.synthetic import LICENCE, ORIGIN
 from workbench.formats.compressed import assemble
 

@@ -22,7 +22,7 @@ from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError, 
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like, starts_with
-from workbench.data.labels.meaning import MOST_COLUMNS, NONE, Wanted, one_of_columns
+from workbench.data.labels import MOST_COLUMNS, NONE, Wanted, one_of_columns
 from workbench.formats.files import MOST_PACKED, bytes_memory
 
 # Variables of a MATLAB file (version 5, as `save -v7` and `-v6` write): listed first, then only those wanted are

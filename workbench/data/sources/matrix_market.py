@@ -15,7 +15,7 @@ from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrix_market import is_market, read_market
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import looks_like
-from workbench.data.labels.meaning import NONE, Wanted
+from workbench.data.labels import NONE, Wanted
 
 NAME = "matrix_market"
 LICENCE = "that of the file"

@@ -24,7 +24,7 @@ from workbench.data.files.reading import (
     reading,
 )
 from workbench.data.files.types import looks_like, starts_with
-from workbench.data.labels.meaning import NONE, Place, Wanted, format_names
+from workbench.data.labels import NONE, Place, Wanted, format_names
 from workbench.formats.files import check_array
 from workbench.formats.parts import Parts
 

@@ -23,7 +23,7 @@ from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.labels import Numbers, places_of, sorted_ids
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.files.types import rating_columns, refuse_binary
-from workbench.data.labels.meaning import Place, Wanted, format_names, number_named
+from workbench.data.labels import Place, Wanted, format_names, number_named
 from workbench.data.text import separated
 from workbench.data.text.separated import Layout
 

@@ -18,7 +18,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.reading import UNREADABLE, dataset_of
-from workbench.data.labels.meaning import Wanted
+from workbench.data.labels import Wanted
 
 NAME = "scikit_learn"
 SUBSETS = ("all", "train", "test")

@@ -26,7 +26,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset.record import ROW_NORM, Dataset
 from workbench.data.errors import DataError
 from workbench.data.files.labels import Numbers
-from workbench.data.labels.meaning import Labels, class_numbers
+from workbench.data.labels import Labels, class_numbers
 from workbench.formats.compressed import assemble, index_dtype
 
 INSTALLED = frozenset({"site-packages", "dist-packages", "__pycache__"})

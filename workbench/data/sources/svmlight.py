@@ -2,22 +2,22 @@
 
 import dataclasses
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files.line_blocks import line_blocks, map_blocks
-from workbench.data.files.opened import open_text, place_in
+from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.files.types import LIBFFM, file_type_hint, refuse_binary
-from workbench.data.labels.meaning import NO_LABELS, NONE, Labels, Wanted, read_labels
+from workbench.data.files.types import LIBFFM, WORDS_AS_LABELS, file_type_hint, looks_like, refuse_binary
+from workbench.data.labels import NO_LABELS, NONE, Labels, Wanted, read_labels
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
     NO_QUERY,
@@ -32,8 +32,63 @@ from workbench.data.text.svmlight import (
     query_numbers,
     read_rows,
 )
-from workbench.data.text.svmlight_like import WITHOUT_FIELDS, rewritten, variant_of
 from workbench.data.text.unlabelled import lacks_svmlight_label, read_unlabelled, require_labels
+
+WITHOUT_FIELDS = (
+    "Fields of libffm text are left out: the features are its columns, which a model that is not field-aware takes."
+)
+
+
+class Rewritten(NamedTuple):
+    """A copy of a file as svmlight text, and the labels of its rows if they are words."""
+
+    path: Path
+    words: list[str] | None
+
+
+def variant_of(path: str | os.PathLike) -> str:
+    """Return what the text looks like, `LIBFFM` or `WORDS_AS_LABELS`; "" if it is neither, or cannot be read."""
+    try:
+        refuse_endless(path)
+        what = looks_like(path)[0]
+    except (OSError, ValueError):
+        return ""
+    return what if what in (LIBFFM, WORDS_AS_LABELS) else ""
+
+
+@contextmanager
+def rewritten(path: str | os.PathLike, variant: str) -> Iterator[Rewritten]:
+    """Copy the file, unpacked, as svmlight text; the copy is gone afterwards. Lines keep their numbers."""
+    words: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        copy = Path(folder) / Path(path).name
+        with open_text(path) as file, copy.open("wb") as out:
+            for line in file:
+                if not line.strip() or line[:1] == b"#":
+                    out.write(line)
+                elif variant == LIBFFM:
+                    out.write(_without_fields(line))
+                else:
+                    word, _, rest = line.strip().partition(b" ")
+                    words.append(word.decode())
+                    out.write(b"0 " + rest + b"\n")
+        yield Rewritten(copy, None if variant == LIBFFM else words)
+
+
+def _without_fields(line: bytes) -> bytes:
+    """Return a line of libffm as svmlight text; a token of another form stays, for the reader to refuse."""
+    label, *tokens = line.split()
+    values: dict[int, float] = {}
+    try:
+        for token in tokens:
+            _, column, value = token.split(b":")
+            values[int(column)] = values.get(int(column), 0.0) + float(value)
+    except ValueError:
+        return line
+    return (
+        b" ".join([label, *(b"%d:%s" % (column, repr(values[column]).encode()) for column in sorted(values))]) + b"\n"
+    )
+
 
 LICENCE = "that of the file"
 TEXT = "svmlight text (each line: label column:value ...)"

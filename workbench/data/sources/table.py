@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels.meaning import NONE, Wanted, format_names
+from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.tables.assembly import Learned, learn

@@ -13,14 +13,13 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset.record import Dataset, canonical
-from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.labels import label_of, of_text, read_label_file
 from workbench.data.files.opened import BLOCK, LONGEST_LINE, open_text, place_in
 from workbench.data.files.reading import dataset_of, reading
-from workbench.data.labels.meaning import NONE, Wanted
+from workbench.data.labels import NONE, Wanted
 from workbench.data.shards.shuffling import stack_csr
 
 # Documents into columns of words, by scikit-learn: counted, with a vocabulary, or hashed to a fixed number.

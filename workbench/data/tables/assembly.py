@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.errors import DataError, reader_option_advice
-from workbench.data.labels.meaning import NONE, Wanted
+from workbench.data.labels import NONE, Wanted
 from workbench.data.tables.arrow import (
     LARGEST_FLOAT32,
     MISSING_WORDS,

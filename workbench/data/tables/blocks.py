@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, final
 
 from workbench.data.errors import DataError, reader_option_advice
-from workbench.data.files.line_blocks import map_blocks
-from workbench.data.files.opened import LONGEST_LINE, compression_of, open_text, read_head
+from workbench.data.files.opened import LONGEST_LINE, compression_of, map_blocks, open_text, read_head
 from workbench.data.files.reading import reading
-from workbench.data.labels.meaning import number_named
+from workbench.data.labels import number_named
 from workbench.data.tables.arff import ArffTable, starts_as_arff
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, each_of, texts_of
 from workbench.data.tables.json_lines import JsonTable, starts_as_json

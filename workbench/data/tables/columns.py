@@ -10,7 +10,7 @@ from typing import Any, final
 
 from kernels.registry import unknown_name
 from workbench.data.errors import DataError
-from workbench.data.labels.meaning import format_names
+from workbench.data.labels import format_names
 from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
 
 # Columns of a table in words, for people: what each is, and what was seen of it.

@@ -18,7 +18,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.data.errors import DataError, reader_option_advice
-from workbench.data.labels.meaning import format_names
+from workbench.data.labels import format_names
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, numbers_of, of_rows
 from workbench.data.tables.blocks import Block, Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load

@@ -18,7 +18,7 @@ import numpy as np
 from workbench.data.errors import DataError
 from workbench.data.files.labels import is_whole
 from workbench.data.files.opened import open_text
-from workbench.data.labels.meaning import Place, number_named
+from workbench.data.labels import Place, number_named
 
 SIGNS = {"colons": "::", "tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
 """What parts columns, by name, in the order in which they are looked for in the first line."""

@@ -31,8 +31,7 @@ from workbench.data.files.decimal_numbers import (
     read_number,
     settle,
 )
-from workbench.data.files.line_blocks import codes_of
-from workbench.data.files.opened import open_text
+from workbench.data.files.opened import codes_of, open_text
 from workbench.formats.compressed import assemble, index_dtype
 
 # Compiled reading of svmlight text: a block of lines into the arrays of its rows, in one pass over the bytes.

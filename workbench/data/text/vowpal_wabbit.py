@@ -17,8 +17,7 @@ import numpy as np
 
 from workbench.data.errors import DataError
 from workbench.data.files.decimal_numbers import COLON, EXACT, NEWLINE, ZERO, compiled, read_number
-from workbench.data.files.line_blocks import codes_of, line_blocks, map_blocks
-from workbench.data.files.opened import open_text
+from workbench.data.files.opened import codes_of, line_blocks, map_blocks, open_text
 from workbench.data.files.types import file_type_hint
 
 # Compiled reading of Vowpal Wabbit text: a block of lines into the arrays of its rows, in one pass over the bytes.

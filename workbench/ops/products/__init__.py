@@ -4,8 +4,16 @@
 """
 
 from workbench.ops.products.methods import ENGINES, METHODS, Method, make_plan, plan_for, plan_of
-from workbench.ops.products.product import NoRuleError, Unsummed, by_format, default_engine, dot, multiply, rule
-from workbench.ops.products.sampled import sampled_dot
+from workbench.ops.products.product import (
+    NoRuleError,
+    Unsummed,
+    by_format,
+    default_engine,
+    dot,
+    multiply,
+    rule,
+    sampled_dot,
+)
 
 __all__ = [
     "ENGINES",

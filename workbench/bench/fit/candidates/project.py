@@ -25,7 +25,7 @@ from workbench.bench.fit.contract import (
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.spec import Cell
 from workbench.training import Run, Setup, Training, impossible_reason, make_run
-from workbench.training.completion import complete_settings
+from workbench.training.setup import complete_settings
 
 
 @functools.lru_cache
