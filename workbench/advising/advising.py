@@ -167,7 +167,7 @@ def advise(
     Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
     batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
     trains another model than dense. `seconds` are for everything, `seconds_spent` of them are over; `measure` says how
-    each trial is measured, as in a spec. `say` is told each guess, on the data and the model, before anything is
+    each trial is measured, as in a spec. `say` is called with each guess, on data and model, before anything is
     measured. `SpecError` and `data.DataError` for what cannot be trained on.
     """
     if not SECONDS_LEAST <= seconds < math.inf:
@@ -311,8 +311,8 @@ class _Advising:
         self.is_stopped, self.is_cut, self.seconds_compiled = False, False, 0.0
 
     def _affordable_first(self, able: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the candidates for the first race: those that may be the fastest of their side by the cost model, and
-        of the others as many as `FAR_SHARE` of the time is enough for.
+        """Return the candidates for the first race: all that may be the fastest of their side by the cost model, and as
+        many others as `FAR_SHARE` of the time is enough for.
         """
         planned = [Cell(**{**self.settings, **one}) for one in able]
         seconds = [

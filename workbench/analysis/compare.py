@@ -169,7 +169,7 @@ def compare_best(sparse: Sequence[Record], dense: Sequence[Record], measure: str
     """Compare the best of some records with the best of others at one density; smaller values are better.
 
     The best record of a side has the least expected loss. Every text and chart that compares these two records shows
-    this ratio. A side that did not fit in memory loses to one that ran.
+    this ratio. A side that did not fit in memory loses to a side that ran.
     """
     return _compare_lines(sparse, dense, measure)[0]
 

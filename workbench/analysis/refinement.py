@@ -1,7 +1,7 @@
 """Densities to measure next so that break-evens become narrower: inside the bracket of a crossing.
 
 A crossing is bracketed by the last density where sparse wins significantly and the first where dense does. Of the gaps
-between the densities measured there, the one that holds the break-even is halved on the logarithmic axis, until the
+between the densities measured there, the gap with the break-even is halved on the logarithmic axis, until the
 interval of the break-even is narrow enough. It is drawn by straight lines, so the gap h must be small too: of a cost
 fixed + slope * density, whose curvature in logarithms is 1/4 at most, they miss the crossing by about h**2 / 16, which
 is to be a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds

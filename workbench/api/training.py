@@ -156,7 +156,7 @@ def guessed_model(dataset: Dataset) -> str:
 
 
 def _on_command_line(loaded: Loaded) -> str:
-    """Return the command that trains any model on the data, with what its reader was told."""
+    """Return the command that trains any model on the data, with the settings of its reader."""
     settings = loaded.settings
     words = [shlex.quote(str(settings.get("path") or settings.get("dataset") or "FILE"))]
     if "path" in settings:

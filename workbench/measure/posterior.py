@@ -123,7 +123,7 @@ class Trial(NamedTuple, Generic[Candidate]):
 def severity_of(share: float | None) -> float:
     """Return how strongly other programs disturb a trial that took this share of all cores: 1 for half of them.
 
-    The cores that they take by those that are left, `MILDEST` to `SEVEREST`; 1 if the share is not known.
+    The share that they take divided by the share that is left, `MILDEST` to `SEVEREST`; 1 if it is not known.
 
     >>> severity_of(0.5), severity_of(0.75), severity_of(1.0), severity_of(None)
     (1.0, 3.0, 8.0, 1.0)

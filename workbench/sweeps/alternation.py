@@ -103,7 +103,7 @@ class AlternatingRounds:
     def suits(self, tasks: Sequence[Task]) -> bool:
         """Return whether the trials of a round can be measured in turns.
 
-        Not in the first round of a race: of one that takes too long to begin, none of the others would have a time.
+        Not in the first round of a race: if one takes too long to begin, the others would have no time either.
         """
         cells = [task.cell for task in tasks]
         if self.supervisor.spec.measure.race and not tasks[0].round:

@@ -294,8 +294,8 @@ _waiting: list[subprocess.Popen] = []
 def supervisor_in_waiting() -> Iterator[None]:
     """Have a supervisor load its libraries while a run is prepared inside; the first `start_run` there takes it.
 
-    Beside other programs that saves seconds: what two processes load at once one would load later. One that no run
-    took is ended.
+    Beside other programs that saves seconds: what two processes load at once one would load later. A process that no
+    run took is ended.
     """
     from workbench.measure import loads
 

@@ -56,7 +56,7 @@ class Runner:
                 self.results.append(**columns)
 
     def measured(self, configuration: Configuration) -> dict[str, Record]:
-        """Return the record of each candidate by name, also of one that ends its process."""
+        """Return the record of each candidate by name, also of a candidate that ends its process."""
         limit = self.worker.bytes_limit
         if configuration.bytes_needed > limit:
             reason = f"Needs {configuration.bytes_needed} bytes; the limit is {limit}."

@@ -240,9 +240,9 @@ def convert(
 ) -> Manifest:
     """Write a data set into a new folder of shards, `X.sparse`, that `load("sparse", path=folder)` opens.
 
-    `origin` is a data set, its blocks, or the name of a source with its parameters: one that has `blocks` is read block
-    by block, others are made whole first. Of blocks `kind`, `positive`, `classes` and `unseen` say what labels mean, as
-    for a file.
+    `origin` is a data set, its blocks, or the name of a source with its parameters: a source with `blocks` is read
+    block by block, others are made whole first. Of blocks `kind`, `positive`, `classes` and `unseen` say what
+    labels mean, as for a file.
 
     With `shuffle`, a seed, the rows are in a random order that depends on the seed and their number alone; rows of one
     group stay together, in the order they had. That takes as much disk again while it runs. With None they keep their

@@ -229,7 +229,7 @@ class LabelledRows:
         return cleaned(block[self._label], self._missing).numbers >= 0
 
     def place(self, row: int) -> str:
-        """Place of the row, counted from 0 among those that have a label, in words."""
+        """Place of the row, counted from 0 among the rows that have a label, in words."""
         before = 0
         for block in self._table.blocks([self._label]):
             kept = np.flatnonzero(self._are_labelled(block))
