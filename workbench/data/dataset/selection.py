@@ -361,7 +361,7 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
 
     Below the natural density, a row keeps entries spread evenly over it from a random start, each with the same
     chance, values as they were. Above it, a row is joined with random rows of its label, twice as many each time, until
-    it is long enough, and then thinned: a stored column is one that some of these rows store, its value is in
+    it is long enough, and then thinned: its columns are stored in some of these rows, a value is in
     proportion to their sum, and the row has the 2-norm it had, so that one learning rate serves all densities. The
     same rows are drawn again and again: rows of a dense set resemble each other. Rows of one label are those of the
     same class; of several classes, those with the same most frequent one; of numbers, those whose number, or mean of
