@@ -10,12 +10,13 @@ What labels mean, classes, numbers or several classes a row, is said by `kind` o
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
 line. A held-out or later file is read `like` the first. `profile` counts what decides whether sparse formats pay.
 
-Packages, each described in its `__init__.py`: `labels`, `dataset`, `batches`, `files`, `tables`, `text`, `shards`,
-`sources`, `exports`, `profiles`.
+Packages, each described in its `__init__.py`: `dataset`, `batches`, `files`, `tables`, `text`, `shards`, `sources`,
+`exports`.
 
 How to add a data set: write one file in the folder `sources` that ends in `register(Source(...))`; `npz.py` is the one
 to copy.
 
+>>> from workbench.data import Batches, load, split
 >>> train, test = split(load("uniform", rows=100, features=50, density=0.1, cache=False), held_out=0.2)
 >>> train
 Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes

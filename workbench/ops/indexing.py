@@ -9,7 +9,7 @@
 'csr'
 >>> rows = ops.to_format(np.float32([[0], [1], [0], [0], [2]]), format="row_sparse")
 >>> ops.retain(rows, np.array([4, 0])).indices.tolist()
-[4]
+[0, 4]
 """
 
 from collections.abc import Mapping, Sequence
