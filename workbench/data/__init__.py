@@ -10,8 +10,8 @@ What labels mean, classes, numbers or several classes a row, is said by `kind` o
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
 line. A held-out or later file is read `like` the first. `profile` counts what decides whether sparse formats pay.
 
-Packages, each described in its `__init__.py`: `dataset`, `batches`, `files`, `tables`, `text`, `shards`, `sources`,
-`exports`.
+Packages, each described in its `__init__.py`: `labels`, `dataset`, `batches`, `files`, `tables`, `text`, `shards`,
+`sources`, `exports`, `profiles`.
 
 How to add a data set: write one file in the folder `sources` that ends in `register(Source(...))`; `npz.py` is the one
 to copy.
