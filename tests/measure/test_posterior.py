@@ -338,3 +338,12 @@ def test_the_bias_of_a_load_is_learned_where_quiet_rounds_show_it():
     )
     assert misled.ratio("slow", "fast").value == pytest.approx(2, rel=0.15)
     assert alike.ratio("slow", "fast").value == pytest.approx(2, rel=0.05)
+
+
+def test_rounds_of_unlike_severity_do_not_show_what_a_ratio_is_without_a_load():
+    """Their bias is one: it is not extrapolated to no load at all."""
+    alike = [trial._replace(severity=2.0) for trial in noisy(2, 8, 0.02, disturbed=range(8))]
+    unlike = [trial._replace(severity=1.0 + 2.0 * (trial.round % 2)) for trial in alike]
+    first, second = (posterior(trials, scatter=Scatter(0.02, 50.0)).ratio("slow", "fast") for trials in (alike, unlike))
+    assert second.high / second.low == pytest.approx(first.high / first.low, rel=0.1)
+    assert second.value == pytest.approx(2, rel=0.05)

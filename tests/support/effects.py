@@ -51,7 +51,7 @@ def _usual_and_seen_bias(trials: Sequence[Trial], usual: float) -> float:
         for name in {trial.candidate for trial in own}:
             logs = [[np.log(t.seconds) for t in own if t.candidate == name and t.is_disturbed == s] for s in (0, 1)]
             if all(logs):
-                severity = np.mean([t.severity for t in own if t.candidate == name and t.is_disturbed])
+                severity = np.mean([t.severity for t in own if t.is_disturbed])
                 shifts.append((np.mean(logs[1]) - np.mean(logs[0])) / severity)
         if shifts:
             squares += 2 * sum((a - b) ** 2 for a, b in combinations(shifts, 2)) / len(shifts)
@@ -77,7 +77,10 @@ def _loads(
     if trial.is_disturbed:
         effects |= {
             ("slowdown", run): (1.0, noise.slowdown**2),
-            ("bias", candidate): (trial.severity, noise.bias**2 / 2),
+            ("bias", candidate): (
+                np.mean([t.severity for t in trials if t.run == run and t.is_disturbed]),
+                noise.bias**2 / 2,
+            ),
         }
     variances |= {name: variance for name, (_, variance) in effects.items()}
     return {name: load for name, (load, _) in effects.items()}

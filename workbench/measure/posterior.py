@@ -58,7 +58,7 @@ class Noise:
     """Standard deviations of the model, of logarithms; those named by a share are relative to that of a round's ratio.
 
     `shared` and `process` are shares of its variance. `speed` and `slowdown` are common to the candidates of a round;
-    `bias` is that of a ratio of rounds of which others took half of the cores, in proportion to the severity, and
+    `bias` is that of a ratio of rounds of which others took half of the cores, in proportion to a run's severity, and
     `wider` how many times as large their noise is. `unknown` is the
     prior of a candidate without a prediction, `predicted` that of one with: the error of the cost model. `unrest` is
     a bias of all trials of a run that has disturbed ones, in proportion to their share.
@@ -297,7 +297,8 @@ def _covariance(trials: Sequence[Trial], variance: float, noise: Noise) -> np.nd
     alone = [trial.process if trial.process is not None else (index,) for index, trial in enumerate(trials)]
     same_process = _same([(trial.run, trial.candidate, own) for trial, own in zip(trials, alone, strict=True)])
     disturbed = np.array([trial.is_disturbed for trial in trials])
-    severity = np.array([trial.severity if trial.is_disturbed else 0.0 for trial in trials])
+    of_run = _severities(trials)
+    severity = np.array([of_run[trial.run] if trial.is_disturbed else 0.0 for trial in trials])
     one = np.diag([_widening(trial, noise) ** 2 for trial in trials]) * (1 - noise.process)
     found = variance / 2 * (one + noise.process * same_process + noise.shared * (same_candidate & same_run))
     found = found + noise.speed**2 * same_round + LARGE**2 * same_run
@@ -305,6 +306,19 @@ def _covariance(trials: Sequence[Trial], variance: float, noise: Noise) -> np.nd
     found = found + noise.unrest**2 / 2 * np.outer(share, share) * (same_candidate & same_run)
     found = found + noise.slowdown**2 * np.outer(disturbed, disturbed) * same_run
     return found + noise.bias**2 / 2 * np.outer(severity, severity) * same_candidate
+
+
+def _severities(trials: Sequence[Trial]) -> dict[Hashable, float]:
+    """Return the mean severity of the disturbed trials of each run that has some.
+
+    The bias of a run is in proportion to this: in proportion to that of each trial, few trials of unlike severity would
+    show what a ratio is without a load, which no trial was measured at.
+    """
+    found: dict[Hashable, list[float]] = {}
+    for trial in trials:
+        if trial.is_disturbed:
+            found.setdefault(trial.run, []).append(trial.severity)
+    return {run: float(np.mean(own)) for run, own in found.items()}
 
 
 def _widening(trial: Trial, noise: Noise) -> float:
@@ -320,19 +334,20 @@ def _moderated_bias(trials: Sequence[Trial], noise: Noise) -> Noise:
     parts: dict[Hashable, dict[Hashable, tuple[list[Trial], list[Trial]]]] = {}
     for trial in trials:
         parts.setdefault(trial.run, {}).setdefault(trial.candidate, ([], []))[trial.is_disturbed].append(trial)
-    squares, freedom = FREEDOM * noise.bias**2, FREEDOM
-    for of_run in parts.values():
+    squares, freedom, severities = FREEDOM * noise.bias**2, FREEDOM, _severities(trials)
+    for run, of_run in parts.items():
         shifts = np.array([_shift(quiet, disturbed) for quiet, disturbed in of_run.values() if quiet and disturbed])
         if len(shifts) > 1:
-            squares += 2 * float(((shifts - shifts.mean()) ** 2).sum())  # a ratio has two of these variances
+            shifts = (shifts - shifts.mean()) / severities[run]
+            squares += 2 * float((shifts**2).sum())  # a ratio has two of these variances
             freedom += len(shifts) - 1
     return replace(noise, bias=math.sqrt(squares / freedom))
 
 
 def _shift(quiet: Sequence[Trial], disturbed: Sequence[Trial]) -> float:
-    """Return the mean log seconds of disturbed trials less that of quiet ones, by the mean severity."""
+    """Return the mean log seconds of disturbed trials less that of quiet ones."""
     means = [float(np.mean([math.log(trial.seconds) for trial in own])) for own in (disturbed, quiet)]
-    return (means[0] - means[1]) / float(np.mean([trial.severity for trial in disturbed]))
+    return means[0] - means[1]
 
 
 LARGE = 10.0
