@@ -39,15 +39,15 @@ def test_a_factor_is_near_within_thirty_percent(ratio, is_near):
 def test_files_are_asked_about_and_counted(tmp_path, monkeypatch):
     asked = []
 
-    def run(path, *words):
-        asked.append((path.name, words[0]))
+    def run(*words):
+        asked.append(words[0])
         if words[0] == "sweep":
             return [{**DENSE, "measure": "memory"}, {**SPARSE, "measure": "time"}], 60.0
         return (SPARSE, 12.0) if len(asked) == 2 else ({**DENSE, "high": None}, 50.0)
 
     monkeypatch.setattr(answers, "_run", run)
     rows = answers.answers(tmp_path, trials.Budget(0.0))
-    assert asked == [("clicks.csv", "sweep"), ("clicks.csv", "advise"), ("clicks.csv", "advise")]
+    assert asked == ["sweep", "advise", "advise"]
     assert [row["ratio"] for row in rows[:3]] == [4.0, 4.0, 0.5]
     assert rows[2]["high"] == 0.5, "an end that is not known is the ratio"
     counts = {(row["what"], row["condition"]): (row["hits"], row["count"], row["met"]) for row in rows[3:]}
@@ -74,3 +74,16 @@ def test_a_file_is_drawn_from_its_seed_and_can_be_read(tmp_path, monkeypatch, na
     assert first.read_bytes() == second.read_bytes() != other.read_bytes()
     loaded = wb.load(first)
     assert loaded.rows == {"table.svm": 6_000, "clicks.tsv": 20_000}[name]
+
+
+def test_each_command_runs_in_a_folder_of_its_own(tmp_path, monkeypatch):
+    homes = []
+
+    def ended(command, cwd, **_):
+        homes.append(cwd)
+        return answers.subprocess.CompletedProcess(command, 0, stdout="{}", stderr="")
+
+    monkeypatch.setattr(answers.subprocess, "run", ended)
+    for load in answers.CONDITIONS:
+        answers.advised(tmp_path / "x.svm", load)
+    assert len({*homes, str(tmp_path)}) == 3

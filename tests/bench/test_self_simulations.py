@@ -83,7 +83,7 @@ def test_constants_are_found_again_in_noise_that_has_them():
 
 
 def test_a_constant_that_a_recording_does_not_show_fails_with_a_reason_and_the_others_have_a_value():
-    rows = {row["what"].partition(",")[0]: row for row in constants.constants(maker.normal_noise(rounds=40))}
+    rows = {row["what"].partition(":")[0]: row for row in constants.constants(maker.normal_noise(rounds=40))}
     assert set(rows) == set(constants.CONSTANTS)
     assert rows["bias"]["status"] == "failed"
     assert rows["process"]["status"] == "failed"

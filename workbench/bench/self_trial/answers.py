@@ -108,23 +108,29 @@ def answers(folder: Path, budget: trials.Budget, names: Sequence[str] = tuple(FI
 def swept(path: Path) -> Answered:
     """Return the answer in time of a sweep at the data's own density."""
     options = ["--densities", "natural", "--yes", "--budget", f"{SECONDS_SWEEP:g}", "--json"]
-    printed, seconds = _run(path, "sweep", "--path", str(path), *options)
+    printed, seconds = _run("sweep", "--path", str(path), *options)
     return _answered(path, SWEEP, next((one for one in printed if one["measure"] == "time"), {}), seconds)
 
 
 def advised(path: Path, condition: str) -> Answered:
     """Return the answer of an advice."""
-    printed, seconds = _run(path, "advise", str(path), "--budget", f"{SECONDS:g}", "--json")
+    printed, seconds = _run("advise", str(path), "--budget", f"{SECONDS:g}", "--json")
     return _answered(path, condition, printed, seconds)
 
 
-def _run(path: Path, *words: str) -> tuple[Any, float]:
-    """Return the JSON that a command prints, and its seconds; `SelfTrialError` with its last words if it fails."""
-    command, started = [sys.executable, "-m", "workbench", *words], time.monotonic()
-    ended = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+def _run(*words: str) -> tuple[Any, float]:
+    """Return the JSON that a command prints, and its seconds; `SelfTrialError` with its last words if it fails.
+
+    Each runs in a folder of its own: in that of another one it would use the trials measured there.
+    """
+    command = [sys.executable, "-m", "workbench", *words]
+    with tempfile.TemporaryDirectory(prefix="self-answers-") as home:
+        started = time.monotonic()
+        ended = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+        seconds = time.monotonic() - started
     if not ended.stdout:
         raise trials.SelfTrialError(f"workbench {' '.join(words)} failed: {ended.stderr.strip()[-300:]}")
-    return json.loads(ended.stdout), time.monotonic() - started
+    return json.loads(ended.stdout), seconds
 
 
 def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: float) -> Answered:
@@ -153,7 +159,7 @@ def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
 
 def _row_of(one: Answered) -> dict[str, Any]:
     """Return the outcome of one answer."""
-    what = f"{one.file}: dense / sparse, {one.side}, in {one.seconds:.0f} s"
+    what = f"{one.file}: dense / sparse"
     if one.ratio is None:
         return outcome("answers", what, one.condition, status="failed", reason="There was no ratio.")
     return outcome("answers", what, one.condition, ratio=one.ratio, low=one.low, high=one.high)

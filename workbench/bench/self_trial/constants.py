@@ -39,7 +39,7 @@ def constants(noise: Noise) -> Iterator[dict[str, Any]]:
         known: dict[str, Any] = {"status": "failed", "reason": "The recording does not show it."}
         if math.isfinite(value):
             known = {"ratio": value / used, "low": value / used, "high": value / used, "truth": value}
-        yield outcome("constants", f"{name}, in use {used:.3g}: measured / in use", "half of the groups", **known)
+        yield outcome("constants", f"{name}: measured / in use", "half of the groups", **known)
 
 
 def estimates(noise: Noise) -> dict[str, float]:
