@@ -195,3 +195,11 @@ def test_the_line_of_a_row_passes_over_lines_without_one(path):
     place = opened.place_in(path)
     assert [place(row) for row in range(4)] == [f"{path}:{line}" for line in (1, 4, 5, 6)]
     assert opened.place_in(path, lambda text: text.strip() and text[:1] != b"#")(2) == f"{path}:6"
+
+
+def test_a_row_that_is_gone_says_that_the_file_changed(path):
+    path.write_bytes(b"a\nb\n")
+    place = opened.place_in(path)
+    path.write_bytes(b"a\n")
+    with pytest.raises(DataError, match=f"{path.name} has changed while it was read"):
+        place(1)

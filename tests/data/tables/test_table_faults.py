@@ -10,6 +10,7 @@ import pytest
 from workbench import data
 from workbench.data import DataError
 from workbench.data.tables import guess
+from workbench.data.tables.blocks import table_of
 
 pa = pytest.importorskip("pyarrow")
 
@@ -124,3 +125,22 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path, monkeypatch):
 def test_a_guess_names_the_file_that_is_missing(tmp_path):
     with pytest.raises(DataError, match=r"There is no file .*none\.csv; give the path of a table"):
         guess(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rows.csv", HEAD + ROWS),
+        ("rows.arff", "@relation r\n@attribute size numeric\n@attribute y {0,1}\n@data\n1.5,0\n2.5,1\n"),
+        ("rows.jsonl", '{"size": 1.5, "y": 0}\n{"size": 2.5, "y": 1}\n'),
+    ],
+)
+def test_the_place_of_a_row_that_is_gone_says_that_the_file_changed(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    table = table_of(path)
+    last = len(content.splitlines())
+    assert table.place(1) == f"{path}:{last}"
+    path.write_text(content.rsplit("\n", 2)[0])
+    with pytest.raises(DataError, match=f"{name} has changed while it was read"):
+        table.place(1)

@@ -142,9 +142,19 @@ def place_in(
     def place(row: int) -> str:
         with open_text(path, encoding) as file:
             lines = (number for number, text in enumerate(file, 1) if holds_row(text))
-            return f"{path}:{next(itertools.islice(lines, row, None))}"
+            return place_at(path, lines, row)
 
     return place
+
+
+def place_at(path: str | os.PathLike, lines: Iterator[int], row: int) -> str:
+    """Return file and line of a row, counted from 0; `lines` yields the number of the line that each row begins on.
+
+    `DataError` if there is no such row: it was there when the file was read, so the file has changed.
+    """
+    if (line := next(itertools.islice(lines, row, None), None)) is None:
+        raise DataError(f"{path} has changed while it was read; read it again when it is complete.")
+    return f"{path}:{line}"
 
 
 def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import open_text, read_head
+from workbench.data.files.opened import open_text, place_at, read_head
 from workbench.data.files.reading import reading
 from workbench.data.tables.arrow import Texts, arrow, texts_of
 
@@ -72,7 +72,7 @@ class ArffTable:
 
     def place(self, row: int) -> str:
         """File and line of the row, from 0."""
-        return f"{self.path}:{next(itertools.islice(self._rows(), row, None))[0]}"
+        return place_at(self.path, (line for line, _ in self._rows()), row)
 
     def layout(self) -> dict[str, Any]:
         """Nothing: ARFF says itself how it is laid out."""

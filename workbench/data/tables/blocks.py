@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, final
 
 from workbench.data.errors import DataError, reader_option_advice
-from workbench.data.files.opened import LONGEST_LINE, compression_of, map_blocks, open_text, read_head
+from workbench.data.files.opened import LONGEST_LINE, compression_of, map_blocks, open_text, place_at, read_head
 from workbench.data.files.reading import reading
 from workbench.data.labels import number_named
 from workbench.data.tables.arff import ArffTable, starts_as_arff
@@ -193,12 +193,6 @@ def _unclosed() -> str:
     """Return the message for a quoted field without an end."""
     advice = "Close it, or say quotes = false if double quotes are signs like others in this file"
     return f"a double quote opens a field of the row that begins here, and none closes it. {advice}."
-
-
-def line_of(path: str | os.PathLike, dialect: Dialect, row: int) -> int:
-    """Return the number of the line, from 1, that the row of the table, from 0, begins on."""
-    rows = records(path, dialect)
-    return next(itertools.islice(rows, row + int(dialect.header), None))[0]
 
 
 def refuse_fault(path: str | os.PathLike, dialect: Dialect) -> None:
@@ -381,7 +375,8 @@ class TextTable:
 
     def place(self, row: int) -> str:
         """File and line of the row, from 0."""
-        return f"{self.path}:{line_of(self.path, self.dialect, row)}"
+        lines = (line for line, _ in records(self.path, self.dialect))
+        return place_at(self.path, lines, row + int(self.dialect.header))
 
     def layout(self) -> dict[str, Any]:
         """Return the layout of the text, by name: separator, header and quotes, and what is not usual of it."""

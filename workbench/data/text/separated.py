@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.data.errors import DataError
 from workbench.data.files.labels import is_whole
-from workbench.data.files.opened import open_text
+from workbench.data.files.opened import open_text, place_at
 from workbench.data.labels import Place, number_named
 
 SIGNS = {"colons": "::", "tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
@@ -97,7 +97,7 @@ def lines_of(path: str | os.PathLike, layout: Layout, comments: bool = False) ->
 
 def place_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Place:
     """Says where a row stands: file and line."""
-    return lambda row: f"{path}:{next(itertools.islice(lines_of(path, layout, comments), row, None), (0, b''))[0]}"
+    return lambda row: place_at(path, (line for line, _ in lines_of(path, layout, comments)), row)
 
 
 def read_columns(
