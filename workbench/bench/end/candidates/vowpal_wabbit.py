@@ -1,9 +1,10 @@
-"""Vowpal Wabbit's command line, which reads its own text: the rows of the svmlight file, written as it reads them.
+"""Vowpal Wabbit's command line as its Python package has it, on its own text: the rows of the svmlight file.
 
 The text is made before the clock starts. With its cache the text is parsed in the first pass only, without it there is
 one pass.
 """
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from workbench.bench.end.contract import PASSES, Candidate, Commands, Paths, register
 
+PROGRAM = (sys.executable, "-m", "vowpalwabbit")
 LOGISTIC = ("--quiet", "--loss_function", "logistic", "-b", "22")
 
 
@@ -29,12 +31,11 @@ def commands(has_cache: bool, paths: Paths, setting: Mapping[str, Any]) -> Comma
     """Return the commands that train and predict."""
     model = str(paths.folder / "model.vw")
     passes = ["--passes", str(setting["passes"]), "--cache_file", str(paths.folder / "rows.cache")] if has_cache else []
-    train = ["vw", *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
-    test = ["vw", "--quiet", "-t", "-i", model, "-d", str(text_of(paths.held_out)), "--link", "logistic"]
+    train = [*PROGRAM, *LOGISTIC, *passes, "-d", str(text_of(paths.train)), "-f", model]
+    test = [*PROGRAM, "--quiet", "-t", "-i", model, "-d", str(text_of(paths.held_out)), "--link", "logistic"]
     return [("train", train), ("apply", [*test, "-p", str(paths.predictions)])]
 
 
-INSTALL = "https://vowpalwabbit.org"
 for _name, _has_cache, _settings in (
     ("Vowpal Wabbit", False, PASSES[:1]),
     ("Vowpal Wabbit, cache", True, PASSES[1:]),
@@ -46,7 +47,7 @@ for _name, _has_cache, _settings in (
             partial(commands, _has_cache),
             _settings,
             formats=("svmlight",),
-            program="vw",
-            install=INSTALL,
+            package="vowpalwabbit",
+            install="pip install 'sparse-workbench[competitors]'",
         )
     )
