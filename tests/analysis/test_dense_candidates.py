@@ -128,7 +128,7 @@ def test_less_memory_for_a_little_more_time_is_told_of_beside_a_dense_array():
     assert (came.settings["format"], came.settings["hold"]) == ("dense", "format")
     (compared,) = [str(ground) for ground in came.grounds if "where a dense array needs" in str(ground)]
     assert compared.startswith("With dense (data held as CSR, epochs in one call) it needs 54 MB")
-    assert compared.endswith("that takes 0.95 times as long.")
+    assert compared.endswith("the dense array takes 0.95 times as long.")
 
 
 def test_the_recommendation_of_sparse_says_how_both_were_executed():

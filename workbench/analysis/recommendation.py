@@ -93,7 +93,7 @@ def compare_with_dense_array(row: Record, rows: Iterable[Record]) -> str:
     if array is None:
         unfit = next((other for other in arrays if other["status"] == "memory" and other["bytes_needed"]), None)
         return f"a dense array did not fit: it needs {formatting.format_bytes(unfit['bytes_needed'])}" if unfit else ""
-    return _compare_memory_and_time(row, array, "a dense array")
+    return _compare_memory_and_time(row, array)
 
 
 def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | None:
@@ -108,16 +108,13 @@ def fastest_smaller_than_array(row: Record, rows: Iterable[Record]) -> Record | 
     return best_record(apart)
 
 
-def _compare_memory_and_time(row: Record, other: Record, name: str) -> str:
-    """Return the memory of two rows, and how many times as long the other takes."""
-    ratio, sizes = (
-        ratio_between(other, row, TIME),
-        [formatting.format_measured_quantity(one, MEMORY) for one in (row, other)],
-    )
-    memory = f"it needs {sizes[0]} where {name} needs {sizes[1]}" if all(sizes) else ""
-    return ", and ".join(
-        filter(None, (memory, f"that takes {formatting.format_times(ratio)} as long" if ratio else ""))
-    )
+def _compare_memory_and_time(row: Record, array: Record) -> str:
+    """Return the memory of a row and of a dense array, and how many times as long the array takes."""
+    ratio = ratio_between(array, row, TIME)
+    sizes = [formatting.format_measured_quantity(one, MEMORY) for one in (row, array)]
+    memory = f"it needs {sizes[0]} where a dense array needs {sizes[1]}" if all(sizes) else ""
+    time = f"the dense array takes {formatting.format_times(ratio)} as long" if ratio else ""
+    return ", and ".join(filter(None, (memory, time)))
 
 
 def best_of_all_sentences(groups: Sequence[configurations.Group]) -> Iterator[str]:
