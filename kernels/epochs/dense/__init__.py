@@ -233,6 +233,10 @@ ROWS_AN_OUTPUT = 8
 LEAST_SHARED = 16
 """Rows of a batch that is shared by threads, at least."""
 
+REGIONS = 2
+"""Regions that a batch on several threads enters: its rows, then its columns. Each gains by its part of the work alone:
+with 256 rows of 123 columns, N = 1, a step took 14.6 us on one of two cores and 15.6 to 19.8 us on both."""
+
 PARTS = 8
 """Parts of a batch at most."""
 
@@ -338,7 +342,7 @@ def is_far(held: str, x: tuple[np.ndarray, ...]) -> bool:
 
 def _parts(batch_rows: int, columns: int, width: int) -> int:
     """Return the count of threads for a batch: 1 if it has too little work."""
-    is_alone = batch_rows < LEAST_SHARED or is_serial(_work(batch_rows, columns, width), within=True)
+    is_alone = batch_rows < LEAST_SHARED or is_serial(_work(batch_rows, columns, width) // REGIONS, within=True)
     return 1 if is_alone else min(get_threads(), PARTS)
 
 

@@ -11,6 +11,7 @@ import functools
 import itertools
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,7 @@ class FileInMemory:
         with open(self.handle, "wb", closefd=False) as file:
             file.write(content)
         self.path = f"/proc/self/fd/{self.handle}"
-
-    def __del__(self) -> None:
-        os.close(self.handle)
+        weakref.finalize(self, os.close, self.handle)  # which also runs before the interpreter ends
 
 
 @functools.lru_cache(maxsize=2)
