@@ -66,6 +66,17 @@ def test_ids_in_frames_are_categories():
     assert wb.load(frame).features == 40 + 1
 
 
+def test_numbers_as_text_in_frames_are_told_with_what_to_type(capsys):
+    frame = pd.DataFrame({"cost": [f"${1000 + row:,}.00" for row in range(60)], "size": range(60), "y": [0, 1] * 30})
+    wb.load(frame)
+    said = capsys.readouterr().err
+    assert "cost holds numbers as text, such as '$1,000.00'. Type frame[\"cost\"] = " in said
+    code = said.partition("Type frame")[2].partition(" to take them")[0]
+    exec(f"frame{code}")
+    assert frame["cost"].tolist() == list(range(1000, 1060))
+    assert wb.load(frame).features == 2
+
+
 def test_the_label_of_a_frame_is_guessed_and_said(capsys):
     wb.load(pd.DataFrame({"size": [1.0, 2, 3], "bought": [0, 1, 0], "weight": [5.0, 6, 7]}))
     said = capsys.readouterr().err

@@ -13,6 +13,10 @@ IDS = ("user", "item", "id")
 """Words in the name of a column of whole numbers that make it a category."""
 MOST_IN_ORDER = 32
 """Different whole numbers that a column of a category's name has at least."""
+WRITTEN_NUMBER = r"[^\w.]*(\d[\d,' \u00a0]*\.?\d*|\.\d+)[^\w.]*"
+"""A number between signs that are no letters, with groups of digits."""
+MOSTLY = 0.9
+"""Share of the values of a category of numbers, written as text, from which on that is said."""
 
 
 def is_frame(value: Any) -> bool:
@@ -147,7 +151,19 @@ def matrix_of_frame(frame: Any) -> tuple[Any, Any, str]:
     matrix = encoder.fit_transform(frame)
     numbers = [str(name) for name in frame.columns if name not in categories]
     beside = f"; numbers as they are: {_listed(numbers)}" if numbers else ""
-    return matrix, encoder, f"Categories, one column a value: {_listed(categories)}{beside}."
+    remark = f"Categories, one column a value: {_listed(categories)}{beside}."
+    return matrix, encoder, f"{remark}{_numbers_as_text(frame, categories)}"
+
+
+def _numbers_as_text(frame: Any, categories: list[Any]) -> str:
+    """Return the sentence on categories that are numbers written as text, such as "$3,123.00", with what to type."""
+    for name in categories:
+        texts = frame[name].astype(str).drop_duplicates()
+        share = texts.str.fullmatch(WRITTEN_NUMBER).mean()
+        if len(texts) > MOST_IN_ORDER and share >= MOSTLY:
+            convert = f'frame["{name}"] = frame["{name}"].str.replace(r"[^0-9.-]", "", regex=True).astype(float)'
+            return f"\n{name} holds numbers as text, such as {texts.iloc[0]!r}. Type {convert} to take them as numbers."
+    return ""
 
 
 def _listed(names: list[Any]) -> str:

@@ -41,6 +41,8 @@ def npz(tmp_path):
         ([b"10", b"9", b"10"], "2 classes (guessed: text)", ("9", "10")),
         ([True, False, True], "2 classes (guessed: true or false)", ("False", "True")),
         ([0.5, 1.0, 2.0], "numbers 0.5 to 2 (guessed: not all of them whole)", ()),
+        (range(33), "numbers 0 to 32 (guessed: whole numbers, most of them once or twice)", ()),
+        ([*range(33)] * 3, "33 classes (guessed: whole numbers, few of them)", tuple(map(str, range(33)))),
         (range(1001), "numbers 0 to 1000 (guessed: more than 1,000 different ones)", ()),
         ([[1, 0], [1, 1]], "2 classes, several a row (guessed: columns of 0 and 1)", ("0", "1")),
         ([[1.5, 0], [1, 1]], "numbers 0 to 1.5 (guessed: columns of numbers)", ()),

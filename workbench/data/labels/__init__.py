@@ -172,6 +172,9 @@ def _positive_of_two(first: str, second: str) -> str:
 
 MOST_CLASSES = 1000
 """Whole-number labels with more distinct values than this are guessed to be numbers."""
+SURELY_CLASSES, ROWS_A_CLASS = 32, 2.5
+"""Whole-number labels are numbers if there are more different ones than the first, and fewer rows of each, on average,
+than the second."""
 MOST_COLUMNS = 2**32
 """Largest rows * classes of labels with several classes a row, which are held as a byte each."""
 
@@ -221,9 +224,12 @@ def guess_label_kind(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
         return "classes", "true or false"
     if labels.dtype.kind == "f" and not (labels == np.round(labels)).all():
         return "numbers", "not all of them whole"
-    if len(np.unique(labels)) <= MOST_CLASSES:
-        return "classes", "whole numbers, few of them"
-    return "numbers", f"more than {MOST_CLASSES:,} different ones"
+    count = len(np.unique(labels))
+    if count > MOST_CLASSES:
+        return "numbers", f"more than {MOST_CLASSES:,} different ones"
+    if count > SURELY_CLASSES and len(labels) < ROWS_A_CLASS * count:
+        return "numbers", "whole numbers, most of them once or twice"
+    return "classes", "whole numbers, few of them"
 
 
 def one_of_columns(labels: np.ndarray) -> np.ndarray:

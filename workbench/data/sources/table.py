@@ -19,6 +19,7 @@ from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.guessing import (
     LABELS,
     LabelledRows,
+    amount_note,
     decimal_note,
     guessed,
     identifier_note,
@@ -141,7 +142,7 @@ def _learned(
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    notes = [note for note in (*notes, label_note(found), identifier_note(found)) if note]
+    notes = [note for note in (*notes, label_note(found), identifier_note(found), amount_note(found)) if note]
     return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.tables.compiled import are_decimal, are_printed, are_words, buffers_of, hash_texts
+from workbench.data.tables.compiled import are_decimal, are_dressed, are_printed, are_words, buffers_of, hash_texts
 from workbench.data.tables.schema import Column
 
 MISSING_WORDS = ("", "?", "\\N", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None")
@@ -110,6 +110,57 @@ def numbers_of(distinct: Any) -> np.ndarray:
         return values
     numbers = np.full(len(distinct), np.nan)
     numbers[is_number] = values
+    return numbers
+
+
+_CURRENCY_NAMES = "USD EUR GBP JPY CNY INR CHF CAD AUD NZD BRL MXN SEK NOK DKK PLN CZK HUF TRY ZAR KRW"
+_CURRENCY = rf"(?:\p{{Sc}}|[A-Z]{{1,2}}\$|{_CURRENCY_NAMES.replace(' ', '|')}|Rs\.?|kr\.?|z\x{{142}})"
+_GROUPS = r"[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}|[0-9]{1,3}(?:'[0-9]{3})+|[0-9]{1,3}(?:[ \x{a0}\x{202f}][0-9]{3})+"
+"""Digits in groups of three, before the last one also of two, as in India."""
+_BLANK = r"[ \x{a0}\x{202f}]?"
+_AMOUNT = rf"(?:{_GROUPS}|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
+DRESSED = (
+    rf"^(?:[+-]?{_BLANK}{_CURRENCY}?{_BLANK}[+-]?(?:{_AMOUNT}){_BLANK}(?:{_CURRENCY}|[%+])?"
+    rf"|\({_CURRENCY}?{_BLANK}(?:{_AMOUNT}){_BLANK}{_CURRENCY}?\))$"
+)
+"""A number with a currency, groups of digits or a percent sign; in parentheses, as in books of accounts, below 0."""
+
+
+def is_dressed(distinct: Any) -> np.ndarray:
+    """Return for each text whether it is a number with a currency, groups of digits or a percent sign (`DRESSED`).
+
+    O(letters), and slow only for texts that have such signs and digits.
+    """
+    pa = arrow()
+    offsets, letters = buffers_of(distinct)
+    found = are_dressed(offsets, letters) & ~are_decimal(offsets, letters)
+    if found.any():
+        texts = distinct.filter(pa.array(found))
+        found[found] = pa.compute.match_substring_regex(texts, DRESSED).to_numpy(zero_copy_only=False)
+    return found
+
+
+def undressed(distinct: Any) -> Any:
+    """Return the texts with the plain number in place of each that `is_dressed`: "$3,123.00" is 3123.00, "5 %" is 5."""
+    pa = arrow()
+    found = is_dressed(distinct)
+    if not found.any():
+        return distinct
+    texts = distinct.filter(pa.array(found))
+    digits = pa.compute.replace_substring_regex(texts, rf"{_CURRENCY}|[^0-9.]", "")
+    minus = pa.compute.if_else(pa.compute.match_substring_regex(texts, r"^\(|-"), "-", "")
+    plain = pa.compute.binary_join_element_wise(minus, digits, "")
+    return pa.compute.replace_with_mask(distinct, pa.array(found), plain)
+
+
+def amounts_of(distinct: Any) -> np.ndarray:
+    """Return the numbers that texts stand for as `numbers_of` does, those with a currency, groups of digits or a
+    percent sign among them.
+    """
+    numbers = numbers_of(distinct)
+    others = np.isnan(numbers)
+    if others.any():
+        numbers[others] = numbers_of(undressed(distinct.filter(arrow().array(others))))
     return numbers
 
 

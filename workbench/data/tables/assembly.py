@@ -18,10 +18,12 @@ from workbench.data.tables.arrow import (
     Texts,
     Vocabulary,
     WrongValueError,
+    amounts_of,
     arrow,
     cleaned,
     first_row,
     hashed,
+    is_dressed,
     numbers_of,
     of_rows,
 )
@@ -242,7 +244,7 @@ class Numbers:
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
         """Return the number that each text stands for, float64 [texts], its logarithm where that is kept."""
-        numbers = numbers_of(texts.distinct)
+        numbers = amounts_of(texts.distinct)
         wrong = ~np.isfinite(numbers)
         if wrong.any():
             wrong[np.setdiff1d(np.flatnonzero(wrong), texts.numbers)] = False  # texts that no row has
@@ -283,6 +285,8 @@ class Numbers:
 
 LONGEST = 200
 """Characters of a label, at most."""
+MOST_NAMES = 32
+"""Different labels with a currency, groups of digits or a percent sign, at most, that are names of classes."""
 MOSTLY = 0.9
 """Share of rows with numbers from which on other labels are taken to be mistakes."""
 
@@ -302,6 +306,8 @@ class LabelColumn:
         self.are_whole = True
         self.rows = self.rows_of_text = 0
         self.first_text: tuple[int, str] | None = None
+        self.first_amount: tuple[int, str] | None = None
+        self.rows_of_amounts, self._amounts = 0, set[str]()
         self.are_words_for_missing = True
 
     def learn(self, texts: Texts, row: int) -> None:
@@ -312,7 +318,10 @@ class LabelColumn:
             missing = f"column {self.column.name!r} has no label here; each row needs one.\n{_WITHOUT_SUCH_ROWS}"
             raise WrongValueError(row + int(np.argmin(texts.numbers)), missing)
         self._refuse_long(texts, row)
-        is_text = np.isnan(numbers_of(texts.distinct))
+        is_amount = is_dressed(texts.distinct)
+        if is_amount.any():
+            self._note_amounts(texts, row, is_amount)
+        is_text = np.isnan(numbers_of(texts.distinct)) & ~is_amount
         row_is_text = of_rows(is_text, False, texts.numbers)
         if row_is_text.any():
             at, text = first_row(texts, is_text)
@@ -323,8 +332,25 @@ class LabelColumn:
         self.rows_of_text += int(row_is_text.sum())
         self.are_whole = self.are_whole and _whole(texts.distinct) is not None
 
+    def _note_amounts(self, texts: Texts, row: int, is_amount: np.ndarray) -> None:
+        """Record the first label that is a number with a currency or alike, and how many rows and texts are."""
+        at, text = first_row(texts, is_amount)
+        self.first_amount = self.first_amount or (row + at, text)
+        self.rows_of_amounts += int(of_rows(is_amount, False, texts.numbers).sum())
+        if len(self._amounts) <= MOST_NAMES:
+            self._amounts |= set(texts.distinct.filter(arrow().array(is_amount)).to_pylist())
+
+    @property
+    def are_amounts(self) -> bool:
+        """Return whether labels with a currency, groups of digits or a percent sign are numbers, not names."""
+        is_said = self.wanted.kind is not None or self.wanted.classes is not None
+        return self.wanted.kind == "numbers" or (not is_said and len(self._amounts) > MOST_NAMES)
+
     def check(self) -> None:
         """Refuse text among numbers that looks like a mistake (`WrongValueError`), when all rows were learned of."""
+        if self.first_amount is not None and not self.are_amounts:
+            self.first_text = min(filter(None, (self.first_text, self.first_amount)))
+            self.rows_of_text += self.rows_of_amounts
         if self.first_text is None or self.rows_of_text == self.rows:
             return
         is_said = self.wanted.kind is not None or self.wanted.classes is not None
@@ -345,7 +371,7 @@ class LabelColumn:
             return [() if number < 0 else names[number] for number in texts.numbers]
         if self.first_text is not None:
             return np.array(texts.distinct.to_pylist(), str)[texts.numbers]
-        numbers = _whole(texts.distinct) if self.are_whole else numbers_of(texts.distinct)
+        numbers = _whole(texts.distinct) if self.are_whole else amounts_of(texts.distinct)
         assert numbers is not None, "blocks came twice, and differ"
         return numbers[texts.numbers]
 

@@ -11,6 +11,8 @@ from kernels.code_cache import njit
 
 MINUS, PLUS, POINT, ZERO, NINE, LOWER, LETTER_E = 45, 43, 46, 48, 57, 32, 101
 FIRST_PRINTED, LAST_PRINTED = 33, 126
+MARKS = (32, 36, 37, 39, 40, 44)
+"""Blank, dollar, percent, apostrophe, parenthesis, comma: a number with a currency or groups of digits has one."""
 KEY_0, KEY_1 = (int.from_bytes(half, "little") for half in (b"01234567", b"89123456"))
 """The key of `pandas.util.hash_array`, so that buckets are those that pandas gives."""
 
@@ -75,6 +77,22 @@ def are_decimal(offsets, letters):
             at = _behind_digits(letters, start, stop)
             digits = at - start
         found[row] = digits > 0 and at == stop
+    return found
+
+
+@compiled
+def are_dressed(offsets, letters):
+    """Return for each text whether it has a digit, and a blank, a sign of `MARKS` or a letter beyond ASCII."""
+    found = np.empty(len(offsets) - 1, np.bool_)
+    for row in range(len(found)):
+        has_digit = has_mark = False
+        for at in range(offsets[row], offsets[row + 1]):
+            letter = letters[at]
+            has_digit |= ZERO <= letter <= NINE
+            has_mark |= letter > LAST_PRINTED
+            for mark in MARKS:
+                has_mark |= letter == mark
+        found[row] = has_digit and has_mark
     return found
 
 

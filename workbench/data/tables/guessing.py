@@ -6,7 +6,8 @@ the rows that have a value) are ignored where they are row indices by name, or c
 whole and named or shaped like ids; kept as they are, of counts the logarithm, where most are 0, which is not stored
 then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and more
 is text. Text that is different in every row is ignored. All else is a category, hashed from `MOST_ONE_HOT` values on. A
-value that is no number in a column of numbers is then an error with its line.
+value that is no number in a column of numbers is then an error with its line. Numbers may have a currency, groups of
+digits or a percent sign (`arrow.DRESSED`).
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ import numpy as np
 
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels import format_names
-from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, numbers_of, of_rows
+from workbench.data.tables.arrow import MISSING_WORDS, Texts, amounts_of, arrow, cleaned, first_row, is_dressed, of_rows
 from workbench.data.tables.blocks import Block, Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.compiled import are_printed, buffers_of
@@ -45,6 +46,8 @@ class Seen:
         self.largest = -np.inf
         self.not_number: tuple[int, str] | None = None
         """The first row with a value that is no number, and that value."""
+        self.amount = ""
+        """A value that is a number with a currency, groups of digits or a percent sign; "" if there is none."""
         self.distinct = 0
         """Different values, at most `MOST_DISTINCT`, when all rows were taken in and joined."""
         self.is_least = False
@@ -63,10 +66,12 @@ class Seen:
 
     def add(self, texts: Texts) -> None:
         """Take in some rows. O(rows + distinct values)."""
-        numbers = numbers_of(texts.distinct)
+        numbers = amounts_of(texts.distinct)
         is_text = np.isnan(numbers)
         if is_text.any():
             self._note_text(texts, is_text)
+        if not self.amount and (are_amounts := is_dressed(texts.distinct)).any():
+            self.amount = texts.distinct[int(np.argmax(are_amounts))].as_py()
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
         self.largest = max(self.largest, float(some.max(initial=-np.inf)))
@@ -149,6 +154,8 @@ IDENTIFIER_NAME = re.compile(
 )
 """Names of columns whose whole numbers name things."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
+AMOUNTS, MOST_SHOWN = "numbers written as ", 40
+"""Reason for a column of numbers that have a currency, groups of digits or a percent sign; letters of an example."""
 MANY_WHOLE = 1000
 """Different whole numbers from which on they are taken for ids, if they recur."""
 MOSTLY = 0.9
@@ -323,11 +330,28 @@ def identifier_note(columns: Columns) -> str:
     if not names:
         return ""
     are = f"columns {format_names(names)} are categories" if len(names) > 1 else f"column {names[0]} is a category"
-    advice = (
-        "As numbers: workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
-        f'(in Python columns={{"columns": {{"{names[0]}": {{"kind": "number"}}}}}})'
+    return f"The {are}: whole numbers that look like ids. As numbers: {_kind_advice(names[0], 'number')}."
+
+
+def amount_note(columns: Columns) -> str:
+    """Return the sentence on columns of numbers with a currency, groups of digits or a percent sign; "" if there are
+    none.
+    """
+    found = [column for column in columns if column.why.startswith(AMOUNTS)]
+    if not found:
+        return ""
+    names = format_names(column.name for column in found)
+    are = f"columns {names} are numbers" if len(found) > 1 else f"column {names} is a number"
+    advice = _kind_advice(found[0].name, "category")
+    return f"The {are}, written as {found[0].why.removeprefix(AMOUNTS)}. As a category: {advice}."
+
+
+def _kind_advice(name: str, kind: str) -> str:
+    """Return what to type for another kind of a column."""
+    return (
+        "workbench data columns FILE --out columns.toml, edit it, then --columns columns.toml "
+        f'(in Python columns={{"columns": {{"{name}": {{"kind": "{kind}"}}}}}})'
     )
-    return f"The {are}: whole numbers that look like ids. {advice}."
 
 
 def _guess(name: str, seen: Seen, bins: int) -> Column:
@@ -338,7 +362,9 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     if seen.distinct == 1 and not seen.missing:
         return Column(name, "ignored", why="one value in all rows")
     if seen.rows_of_numbers >= MOSTLY * seen.present:
-        return _of_numbers(name, seen, is_different, bins)
+        found = _of_numbers(name, seen, is_different, bins)
+        is_amount = seen.amount and seen.not_number is None and found.kind == "number"
+        return dataclasses.replace(found, why=f"{AMOUNTS}{seen.amount[:MOST_SHOWN]!r}") if is_amount else found
     if seen.words_each >= WORDS_OF_TEXT:
         return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
     if is_different:
@@ -359,9 +385,11 @@ def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
         return Column(name, "ignored", why="numbers of rows, by its name")
     if seen.counts_rows and seen.rows >= ROWS_OF_IDENTIFIER:
         return Column(name, "ignored", why="counts the rows")
-    if seen.are_whole and seen.distinct > FEW_WHOLE and (IDENTIFIER_NAME.search(name) or _has_values_of_ids(seen)):
-        why = ID_BY_NAME if IDENTIFIER_NAME.search(name) else ID_BY_VALUES
-        return _hashed_if_many(name, seen, why)
+    if seen.are_whole and seen.distinct > FEW_WHOLE:
+        if IDENTIFIER_NAME.search(name):
+            return _hashed_if_many(name, seen, ID_BY_NAME)
+        if _has_values_of_ids(seen) and not seen.amount:
+            return _hashed_if_many(name, seen, ID_BY_VALUES)
     if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows:
         return _of_zeros(name, seen)
     if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
