@@ -82,6 +82,12 @@ def test_names_and_the_side_can_be_said(tmp_path):
     [
         ({"A": X, "B": X + 1, "y": Y}, {}, r"(?s)x.mat holds several matrices: A \(6 x 4 double\), B .*variable="),
         ({"y": Y}, {}, r"x.mat holds no matrix; it has y \(1 x 6 int64\)"),
+        ({"d": {"X": X, "y": Y}}, {}, r"(?s)x.mat holds no matrix; it has d .*save\('file.mat', '-struct', 'd'\)"),
+        (
+            {"X": X, "words": np.array([["a"], ["b"]] * 3, object)},
+            {},
+            r"does not tell its labels.*\nIn MATLAB: words = char\(words\); before save .*\nType --label",
+        ),
         ({"X": X}, {}, r"x.mat does not tell its labels: none has as many entries.*\nType --label NAME"),
         ({"X": X, "a": Y, "b": Y}, {}, r"does not tell its labels: a \(1 x 6 int64\), b \(1 x 6 int64\) may be"),
         (

@@ -1,4 +1,4 @@
-"""Text that is svmlight but for one thing: words as labels, and fields as libffm has them."""
+"""Text that is svmlight but for one thing: words as labels, fields as libffm has them, a line of counts first."""
 
 import gzip
 
@@ -9,6 +9,7 @@ from workbench import data
 from workbench.data import DataError
 
 WORDS = "spam 1:1 7:0.5\n# a comment\nham 2:1\n\nspam 1:3 # said\n"
+COUNTS = "3 9 4\n0,3 0:1 7:0.5\n1 2:1\n2,0 1:3\n"
 FIELDS = "1 0:9:1 1:3:0.5\n0 0:4:1 1:3:1\n1 0:3:1 1:3:2\n"
 
 
@@ -43,6 +44,16 @@ def test_fields_of_libffm_are_left_out_and_columns_sorted_and_summed(tmp_path, p
     assert "Fields of libffm text are left out" in made.facts["guesses"][0]
 
 
+def test_a_first_line_of_counts_gives_the_columns(tmp_path):
+    made = load(tmp_path / "tags.txt", COUNTS)
+    assert made.x.shape == (3, 9)
+    assert made.labels.kind == "multilabel"
+    assert made.classes == ("0", "1", "2", "3")
+    assert load(tmp_path / "tags.txt", COUNTS, features=12).x.shape == (3, 12)
+    with pytest.raises(DataError, match=r"tags.txt:3: "):
+        load(tmp_path / "tags.txt", "3 9 4\n0,3 0:1\n1 2:x\n2,0 1:3\n")
+
+
 def test_an_invalid_line_is_named_by_the_file_itself(tmp_path):
     with pytest.raises(DataError, match=r"clicks.ffm:21: ") as caught:
         load(tmp_path / "clicks.ffm", "1 0:9:1\n" * 20 + "1 0:9:x\n")
@@ -51,7 +62,7 @@ def test_an_invalid_line_is_named_by_the_file_itself(tmp_path):
         load(tmp_path / "mails.txt", "spam 1:1\n" * 21 + "ham 2\n")
 
 
-@pytest.mark.parametrize("text", [WORDS, FIELDS])
+@pytest.mark.parametrize("text", [WORDS, FIELDS, COUNTS])
 def test_they_are_converted_to_shards(tmp_path, text):
     (tmp_path / "rows.txt").write_text(text)
     data.convert("svmlight", tmp_path / "X.sparse", path=tmp_path / "rows.txt")

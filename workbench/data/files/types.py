@@ -22,12 +22,15 @@ LINES = 20
 """Lines whose fields are counted."""
 SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 """Separators of columns, and what they are called."""
+RARE_SIGNS = {"^": "caret", "~": "tilde", "\x01": "control-a", "\x1f": "control-underscore", ":": "colon", "!": "bang"}
+"""Separators that are taken where nothing else separates, every row has as many, and columns hold numbers."""
 MOST_RATING_COLUMNS = 5
 """Columns of a file of ratings, at most: a table of more columns has other features beside user and item."""
 SAVE = "Save its matrix by scipy.sparse.save_npz"
 
 
 LIBFFM = "libffm lines (field:column:value), as text"
+BELOW_COUNTS = "svmlight rows below a line of counts (rows, columns, labels), as text"
 WORDS_AS_LABELS = "svmlight rows whose labels are words, as text"
 
 
@@ -56,11 +59,14 @@ SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
 )
 """(first bytes, what starts with them)."""
 
-_SVMLIGHT = re.compile(rb"[+-]?[0-9.][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*(#.*)?")
+SAID_SEPARATOR = re.compile(r'"?sep=(.)"?')
+"""First line that spreadsheets write to say what separates columns."""
+_SVMLIGHT = re.compile(rb"[+-]?[0-9.]([0-9.,eE]|(?<=[eE,])[+-])*(\s+qid:[0-9]+)?(\s+[0-9]+:[^\s:,]+)+\s*(#.*)?")
 _ARFF = re.compile(rb"(?i)@(relation|attribute)\s")
 _RULE = re.compile(rb"\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?\s*)?")
 """The line below the header of a table in Markdown."""
 _PIPES = re.compile(rb"[^|]*\|\S*\s")
+_COUNTS = re.compile(rb"[0-9]+ [0-9]+ [0-9]+")
 _WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
 _RATING = re.compile(rb"[0-9]+([ \t]+|::|\|)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
 _RATING_AT = re.compile(rb"([A-Za-z_-]*[0-9]\w*)([,;|\t])([A-Za-z_-]*[0-9]\w*)\2[0-9]{1,3}(\.[0-9]{1,2})?\2[0-9]{9,13}")
@@ -181,6 +187,8 @@ def _kind_of(path: str | os.PathLike) -> Kind:
             return kind
     if not first:
         return Kind("an empty file", "", "Give one that holds something")
+    if first[257:262] == b"ustar":
+        return Kind("a tar archive", "", "Unpack it, as tar -xf FILE does, and give a file of it")
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
     return _of_text(first)
@@ -221,7 +229,8 @@ def _of_archive(path: str | os.PathLike) -> Kind:
     """Return the kind of a ZIP file, from the names of its members."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
+            entries = sorted(archive.infolist(), key=lambda entry: -entry.file_size)
+            members = [entry.filename for entry in entries]
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError):
         members = []
     if any(name.startswith("xl/") for name in members):
@@ -241,6 +250,7 @@ def _of_archive(path: str | os.PathLike) -> Kind:
 def _of_text(first: bytes) -> Kind:
     """Return the kind of a text file, from its first lines."""
     lines = first.removeprefix(codecs.BOM_UTF8).splitlines()[: -1 if len(first) == HEAD else None] or [first]
+    lines = lines[1:] if SAID_SEPARATOR.fullmatch(lines[0].decode("utf-8", "replace")) else lines
     lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
     if not lines:
         return Kind("other text", "", "It holds nothing but blanks and comments")
@@ -264,6 +274,9 @@ def _of_marks(rows: list[bytes]) -> Kind | None:
         return _read_by("a JSON array, as text" if rows[0].startswith(b"[") else "JSON lines, as text", "table")
     if all(map(_FIELDS.fullmatch, rows[:20])):
         return _read_by(LIBFFM, "svmlight")
+    are_entries = all(_SVMLIGHT.fullmatch(row) or _UNLABELLED.fullmatch(row) for row in rows[1:20])
+    if _COUNTS.fullmatch(rows[0]) and len(rows) > 1 and are_entries:
+        return _read_by(BELOW_COUNTS, "svmlight")
     if all(map(_COMMAS.fullmatch, rows[:20])):
         advice = "Put blanks between its entries, as tr ',' ' ' < FILE > NEW does, and the data set svmlight reads it"
         return Kind("svmlight rows with commas between entries, as text", "", advice)
@@ -312,7 +325,22 @@ def _of_separated(lines: list[bytes]) -> Kind | None:
     for sign, name in SIGNS.items():
         if _is_ragged(lines, sign):
             return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
-    return _of_blanks([line.strip() for line in lines]) or _behind_a_preamble(lines)
+    return _of_blanks([line.strip() for line in lines]) or _of_rare_signs(lines) or _behind_a_preamble(lines)
+
+
+def _of_rare_signs(lines: list[bytes]) -> Kind | None:
+    """Return the kind of text of three columns or more between one of `RARE_SIGNS`, of which one at least holds numbers
+    below the first row; or None.
+    """
+    rows = [line.strip(b"\r\n") for line in lines[:LINES]]
+    for sign, name in RARE_SIGNS.items():
+        counts = {row.count(sign.encode()) for row in rows}
+        if len(rows) < 2 or len(counts) > 1 or min(counts) < 2:
+            continue
+        columns = zip(*(row.split(sign.encode()) for row in rows[1:]), strict=True)
+        if any(all(_NUMBER.fullmatch(value.strip()) for value in column) for column in columns):
+            return _read_by(f"{name}-separated text", "table", separator=name)
+    return None
 
 
 def _are_as_many(lines: list[bytes], sign: str) -> bool:

@@ -311,7 +311,8 @@ def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variab
     if found is None:
         raise DataError(f"{path} has no variable {name!r}; it has {_told(listed)}.")
     if found.kind not in READ or len(found.shape) > 2:
-        raise DataError(f"{path}: the variable {found} is not read; save a matrix of numbers. It has {_told(listed)}.")
+        advice = _advice_of_cell(found) if found.kind == "cell" else "Save a matrix of numbers."
+        raise DataError(f"{path}: the variable {found} is not read; it has {_told(listed)}.\n{advice}")
     return found
 
 
@@ -321,7 +322,9 @@ def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
     matrices = [matrix for matrix in matrices if matrix.name.casefold() not in LABEL_NAMES] or matrices
     matrices = [matrix for matrix in matrices if matrix.kind == "sparse"] or matrices
     if not matrices:
-        raise DataError(f"{path} holds no matrix; it has {_told(listed)}.\n{ADVICE_VARIABLE}")
+        struct = next((one.name for one in listed if one.kind == "struct"), None)
+        spread = f"In MATLAB: save('file.mat', '-struct', '{struct}') writes its fields, which are read."
+        raise DataError(f"{path} holds no matrix; it has {_told(listed)}.\n{spread if struct else ADVICE_VARIABLE}")
     largest = sorted(matrices, key=lambda one: one.size)
     if len(largest) > 1 and largest[-1].size == largest[-2].size:
         raise DataError(f"{path} holds several matrices: {_told(matrices)}.\n{ADVICE_VARIABLE}")
@@ -338,9 +341,14 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
     if len(vectors) == 1:
         return vectors[0]
     which = f"{_told(vectors)} may be" if vectors else "none has as many entries as there are rows or columns"
-    raise MissingLabelsError(
-        f"{path} does not tell its labels: {which} of {x}; it has {_told(listed)}.\n{ADVICE_LABELS}"
-    )
+    cell = next((one for one in listed if one.kind == "cell" and max(one.shape, default=0) in x.shape), None)
+    advice = f"{_advice_of_cell(cell)}\n{ADVICE_LABELS}" if cell else ADVICE_LABELS
+    raise MissingLabelsError(f"{path} does not tell its labels: {which} of {x}; it has {_told(listed)}.\n{advice}")
+
+
+def _advice_of_cell(cell: Variable) -> str:
+    """Return what to type in MATLAB for the text in a cell array to be read."""
+    return f"In MATLAB: {cell.name} = char({cell.name}); before save makes text that is read of the cell array."
 
 
 def _sides(labels: Variable) -> set[int]:

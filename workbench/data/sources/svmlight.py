@@ -16,7 +16,14 @@ from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import check_features, dataset_of, reading
-from workbench.data.files.types import LIBFFM, WORDS_AS_LABELS, file_type_hint, looks_like, refuse_binary
+from workbench.data.files.types import (
+    BELOW_COUNTS,
+    LIBFFM,
+    WORDS_AS_LABELS,
+    file_type_hint,
+    looks_like,
+    refuse_binary,
+)
 from workbench.data.labels import NO_LABELS, NONE, Labels, Wanted, read_labels
 from workbench.data.shards.converting import blocks_of
 from workbench.data.text.svmlight import (
@@ -38,22 +45,25 @@ WITHOUT_FIELDS = (
     "Fields of libffm text are left out: the features are its columns, which a model that is not field-aware takes."
 )
 
+VARIANTS = (LIBFFM, WORDS_AS_LABELS, BELOW_COUNTS)
+
 
 class Rewritten(NamedTuple):
-    """A copy of a file as svmlight text, and the labels of its rows if they are words."""
+    """A copy of a file as svmlight text, the labels of its rows if they are words, its columns if it counts them."""
 
     path: Path
     words: list[str] | None
+    features: int | None = None
 
 
 def variant_of(path: str | os.PathLike) -> str:
-    """Return what the text looks like, `LIBFFM` or `WORDS_AS_LABELS`; "" if it is neither, or cannot be read."""
+    """Return what the text looks like, one of `VARIANTS`; "" if it is none of them, or cannot be read."""
     try:
         refuse_endless(path)
         what = looks_like(path)[0]
     except (OSError, ValueError):
         return ""
-    return what if what in (LIBFFM, WORDS_AS_LABELS) else ""
+    return what if what in VARIANTS else ""
 
 
 @contextmanager
@@ -62,9 +72,15 @@ def rewritten(path: str | os.PathLike, variant: str) -> Iterator[Rewritten]:
     words: list[str] = []
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         copy = Path(folder) / Path(path).name
+        features: int | None = None
         with open_text(path) as file, copy.open("wb") as out:
             for line in file:
-                if not line.strip() or line[:1] == b"#":
+                if variant == BELOW_COUNTS:
+                    counts = line.split() if features is None else []
+                    is_counts = len(counts) == 3 and all(map(bytes.isdigit, counts))
+                    features = int(counts[1]) if is_counts else features
+                    out.write(b"\n" if is_counts else line)
+                elif not line.strip() or line[:1] == b"#":
                     out.write(line)
                 elif variant == LIBFFM:
                     out.write(_without_fields(line))
@@ -72,7 +88,7 @@ def rewritten(path: str | os.PathLike, variant: str) -> Iterator[Rewritten]:
                     word, _, rest = line.strip().partition(b" ")
                     words.append(word.decode())
                     out.write(b"0 " + rest + b"\n")
-        yield Rewritten(copy, None if variant == LIBFFM else words)
+        yield Rewritten(copy, words if variant == WORDS_AS_LABELS else None, features)
 
 
 def _without_fields(line: bytes) -> bytes:
@@ -110,7 +126,8 @@ def make(
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
     that is none of them counts to the class `unseen`, or is refused. Rows with the same query (`qid:number` after the
-    label) are one of the set's `groups`. Labels may be words. The fields of libffm text (`label field:index:value`) are
+    label) are one of the set's `groups`. Labels may be words. A first line of the
+    counts of rows, columns and labels gives `features`. The fields of libffm text (`label field:index:value`) are
     left out, which `facts["guesses"]` says. Refused (`DataError`): a missing or invalid file; columns unsorted, twice
     in a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
@@ -146,7 +163,8 @@ def _of_variant(
     path: str | os.PathLike, variant: str, features: int | None, zero_based: bool | str, wanted: Wanted
 ) -> Dataset:
     """Return the rows of text that is svmlight but for its `variant`; messages name the file itself (`DataError`)."""
-    with reading(path, TEXT), rewritten(path, variant) as (copy, words):
+    with reading(path, TEXT), rewritten(path, variant) as (copy, words, counted):
+        features = counted if features is None else features
         of_copy = Wanted("numbers") if words and wanted.kind != NONE else wanted
         try:
             made = make(copy, features, zero_based, of_copy.kind, of_copy.positive, of_copy.classes, of_copy.unseen)

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Protocol, final
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.opened import LONGEST_LINE, compression_of, map_blocks, open_text, place_at, read_head
 from workbench.data.files.reading import reading
+from workbench.data.files.types import RARE_SIGNS, SAID_SEPARATOR
 from workbench.data.labels import number_named
 from workbench.data.tables.arff import ArffTable, starts_as_arff
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, each_of, texts_of
@@ -30,13 +31,16 @@ from workbench.data.tables.json_lines import JsonTable, starts_as_json
 
 SEPARATORS = ("\t", ";", "|", ",")
 """Separators that are guessed; of two that split as evenly the first, since numbers and text may hold commas."""
-NAMED = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
+NAMED = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "} | {
+    name: sign for sign, name in RARE_SIGNS.items()
+}
 """Words for separators that are hard to write as an option."""
 BLANKS = "blanks"
 """The separator of columns that blanks and tabs align: any number of them is one."""
 DECIMALS = (".", ",")
 _WITH_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
+_GROUPS_AND_COMMA = re.compile(r"[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+,[0-9]+[^0-9.,]*")
 ROWS_SEEN = 100
 BYTES_SEEN = 1 << 20
 """First rows and their bytes that a guess is made from; the first row counts whole."""
@@ -88,10 +92,13 @@ def dialect_of(
     if decimal not in (None, *DECIMALS):
         raise DataError(f"decimal is {decimal!r}; it is the sign before a fraction, one of: {', '.join(DECIMALS)}")
     start = _start(path, are_aligned, encoding)
+    said = SAID_SEPARATOR.fullmatch(start[0].strip("\ufeff\r\n")) if start else None
+    if said:
+        separator, start = separator or said[1], start[1:]
     uncommented = [line for line in start if not line.startswith("#")]
     separator = _separator(uncommented or start, quotes) if separator is None else checked_separator(separator)
     comments = _comments(start, separator, quotes)
-    start = start[comments:]
+    start, comments = start[comments:], comments + bool(said)
     rows = [fields for _, fields in _split(start, separator, quotes)]
     if not any(rows):
         raise DataError(f"{path} holds no rows; a table has a row of names or values at least.")
@@ -106,9 +113,11 @@ def dialect_of(
 
 def _decimal(rows: list[list[str]]) -> str:
     """Return the decimal sign of a file whose columns stand between semicolons: a comma if numbers are written so, and
-    none with a point.
+    none with a point but between groups of digits.
     """
     values = [value.strip() for row in rows for value in row]
+    if any(map(_GROUPS_AND_COMMA.fullmatch, values)):
+        return ","
     with_comma = [value for value in values if _WITH_COMMA.fullmatch(value)]
     are_fractions = any(not _THOUSANDS.fullmatch(value) for value in with_comma)
     has_points = any("." in value and number_named(value) is not None for value in values)
@@ -388,13 +397,21 @@ class TextTable:
 
 
 def _with_points(block: Block) -> Block:
-    """Return the block with a point in place of the comma of numbers."""
-    replace = arrow().compute.replace_substring_regex
-    pattern, point = r"^([+-]?[0-9]*),([0-9]+)$", r"\1.\2"
-    return {
-        name: Texts(replace(texts.distinct, pattern=pattern, replacement=point), texts.numbers)
-        for name, texts in block.items()
-    }
+    """Return the block with a point in place of the comma of numbers, and without the points between their groups of
+    digits.
+    """
+    return {name: Texts(_with_point(texts.distinct), texts.numbers) for name, texts in block.items()}
+
+
+def _with_point(distinct: Any) -> Any:
+    """Return the texts with a point in numbers that have a comma; numbers such as 1.234,5 and 1.234 lose the others."""
+    pa = arrow()
+    grouped = pa.compute.match_substring_regex(distinct, r"^[^0-9.,]*[1-9][0-9]{0,2}(\.[0-9]{3})+(,[0-9]+)?[^0-9.,]*$")
+    if pa.compute.any(grouped).as_py():
+        plain = pa.compute.replace_substring(distinct.filter(grouped), ".", "")
+        distinct = pa.compute.replace_with_mask(distinct, grouped, plain)
+    pattern = r"^([^0-9.,]*[0-9]*),([0-9]+[^0-9.,]*)$"
+    return pa.compute.replace_substring_regex(distinct, pattern=pattern, replacement=r"\1.\2")
 
 
 def _encoded(batches: Iterator[Any]) -> Iterator[Block]:
