@@ -281,3 +281,21 @@ def test_a_data_file_in_place_of_a_spec_is_measured_with_the_model_of_its_labels
     came = run("sweep", "clicks.csv", "--label", label, "--dry-run")
     assert came.exit_code == 0, came.output
     assert f"The model is {model}" in words(came)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_data"),
+    [
+        ("x.toml", HEAD, False),
+        ("x.json", '{"name": "x", "axes": {"rows": [60]}}', False),
+        ("x.json", '{"name": "x"}', False),
+        ("x.json", "{", False),
+        ("x.json", "[1, 2]", True),
+        ("x.json", '{"name": "ann", "age": 3}\n{"name": "bob", "age": 4}\n', True),
+        ("x.csv", "a,b\n1,2\n", True),
+    ],
+)
+def test_json_is_a_spec_where_it_has_the_parts_of_one(tmp_path, name, text, is_data):
+    (tmp_path / name).write_text(text)
+    assert cli._is_data(tmp_path / name) is is_data
+    assert not cli._is_data(tmp_path / "missing.json")

@@ -32,6 +32,26 @@ FILES = {
         "table",
         "logistic",
     ),
+    "shops.json": (
+        json.dumps([{"town": "abc"[row % 3], "price": row % 7 / 2, "bought": row % 2} for row in range(300)]),
+        "table",
+        "logistic",
+    ),
+    "lines.json": (
+        lines(lambda row: json.dumps({"name": "abc"[row % 3], "price": row % 7 / 2, "bought": row % 2})),
+        "table",
+        "logistic",
+    ),
+    "tags.txt": (
+        lines(lambda row: f"{row % 4},{4 + row % 3} {svmlight(row)}", head="300 50 7\n"),
+        "svmlight",
+        "multilabel",
+    ),
+    "caret.txt": (
+        lines(lambda row: f"{row % 50}^{'abc'[row % 3]}^{row % 2}", head="age^town^y\n"),
+        "table",
+        "logistic",
+    ),
     "ffm.txt": (lines(lambda row: f"{row % 2} 0:{row % 9}:1 1:{10 + row % 20}:1"), "svmlight", "logistic"),
     "words.txt": (lines(lambda row: f"{('spam', 'ham', 'eggs')[row % 3]} {svmlight(row)}"), "svmlight", "softmax"),
     "ratings.txt": (

@@ -3,6 +3,7 @@
 import csv
 import json as json_format
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,6 +85,7 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(data_commands.data, name="data", no_args_is_help=True)
+app.command("profile")(data_commands.profile)
 Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 
@@ -206,8 +208,30 @@ def predict(runs: Runs, out: Chart = None) -> None:
 
 PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
 
-SPECS = (".toml", ".json")
-"""Ends of names of files that hold a spec; other files are data."""
+MOST_OF_SPEC = 1 << 20
+"""Bytes that a spec in JSON has at most."""
+PARTS_OF_SPEC = {"axes", "candidates", "contenders", "measure", "limits"}
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether a file or folder is data: neither TOML nor JSON with the parts of a spec."""
+    if path.suffix == ".toml" or not path.exists() or (path / "spec.json").exists():
+        return False
+    if path.suffix != ".json" or path.is_dir() or path.stat().st_size > MOST_OF_SPEC:
+        return True
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for part in (text, text.lstrip().partition("\n")[0]):  # JSON, or a record a line
+        try:
+            held = json_format.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return isinstance(held, list) or (isinstance(held, dict) and bool(held) and not _is_spec(held.keys()))
+    return False
+
+
+def _is_spec(keys: Collection[str]) -> bool:
+    """Return whether these are the names of the parts of a spec."""
+    return bool(PARTS_OF_SPEC & {*keys}) or {*keys} <= {"name", "description", "seed"}
 
 
 @app.command()
@@ -250,7 +274,7 @@ def sweep(
 
     if json and (detach or dry_run):
         raise typer.BadParameter("--json prints what was measured; leave out --detach and --dry-run.")
-    if spec is not None and spec.is_file() and spec.suffix not in SPECS and not choices.get("path"):
+    if spec is not None and _is_data(spec) and not choices.get("path"):
         spec, choices["path"] = None, str(spec)
     choices = with_label_and_seconds(choices, label)
     with terminal.messages_on_stderr(json):

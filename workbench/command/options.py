@@ -19,7 +19,7 @@ from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 PANELS = {
     "Measure": ("demo", "advise", "sweep", "forecast", "bench"),
     "Train": ("train", "apply"),
-    "Data": ("data", "check"),
+    "Data": ("profile", "data", "check"),
     "Runs": ("status", "stop", "report", "compare"),
     "This machine": ("doctor", "warm", "lab"),
 }
@@ -105,6 +105,11 @@ EXAMPLES = {
     "bench fair": ("workbench bench fair --quick", "workbench bench fair --density 0.15 --threads 1"),
     "bench end": ("workbench bench end --megabytes 10", "workbench bench end --format clicks --megabytes 1"),
     "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --pack"),
+    "profile": (
+        "workbench profile train.txt",
+        "workbench profile clicks.csv --label clicked",
+        "workbench profile likes.tsv --reading implicit=true",
+    ),
     "data list": ("workbench data list", "workbench data list --json"),
     "data profile": (
         "workbench data profile train.txt",

@@ -187,7 +187,7 @@ def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
     others = "" if cell.optimizer == "adam" else ", --optimizer adam"
     return (
         f"Warning: the model is {verb} {constant_words(target)} ({quality:.4f} against {without_x:.4f}).\n"
-        f"Try {tries}{others}; and check that the labels are right: 'workbench data profile' shows them."
+        f"Try {tries}{others}; and check that the labels are right: 'workbench profile' shows them."
     )
 
 
