@@ -60,6 +60,20 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
     assert "held-out accuracy" in came.output
 
 
+@pytest.mark.parametrize(
+    "model", ["matrix_factorization", "bpr", "factorization_machine", "embedding_mlp", "pruned_mlp"]
+)
+def test_where_no_trial_ended_the_answer_of_every_model_is_predicted(model, monkeypatch):
+    monkeypatch.setattr(advising._Advising, "race", lambda self: self._name_cells())
+    is_of_ratings = model in ("matrix_factorization", "bpr")
+    settings = {"dataset": "low_rank"} if is_of_ratings else {"dataset": "uniform", "rows": 300, "features": 90}
+    answer = advice.advise({**settings, "model": model}, 5.0)
+    assert answer.trials == 0
+    assert answer.recommendation.verdict != "none"
+    assert answer.as_json()["source"] == "predicted"
+    assert answer.command.startswith("workbench train")
+
+
 def test_files_of_one_name_in_two_folders_have_a_run_folder_each_with_a_readable_name(tmp_path):
     settings = [{"dataset": "svmlight", "model": "logistic", "path": str(tmp_path / one / "train.csv")} for one in "ab"]
     assert {name_of(setting) for setting in settings} == {"advise-train-logistic"}

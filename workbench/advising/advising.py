@@ -29,7 +29,7 @@ from workbench.measure.rounds import ALONE
 from workbench.settings import SETTINGS, Setting
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.budget import LEAST_OF_RACE, no_device
-from workbench.sweeps.grid import planned_row
+from workbench.sweeps.grid import planned_row, rough_seconds_of
 from workbench.sweeps.problem import Contents, Problem, is_synthetic, make_problem, parameters_of_file
 from workbench.sweeps.progress import Progress
 from workbench.sweeps.spec import FILES, Cell, Spec, SpecError, validate_spec
@@ -232,8 +232,7 @@ def _profiled_settings(
     validate_spec({"name": "advise", "axes": settings})
     if settings.get("device") == "cuda" and not (found := devices.probe()).present:
         raise SpecError(f"{no_device(found)}\nTake --device cpu.")
-    dataset = settings["dataset"]
-    loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _load_data(settings)
+    loaded = load_named(settings)
     settings = {"model": suggest_model(loaded), **settings}
     if reason := grid.why_dropped(Cell(**settings)):
         raise SpecError(reason)
@@ -245,8 +244,10 @@ def _guesses(dataset: data.Dataset, model: str, is_guessed: bool) -> tuple[str, 
     return (*dataset.facts.get("guesses", ()), *((model_note(dataset, model),) if is_guessed else ()))
 
 
-def _load_data(settings: Mapping[str, Any]) -> data.Dataset:
-    """Return the data set of the settings."""
+def load_named(settings: Mapping[str, Any]) -> data.Dataset:
+    """Return the data set of the settings, whatever model they name."""
+    if is_synthetic(settings["dataset"]):
+        return make_problem(Cell(**settings)).dataset
     return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
 
 
@@ -449,10 +450,15 @@ class _Advising:
         able = {
             key: cell for key in keys if (cell := self.by_key[key]).density == self.density and cell.device == "cpu"
         }
-        return {
-            key: settings_of(cell) | {"key": key, "round": 0, "run": ""} | planned_row(cell, self.problem, limit)
-            for key, cell in able.items()
-        }
+        return {key: self._planned_row(cell, key, limit) for key, cell in able.items()}
+
+    def _planned_row(self, cell: Cell, key: str, limit: float) -> dict[str, Any]:
+        """Return the columns of a configuration as they are known without a trial, roughly if its model has no
+        formula."""
+        row = settings_of(cell) | {"key": key, "round": 0, "run": ""} | planned_row(cell, self.problem, limit)
+        if row["seconds_predicted"] is None:
+            row["seconds_predicted"] = rough_seconds_of(cell, row, self.problem)
+        return row
 
     def answer(self, profiled: Profile) -> Answer:
         """Return the answer from the records measured so far, with the command that trains as recommended."""
