@@ -60,6 +60,32 @@ def test_parameters_of_the_notebook_that_are_none_follow_the_data_set(news):
     assert suited.complete_with_suggestions({"dataset": "uniform"})["widths"] == "16"
 
 
+def test_another_kind_of_file_is_read_by_the_reader_that_suits_it_unless_one_was_chosen(here, opened, news):
+    (here / "shop.csv").write_text(
+        "age,town,bought\n" + "".join(f"{row},{'ab'[row % 2]},{row % 2}\n" for row in range(30))
+    )
+    (here / "plays.tsv").write_text(
+        "user\titem\trating\n" + "".join(f"{row % 7}\t{row % 5}\t{row % 4}\n" for row in range(30))
+    )
+    (here / "blanks.txt").write_text("".join(f"{row}  {row % 3}   {row % 2}\n" for row in range(30)))
+    panel = opened(lab.study(dataset="svmlight", path=str(news)))
+    field = {name: panel.form.fields[name].inputs[0] for name in ("path", "dataset", "reading", "model")}
+    panel.state.fill({"density": 0.01, "labels": {"kind": "classes", "classes": 2}})
+    assert field["model"].value == "logistic"
+    field["path"].value = "shop.csv"
+    assert (field["dataset"].value, field["model"].value) == ("table", "softmax")
+    panel.form.label.value = "bought"
+    field["path"].value = "blanks.txt"
+    assert (field["dataset"].value, panel.form.label.value) == ("table", "bought")
+    assert "separator=blanks" in field["reading"].value
+    panel.form.label.value = ""
+    field["path"].value = "plays.tsv"
+    assert (field["dataset"].value, field["reading"].value) == ("ratings", "")
+    field["dataset"].value = "table"  # by hand
+    field["path"].value = str(news)
+    assert field["dataset"].value == "table"
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

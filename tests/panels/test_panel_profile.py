@@ -88,6 +88,29 @@ def test_what_cannot_be_read_is_told_in_the_words_of_the_reader(here, opened, ne
     assert "news.svm:2: " in panel.profile.text.value
 
 
+def test_what_a_reader_asks_for_is_told_as_a_field_of_the_panel(here, opened):
+    scipy.sparse.save_npz(here / "x.npz", scipy.sparse.eye_array(30, format="csr"))
+    panel = opened(lab.study(dataset="npz", path="x.npz"))
+    wait_until(panel, "failed")
+    assert "npz needs the field <em>Labels file</em>" in panel.profile.text.value
+    assert "--" not in panel.profile.text.value
+
+
+def test_the_model_and_the_guesses_are_those_of_the_other_doors(here, opened):
+    ratings = "".join(f"{row % 7},{row % 5},{1 + row % 3}\n" for row in range(35))
+    (here / "plays.csv").write_text(f"user,item,rating\n{ratings}")
+    panel = opened(lab.study(dataset="ratings", path="plays.csv"))
+    wait_until(panel, "done")
+    assert panel.form.fields["model"].value == "matrix_factorization"
+    (here / "shop.csv").write_text("age,town,bought\n" + "".join(f"{row},{row % 7},{row % 2}\n" for row in range(99)))
+    panel.form.fields["path"].inputs[0].value = "shop.csv"
+    wait_until(panel, "done")
+    assert panel.form.fields["model"].value == "logistic"
+    told = panel.profile.text.value
+    assert "The label is the column &#x27;bought&#x27;" in told
+    assert "NAME in the field <em>Label</em>" in told
+
+
 def test_sets_that_read_no_file_have_no_profile(here, opened, counted):
     panel = opened(lab.study(dataset="uniform"))
     panel.step()

@@ -308,3 +308,16 @@ def test_without_a_front_end_the_cell_answers(here, capsys):
     assert "the next cell answers" in capsys.readouterr().out
     assert "Nothing is made dense" in lab.answered("inspect", None, source="uniform").text
     assert inspect.inspected(tabs.RequestState(source="uniform")).html == lab.answered("inspect", source="uniform").html
+
+
+def test_inspect_takes_the_model_that_suits_ratings_and_leaves_nothing_of_a_reading_that_failed(start, here):
+    lines = "".join(f"{row % 7},{row % 5},{1 + row % 3}\n" for row in range(35))
+    (here / "plays.csv").write_text(f"user,item,rating\n{lines}")
+    shown = start("inspect", source="plays.csv")
+    shown.view.button.click()
+    assert shown.trouble.value == ""
+    assert "plays.csv, matrix_factorization: a batch of" in shown.view.answer.value
+    shown.asked.source = "none.csv"
+    shown.view.button.click()
+    assert shown.trouble.value
+    assert shown.view.answer.value == ""

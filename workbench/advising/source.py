@@ -48,13 +48,7 @@ def suggest_model(dataset: data.Dataset) -> str:
 
 def model_for(description: data.Description) -> str:
     """Return the registered model that suits a data set of that description."""
-    labels = description.labels
-    if description.has_graph:
-        return models.usual("graph")
-    for fact in ("implicit", "fields"):
-        if description.facts.get(fact):
-            return models.usual(fact)
-    return models.usual("binary" if len(labels.classes) == 2 and labels.kind == "classes" else labels.kind)
+    return models.usual(description.task)
 
 
 def model_note(read: data.Dataset | data.Description, model: str) -> str:

@@ -43,6 +43,16 @@ class Description(NamedTuple):
     facts: Mapping[str, Any]
     has_graph: bool
 
+    @property
+    def task(self) -> str:
+        """Type of the labels or of the data, for which there is a usual model."""
+        if self.has_graph:
+            return "graph"
+        for fact in ("implicit", "fields"):
+            if self.facts.get(fact):
+                return fact
+        return "binary" if len(self.labels.classes) == 2 and self.labels.kind == "classes" else self.labels.kind
+
 
 def describe(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Description:
     """Return what the data set is, from its entry in the cache without its arrays; if there is none, it is made."""

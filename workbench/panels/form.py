@@ -13,6 +13,7 @@ from workbench.analysis import formatting
 from workbench.data import contract
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
+from workbench.study import suited
 from workbench.study.choices import CHOICES, Choice
 from workbench.study.suited import files_of
 from workbench.sweeps import run_folder
@@ -252,7 +253,8 @@ class Form:
     def _choose(self) -> None:
         """Write the values of the widgets to the state, unless they are being filled from it."""
         if not self._showing:
-            self.state.choose(**{name: field.value for name, field in self.fields.items()})
+            chosen = {name: field.value for name, field in self.fields.items()}
+            self.state.choose(**suited.follow_file(self.state.choices, chosen, self.state.filled))
 
     def _choose_label(self) -> None:
         """Write the name of the labels into the parameters of the reader, where it is kept."""

@@ -26,7 +26,7 @@ from workbench.panels.form import Form, tree
 from workbench.panels.guard import Guard
 from workbench.panels.pages import SIGNS
 from workbench.panels.results_view import ResultsView, Shown
-from workbench.panels.state import LabState, file_stamp
+from workbench.panels.state import LabState, emphasized, file_stamp, in_panel
 from workbench.panels.style import NAMES, SHEET, Watcher
 from workbench.settings import BY_NAME
 from workbench.study import suited
@@ -202,10 +202,11 @@ def text_of(profiling: Profiling) -> str:
         lines = [
             f"<strong>{html.escape(profiles.profile_sentence(profiling.profile))}</strong>",
             *map(html.escape, known),
+            *(emphasized(html.escape(in_panel(guess))) for guess in profiling.profile.get("guesses", ())),
         ]
         return f'<div role="status">{"<br>".join(lines)}</div>'
     if profiling.status == "failed":
-        return f'<div class="wb-problem" role="alert">{html.escape(profiling.problem)}</div>'
+        return f'<div class="wb-problem" role="alert">{emphasized(html.escape(in_panel(profiling.problem)))}</div>'
     if profiling.status == "counting":
         return '<div role="status">◔ Reading the file for its profile.</div>'
     if asked is None:

@@ -115,9 +115,9 @@ FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
 """Labels of the fields, by the names of the options that set the same."""
 _IN_PYTHON = re.compile(r" \(in Python [^()]*\)")
 _OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<>-]*[\w/>]))?")
-_PARAMETER = re.compile(r"\b(parameter|option) '(\w+)'")
+_PARAMETER = re.compile(r"\b(?:the )?(parameter|option) '(\w+)'")
 _NEEDED = re.compile(r"\bthe axis (\w+)")
-_SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is |= ?)(?=['\"])")
+_SUBJECT = re.compile(r"\b(label|labels|columns|kind|reading)( is | ?= ?)(?=['\"])")
 _NAMED = re.compile(r"\*([A-Z][\w ]*)\*")
 _AXIS = re.compile(r"\baxis (\w+) = ")
 
@@ -133,6 +133,8 @@ def in_panel(text: str) -> str:
     'The data set npz needs the field *Your file*, a file of yours.'
     >>> in_panel("label is 'wrong'; the columns are a, b.")
     "*Label* is 'wrong'; the columns are a, b."
+    >>> in_panel("npz needs the parameter 'labels'; or say kind = 'classes'.")
+    "npz needs the field *Labels file*; or say *Labels are* = 'classes'."
     """
     text = _IN_PYTHON.sub("", text)
     text = _OPTION.sub(lambda found: _field(found[1].replace("-", "_"), found[2] or "", found[0]), text)

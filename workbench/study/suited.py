@@ -8,6 +8,7 @@ number of features would drop columns.
 ('natural', 'Densities natural and Features all follow the data set. Widths 4 instead of natural: as you asked.')
 """
 
+import contextlib
 import difflib
 import os
 import re
@@ -72,6 +73,32 @@ def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[s
     return after | {name: new[name] for name in new if before[name] == after[name] == old[name]}
 
 
+def follow_file(before: Mapping[str, Any], chosen: Mapping[str, Any], filled: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was chosen with the reader of another file guessed anew, unless it was chosen by hand: then it is not
+    the one that is guessed for the file before.
+
+    Choices that were `filled` in from the profile of the file before have their defaults again.
+    """
+    after = dict(chosen)
+    path, old = str(after["path"]), str(before["path"])
+    if path in ("", old) or after["dataset"] != before["dataset"]:
+        return after
+    defaults = complete_with_suggestions({"dataset": after["dataset"]})
+    after |= {name: defaults[name] for name, value in filled.items() if after[name] == value == before[name]}
+    try:
+        known, _ = guess_reader(old)
+        found, _ = guess_reader(path)
+    except ChoiceError:  # the one is gone; what is wrong with the other one is told
+        return after
+    if known["dataset"] != after["dataset"]:
+        return after
+    after["dataset"] = found["dataset"]
+    with contextlib.suppress(data.DataError):  # what cannot be read of these parameters is told
+        if contract.replace_label(after["reading"], "") == known["reading"]:
+            after["reading"] = contract.with_label(found["reading"], contract.label_of(after["reading"]))
+    return after
+
+
 def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
     """Return the choices that follow from what is in a file, by its profile: model, densities. None that a person
     changed.
@@ -85,7 +112,8 @@ def choices_of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -
     asked: dict[str, str] = {}
     labels = profile["labels"]
     if labels and choices["model"] == BY_NAME["model"].default:
-        plain = models.usual("binary" if labels["classes"] == 2 and labels["kind"] == "classes" else labels["kind"])
+        is_binary = labels["classes"] == 2 and labels["kind"] == "classes"
+        plain = models.usual(profile.get("task") or ("binary" if is_binary else labels["kind"]))
         if _has_widths(plain, choices):
             asked["model"] = plain
     if choices["densities"] == OF_FILES["densities"] and profile["density"]:

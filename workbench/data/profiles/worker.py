@@ -1,7 +1,8 @@
 """The profile of a data set from a process of its own: the caller goes on meanwhile, and may end it at any time.
 
 `python -m workbench.data.profiles.worker '{"dataset": "svmlight", "parameters": {"path": "train.txt"}}'` prints it as
-JSON, or `{"error": "..."}` where the data cannot be read. What is read is kept in the cache, where trials find it.
+JSON, with the task that the labels are for and the guesses of the reader, or `{"error": "..."}` where the data cannot
+be read. What is read is kept in the cache, where trials find it.
 """
 
 import json
@@ -56,7 +57,9 @@ def main() -> None:
     """Count and print, once in a process."""
     asked = json.loads(sys.argv[1])
     try:
-        answer = asdict(data.profile(data.load(asked["dataset"], **asked["parameters"])))
+        read = data.load(asked["dataset"], **asked["parameters"])
+        task = data.Description(read.labels, read.facts, read.graph is not None).task
+        answer = asdict(data.profile(read)) | {"task": task, "guesses": list(read.facts.get("guesses", ()))}
     except (data.DataError, MemoryError) as error:
         answer = {"error": str(error)}
     print(json.dumps(answer, allow_nan=False))

@@ -8,6 +8,7 @@ import ipywidgets as widgets
 
 from workbench import training
 from workbench.advising import suggest_model
+from workbench.advising.advising import load_named
 from workbench.analysis import formatting
 from workbench.panels.guard import Guard
 from workbench.panels.results_view import Shown
@@ -45,7 +46,7 @@ def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
 def _settings(asked: RequestState) -> dict[str, Any]:
     """Return data and model of a configuration; the usual model of the labels if none is chosen."""
     settings = settings_of_data(asked)
-    return {**settings, "model": asked.model or suggest_model(make_problem(Cell(**settings)).dataset)}
+    return {**settings, "model": asked.model or suggest_model(load_named(settings))}
 
 
 class _Inspect(Still):
@@ -60,8 +61,11 @@ class _Inspect(Still):
 
     def _inspect(self) -> None:
         """Inspect a training step on the chosen data and show the result."""
-        self.answer.value = "<p>Reading the data.</p>"
-        self.answer.value = inspected(self.asked).html
+        shown, self.answer.value = "", "<p>Reading the data.</p>"
+        try:
+            shown = inspected(self.asked).html
+        finally:
+            self.answer.value = shown
 
 
 register(
