@@ -75,7 +75,8 @@ SHEET = """<style>
 .workbench-lab .widget-toggle-buttons { flex-direction: column; }
 .workbench-lab .widget-toggle-buttons > label { text-align: left; font-weight: 600; }
 .workbench-lab .widget-toggle-button, .workbench-lab .widget-toggle-buttons button { width: auto; padding: 0 14px; }
-.workbench-lab .wb-problem { border-left: 4px solid var(--jp-error-color1, #c62828); padding: 4px 10px; }
+.workbench-lab .wb-problem { border-left: 4px solid var(--jp-error-color1, #c62828); padding: 4px 10px;
+  overflow-wrap: anywhere; }
 .workbench-lab .wb-outdated { border-left-color: var(--jp-warn-color1, #b26a00); }
 .workbench-lab .wb-old { opacity: 0.55; }
 .workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
@@ -83,7 +84,9 @@ SHEET = """<style>
 .workbench-lab .wb-pictures { display: flex; flex-wrap: wrap; gap: 4px 20px; }
 .workbench-lab figure { overflow-x: auto; }
 .workbench-lab .chart { min-width: 560px; }
-.workbench-lab .wb-pictures .chart { min-width: 0; }
+.workbench-lab .wb-pictures .chart { min-width: 400px; }
+.workbench-lab .wb-pictures figure { min-width: 0; }
+.workbench-lab svg[aria-label="graph of operators"] { max-width: none; }
 .workbench-lab figcaption { position: sticky; left: 0; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
