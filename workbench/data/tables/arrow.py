@@ -133,7 +133,7 @@ def is_dressed(distinct: Any) -> np.ndarray:
     """
     pa = arrow()
     offsets, letters = buffers_of(distinct)
-    found = are_dressed(offsets, letters) & ~are_decimal(offsets, letters)
+    found = are_dressed(offsets, letters)
     if found.any():
         texts = distinct.filter(pa.array(found))
         found[found] = pa.compute.match_substring_regex(texts, DRESSED).to_numpy(zero_copy_only=False)
@@ -153,15 +153,24 @@ def undressed(distinct: Any) -> Any:
     return pa.compute.replace_with_mask(distinct, pa.array(found), plain)
 
 
-def amounts_of(distinct: Any) -> np.ndarray:
-    """Return the numbers that texts stand for as `numbers_of` does, those with a currency, groups of digits or a
-    percent sign among them.
+def read_amounts(distinct: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that texts stand for as `numbers_of` does, and which of them were dressed.
+
+    Those with a currency, groups of digits or a percent sign are numbers too.
     """
     numbers = numbers_of(distinct)
-    others = np.isnan(numbers)
-    if others.any():
-        numbers[others] = numbers_of(undressed(distinct.filter(arrow().array(others))))
-    return numbers
+    found = np.isnan(numbers)
+    if found.any():
+        texts = distinct.filter(arrow().array(found))
+        found[found] = is_dressed(texts)
+        if found.any():
+            numbers[found] = numbers_of(undressed(distinct.filter(arrow().array(found))))
+    return numbers, found
+
+
+def amounts_of(distinct: Any) -> np.ndarray:
+    """Return the numbers of `read_amounts`."""
+    return read_amounts(distinct)[0]
 
 
 # Shared parts of column encoders: their result, the fault they raise, hashing, and vocabularies that grow.

@@ -23,9 +23,8 @@ from workbench.data.tables.arrow import (
     cleaned,
     first_row,
     hashed,
-    is_dressed,
-    numbers_of,
     of_rows,
+    read_amounts,
 )
 from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.compiled import put_one_each, put_several_each
@@ -318,10 +317,10 @@ class LabelColumn:
             missing = f"column {self.column.name!r} has no label here; each row needs one.\n{_WITHOUT_SUCH_ROWS}"
             raise WrongValueError(row + int(np.argmin(texts.numbers)), missing)
         self._refuse_long(texts, row)
-        is_amount = is_dressed(texts.distinct)
+        numbers, is_amount = read_amounts(texts.distinct)
         if is_amount.any():
             self._note_amounts(texts, row, is_amount)
-        is_text = np.isnan(numbers_of(texts.distinct)) & ~is_amount
+        is_text = np.isnan(numbers)
         row_is_text = of_rows(is_text, False, texts.numbers)
         if row_is_text.any():
             at, text = first_row(texts, is_text)

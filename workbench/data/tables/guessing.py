@@ -20,7 +20,7 @@ import numpy as np
 
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels import format_names
-from workbench.data.tables.arrow import MISSING_WORDS, Texts, amounts_of, arrow, cleaned, first_row, is_dressed, of_rows
+from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, of_rows, read_amounts
 from workbench.data.tables.blocks import Block, Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.compiled import are_printed, buffers_of
@@ -66,11 +66,11 @@ class Seen:
 
     def add(self, texts: Texts) -> None:
         """Take in some rows. O(rows + distinct values)."""
-        numbers = amounts_of(texts.distinct)
+        numbers, are_amounts = read_amounts(texts.distinct)
         is_text = np.isnan(numbers)
         if is_text.any():
             self._note_text(texts, is_text)
-        if not self.amount and (are_amounts := is_dressed(texts.distinct)).any():
+        if not self.amount and are_amounts.any():
             self.amount = texts.distinct[int(np.argmax(are_amounts))].as_py()
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
