@@ -86,7 +86,6 @@ SHEET = """<style>
 .workbench-lab .chart { min-width: 560px; }
 .workbench-lab .wb-pictures .chart { min-width: 400px; }
 .workbench-lab .wb-pictures figure { min-width: 0; }
-.workbench-lab svg[aria-label="graph of operators"] { max-width: none; }
 .workbench-lab figcaption { position: sticky; left: 0; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
@@ -112,8 +111,6 @@ SHEET = """<style>
 .workbench-lab .wb-copy { margin-left: 8px; padding: 2px 10px; cursor: pointer; border: 1px solid
   var(--jp-border-color1, #bbb); background: var(--jp-layout-color2, #eee); color: var(--jp-ui-font-color1, #222); }
 .workbench-lab .wb-cell-picker, .workbench-lab .wb-cell-picker select { width: 100%; max-width: 760px; }
-.workbench-lab svg[aria-label="graph of operators"] { max-width: 100%; height: auto; }
-[data-jp-theme-light="false"] .workbench-lab svg[aria-label="graph of operators"] {
   filter: invert(1) hue-rotate(180deg); }
 .workbench-lab code { overflow-wrap: anywhere; }
 .workbench-lab summary { cursor: pointer; }
