@@ -176,6 +176,7 @@ def test_a_wrong_training_is_noticed_in_weights_intercept_and_losses():
     ):
         assert problem.error_of(wrong, right) == pytest.approx(0.1)
     assert problem.error_of(problem.State(right.w * np.nan, right.b), right) == np.inf
+    assert problem.error_of(problem.State(right.w, right.b * np.nan), right) == np.inf
 
 
 def test_padding_of_outputs_stays_zero():

@@ -94,7 +94,7 @@ def error_of(state: State, expected: State) -> float:
     pairs = [(state.w, expected.w), (state.b, expected.b)]
     if state.losses is not None and expected.losses is not None:
         pairs.append((state.losses, expected.losses))
-    worst = max(float(np.abs(came - wanted).max() / (np.abs(wanted).max() or 1.0)) for came, wanted in pairs)
+    worst = float(np.max([np.abs(came - wanted).max() / (np.abs(wanted).max() or 1.0) for came, wanted in pairs]))
     return worst if np.isfinite(worst) else float("inf")
 
 
