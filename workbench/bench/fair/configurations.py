@@ -1,10 +1,11 @@
 """Configurations of `bench fair`: a covering array over sizes, and the usual size by name."""
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from kernels.registry import unknown_name
 from workbench.bench.shapes import BenchError
@@ -24,26 +25,42 @@ def pairs_of(combination: Mapping[str, Any]) -> list[Pair]:
     return list(itertools.combinations(combination.items(), 2))
 
 
-def covering_array(axes: Mapping[str, Sequence[Any]], times: int = 1) -> list[dict[str, Any]]:
+def covering_array(
+    axes: Mapping[str, Sequence[Any]],
+    times: int = 1,
+    is_possible: Callable[[Mapping[str, Any]], bool] = lambda values: True,
+    chosen: Sequence[Mapping[str, Any]] = (),
+) -> list[dict[str, Any]]:
     """Different combinations that cover all pairs of values of any two axes so often, the same ones at every call.
 
     Greedy: next is the combination with the most pairs that are not covered yet; of several the one whose pairs were
-    covered least, then the first. O(combinations squared). The count is near `times` times the product of the two
-    longest axes, which is the least possible.
+    covered least, then the first. O(combinations * count). The count is near `times` times the product of the two
+    longest axes, which is the least possible. Combinations that are not possible are left out, with pairs that only
+    these have, which are covered less often where possible combinations run out. The first ones are those `chosen`.
 
     >>> len(covering_array({"a": (1, 2), "b": (1, 2), "c": (1, 2)}))
     4
     """
-    left = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-    covered: Counter[Pair] = Counter()
-    wanted = {pair for one in left for pair in pairs_of(one)}
-    chosen: list[dict[str, Any]] = []
-    while left and any(covered[pair] < times for pair in wanted):
-        worth = [[covered[pair] for pair in pairs_of(one)] for one in left]
-        best = min(range(len(left)), key=lambda place: (-sum(n < times for n in worth[place]), sum(worth[place])))
-        covered.update(pairs_of(left[best]))
-        chosen.append(left.pop(best))
-    return chosen
+    every = (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
+    left = [values for values in every if is_possible(values)]
+    ids: dict[Pair, int] = {}
+    pairs = np.array([[ids.setdefault(pair, len(ids)) for pair in pairs_of(one)] for one in left])
+    covered, is_left = np.zeros(len(ids), np.int64), np.ones(len(left), bool)
+    found: list[dict[str, Any]] = []
+
+    def take(place: int) -> None:
+        np.add.at(covered, pairs[place], 1)
+        is_left[place] = False
+        found.append(left[place])
+
+    for one in chosen:
+        take(left.index(dict(one)))
+    while is_left.any() and (covered[np.unique(pairs[is_left])] < times).any():
+        worth = covered[pairs]
+        new, old = (worth < times).sum(axis=1), worth.sum(axis=1)
+        places = np.flatnonzero(is_left)
+        take(int(places[np.lexsort((old[places], -new[places]))[0]]))
+    return found
 
 
 AXES: dict[str, tuple] = {
