@@ -1,4 +1,4 @@
-"""Both sides beside the best independent ones: time ratios, goals, and what is left out of each configuration."""
+"""Both sides, and whole epochs, beside the best independent ones: time ratios, targets, and what is left out."""
 
 import itertools
 import math
@@ -16,6 +16,8 @@ Record = Mapping[str, Any]
 KINDS = ("dense", "sparse")
 EACH, DENSE_TOGETHER, SPARSE_TOGETHER = 1.15, 1.0, 0.6
 """Largest time ratio wanted of each configuration, and of the geometric means."""
+EPOCH_EACH, EPOCH_TOGETHER = 1.0, 0.67
+"""The same of whole epochs, with the fastest competitor."""
 COLUMNS_APART = 2000
 """Columns from which on sparse training of one output has a separate goal."""
 
@@ -78,28 +80,53 @@ class Compared:
 
 
 def compare_all(records: Iterable[Record]) -> list[Compared]:
-    """Return the configurations in the order they were first measured, each by the records of its newest key.
+    """Return the configurations of `bench fair` in the order they were first measured."""
+    return [_compared(group) for group in _newest(records)]
 
-    The newest record of a candidate counts.
-    """
+
+def compare_epochs(records: Iterable[Record]) -> list[Compared]:
+    """Return the configurations of `bench epochs` in the order they were first measured; the one side is "epoch"."""
+    found = []
+    for group in _newest(records):
+        pair = (_fastest(group, side=side) for side in ("project", "competitor"))
+        found.append(Compared(group, {"epoch": Side(*pair)}))
+    return found
+
+
+def _newest(records: Iterable[Record]) -> list[list[Record]]:
+    """Return the records of each configuration of the newest key, the newest of each candidate."""
     by_place: dict[tuple, dict[str, dict[str, Record]]] = {}
     for record in records:
         keys = by_place.setdefault((record["configuration"], record["machine"], record["threads"]), {})
         of_key = keys.pop(record["key"], {})
         keys[record["key"]] = of_key | {record["candidate"]: record}  # last is the key that was written last
-    return [_compared(list(list(keys.values())[-1].values())) for keys in by_place.values()]
+    return [list(list(keys.values())[-1].values()) for keys in by_place.values()]
 
 
 def _compared(records: list[Record]) -> Compared:
     """Return the fastest project and independent candidates of a configuration, sparse and dense."""
+    pairs = {kind: [_fastest(records, side=side, kind=kind) for side in ("project", "independent")] for kind in KINDS}
+    return Compared(records, {kind: Side(*pair) for kind, pair in pairs.items()})
+
+
+def _fastest(records: Iterable[Record], **values: str) -> Record | None:
+    """Return the record of least time with these values; None if none was timed."""
     timed = [record for record in records if record["status"] == "ok" and record["seconds"]]
+    able = [record for record in timed if all(record[name] == value for name, value in values.items())]
+    return min(able, key=lambda record: record["seconds"], default=None)
 
-    def fastest(side: str, kind: str) -> Record | None:
-        able = [one for one in timed if (one["side"], one["kind"]) == (side, kind)]
-        return min(able, key=lambda one: one["seconds"], default=None)
 
-    sides = {kind: Side(fastest("project", kind), fastest("independent", kind)) for kind in KINDS}
-    return Compared(records, sides)
+def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
+    """Return the targets of whole epochs: each configuration, and the geometric mean, of all and of each rule."""
+    what = "epoch / fastest competitor"
+    ratios = {one.name: one.sides["epoch"].ratio for one in found}
+    rules = {str(one.settings["optimizer"]): None for one in found}
+    own = {rule: {one.name: ratios[one.name] for one in found if one.settings["optimizer"] == rule} for rule in rules}
+    return [
+        _targets_of_each(f"{what}, each configuration", ratios, EPOCH_EACH),
+        _targets_of_mean(f"{what}, geometric mean", ratios, EPOCH_TOGETHER),
+        *(_targets_of_mean(f"the same, {rule}", own[rule], EPOCH_TOGETHER) for rule in rules),
+    ]
 
 
 def list_targets(found: Sequence[Compared]) -> list[Goal]:
@@ -120,15 +147,15 @@ def separate_configurations(found: Sequence[Compared]) -> list[Compared]:
     return [one for one in found if one.is_apart]
 
 
-def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None]) -> Goal:
-    """Return the target that each ratio is at most `EACH`."""
+def _targets_of_each(what: str, ratios: Mapping[str, Ratio | None], most: float = EACH) -> Goal:
+    """Return the target that each ratio is at most `most`."""
     known = {name: ratio.value for name, ratio in ratios.items() if ratio}
-    wanted = f"≤ {EACH:g}"
+    wanted = f"≤ {most:g}"
     if not known:
         return Goal(what, wanted, "not measured", None)
     worst = max(known, key=lambda name: known[name])
-    above = sum(value > EACH for value in known.values())
-    measured = f"at most {formatting.format_number(known[worst])} ({worst}); {above} of {len(known)} above {EACH:g}"
+    above = sum(value > most for value in known.values())
+    measured = f"at most {formatting.format_number(known[worst])} ({worst}); {above} of {len(known)} above {most:g}"
     return Goal(what, wanted, measured, above == 0)
 
 

@@ -36,6 +36,8 @@ Rows = Annotated[
 ]
 Only = Annotated[str, typer.Option(help="One task alone, such as csr_dense; a wrong name lists all.")]
 OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists all.")]
+Named = Annotated[list[str] | None, typer.Option(help="A configuration by name; a wrong name lists all.")]
+Folder = Annotated[Path, typer.Option(help="Folder of records and page; what it has is not measured again.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
 OnDevice = Annotated[
     str, typer.Option("--device", help="cpu, or cuda: our GPU implementations against competitors on the same GPU.")
@@ -80,6 +82,12 @@ def print_targets(targets: Iterable[tuple]) -> None:
     console.print(make_table(("target", "wanted", "measured", ""), rows, styles=styles))
 
 
+def exit_unless(ctx: typer.Context, is_whole: bool) -> None:
+    """Exit as after Ctrl-C if a run was stopped."""
+    if not is_whole:
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
 def print_sentence(text: str) -> None:
     """Print a sentence as it is: no markup, no highlighting."""
     from workbench.command.console import console
@@ -116,11 +124,7 @@ def bench_step(
 
 @bench.command("pytorch")
 def bench_pytorch(
-    ctx: typer.Context,
-    quick: Quick = False,
-    run: Rows = None,
-    shape: OnShape = "",
-    threads: Threads = None,
+    ctx: typer.Context, quick: Quick = False, run: Rows = None, shape: OnShape = "", threads: Threads = None
 ) -> None:
     """Time loops of PyTorch on sparse rows as they are, and with the layer and the optimizer of ours."""
     _bench(ctx, "pytorch", quick, run, "", shape, threads, "cpu")
@@ -164,8 +168,7 @@ def _bench(
     print_sentence(outcome.summary)
     print_targets(list_targets(store.BENCH.frame(store.BENCH.read(folder))))
     typer.echo(f"Report: {reports.write(folder)}")
-    if outcome.stopped:
-        exit_codes.exit_interrupted(ctx, "Stopped")
+    exit_unless(ctx, not outcome.stopped)
 
 
 @bench.command("self")
@@ -316,8 +319,8 @@ def bench_advise(
     names = tuple(case or ())
     if replay:
         _replay_races(names, results)
-    elif not _judge_advice(names, quick, results, runs, exit_codes.original_command_line(ctx)):
-        exit_codes.exit_interrupted(ctx, "Stopped")
+        return
+    exit_unless(ctx, _judge_advice(names, quick, results, runs, exit_codes.original_command_line(ctx)))
 
 
 def _judge_advice(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
@@ -450,8 +453,7 @@ def bench_fit(
         print_targets(analysis.list_targets(found))
         print_sentence(analysis.tolerance_sensitivity(found))
         typer.echo(f"Page: {write_fit(results, exit_codes.original_command_line(ctx))}")
-    if not is_whole:
-        exit_codes.exit_interrupted(ctx, "Stopped")
+    exit_unless(ctx, is_whole)
 
 
 def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> "Case":
@@ -470,21 +472,15 @@ def fit_case_of(source: str, held_out: str, dataset: str = "", reading: str = ""
 @bench.command("fair")
 def bench_fair(
     ctx: typer.Context,
-    configuration: Annotated[
-        list[str] | None, typer.Option(help="A configuration by name; a wrong name lists all.")
-    ] = None,
+    configuration: Named = None,
     features: Annotated[int | None, typer.Option(help="Only configurations with so many columns.")] = None,
     batch_rows: Annotated[int | None, typer.Option(help="Only those with so many rows a batch.")] = None,
     width: Annotated[int | None, typer.Option(help="Only those with so many outputs.")] = None,
     density: Annotated[float | None, typer.Option(help="Only those of this density, such as 0.15.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all candidates that are near are timed.")] = 7,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")
-    ] = None,
+    threads: Threads = None,
     quick: Annotated[bool, typer.Option("--quick", help="Ten configurations, in about five minutes.")] = False,
-    results: Annotated[
-        Path, typer.Option(help="Folder of records and page; what it has is not measured again.")
-    ] = Path("runs/bench-fair"),
+    results: Folder = Path("runs/bench-fair"),
 ) -> None:
     """Compare the best dense and the best sparse training with the best independent ones at equal work."""
     from workbench import store
@@ -503,8 +499,36 @@ def bench_fair(
         print_targets(analysis.list_targets(found))
         print_sentence(analysis.summary(found))
         typer.echo(f"Page: {write_fair(results, exit_codes.original_command_line(ctx))}")
-    if not is_whole:
-        exit_codes.exit_interrupted(ctx, "Stopped")
+    exit_unless(ctx, is_whole)
+
+
+@bench.command("epochs")
+def bench_epochs(
+    ctx: typer.Context,
+    configuration: Named = None,
+    optimizer: Annotated[str, typer.Option(help="Only configurations of sgd, adagrad, adam or ftrl.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds in which all candidates that are near are timed.")] = 9,
+    threads: Threads = None,
+    budget: Annotated[float, typer.Option(min=0, help="Seconds after which no configuration is begun.")] = 2400.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Eight configurations, in about two minutes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All configurations, twice as many; no budget.")] = False,
+    results: Folder = Path("runs/bench-epochs"),
+) -> None:
+    """Compare whole epochs of sgd, adagrad, adam and ftrl with the fastest loop or library at equal work."""
+    from workbench import store
+    from workbench.analysis import fair as analysis
+    from workbench.bench import epoch_problem, epochs
+    from workbench.reports.suites import write_epochs
+
+    chosen = epoch_problem.choose_configurations(configuration or (), quick, full, optimizer)
+    seconds = float("inf") if full and exit_codes.is_default(ctx, "budget") else budget
+    with progress_line() as told:
+        is_whole = epochs.Runner(results, epochs.Policy(rounds=rounds), threads, seconds, told).run(chosen)
+    if store.is_stored(results / store.EPOCHS.file):
+        found = analysis.compare_epochs(store.EPOCHS.read(results))
+        print_targets(analysis.list_epoch_targets(found))
+        typer.echo(f"Page: {write_epochs(results, exit_codes.original_command_line(ctx))}")
+    exit_unless(ctx, is_whole)
 
 
 @bench.command("end")
@@ -535,8 +559,7 @@ def bench_end(
         console.print(end_table(records))
         print_sentence(analysis.summary(records))
         typer.echo(f"Page: {write_end(results, exit_codes.original_command_line(ctx))}")
-    if not is_whole:
-        exit_codes.exit_interrupted(ctx, "Stopped")
+    exit_unless(ctx, is_whole)
 
 
 def end_table(records: Sequence["end.Record"]) -> "Table":

@@ -103,6 +103,7 @@ EXAMPLES = {
     "bench advise": ("workbench bench advise --quick", "workbench bench advise --replay"),
     "bench fit": ("workbench bench fit --data train.txt", "workbench bench fit --data clicks.csv --label clicked"),
     "bench fair": ("workbench bench fair --quick", "workbench bench fair --density 0.15 --threads 1"),
+    "bench epochs": ("workbench bench epochs --quick", "workbench bench epochs --optimizer adagrad --budget 1200"),
     "bench end": ("workbench bench end --megabytes 10", "workbench bench end --format clicks --megabytes 1"),
     "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --pack"),
     "profile": (

@@ -356,6 +356,46 @@ def fair_method(found: Sequence[fair.Compared]) -> str:
     )
 
 
+# Whole epochs beside the fastest competitor.
+
+
+EPOCH_COLUMNS = ("configuration", "project", "ns an entry", "fastest competitor", "its ns an entry", "time ratio")
+
+
+def write_epochs(folder: str | Path, command: str = "") -> Path:
+    """Write the page of whole epochs beside the fastest competitor."""
+    folder = Path(folder)
+    found = fair.compare_epochs([written(record) for record in store.EPOCHS.read(folder)])
+    wanted = fair.list_epoch_targets(found)
+    timed = [record for one in found for record in one.records if record["status"] == "ok"]
+    content = {
+        "verdict": _met_sentence(wanted),
+        "targets": page.targets_table(wanted, "not measured"),
+        "configurations": page.table_of(EPOCH_COLUMNS, map(epoch_line, found)),
+        "left": page.table_of(
+            ("candidate", "status", "reason, of the first", "configurations"),
+            ([name, status, reason, str(count)] for name, status, reason, count in fair.list_untimed(found)),
+        ),
+        "notes": page.table_of(("candidate", "what differs"), sorted(fair_notes(found).items())),
+        "count": len(found),
+        "rounds": max((len(record["samples"]) for record in timed), default=0),
+        "threads": ", ".join(sorted({str(record["threads"]) for record in timed})),
+        "error": f"{max((record['error'] or 0.0 for record in timed), default=0.0):.1e}",
+        "busy": f"{100 * max((record['busy_others'] or 0.0 for record in timed), default=0.0):.0f} %",
+        "machine": _machine_of_folder(folder),
+    }
+    return _write(folder, "bench-epochs.md", "epochs.md.jinja", content, command, "workbench bench epochs")
+
+
+def epoch_line(compared: fair.Compared) -> list[str]:
+    """Return a configuration in the table: the project, the fastest competitor, and their time ratio."""
+    side, cells = compared.sides["epoch"], []
+    for record in (side.project, side.independent):
+        entry = formatting.format_number(1e9 * record["seconds"] / record["nnz"]) if record else ""
+        cells += [_fastest(record), entry]
+    return [compared.name, *cells, ratio_text(side.ratio)]
+
+
 # Trainings to a held-out quality: cases, performance targets, curves.
 
 

@@ -205,6 +205,48 @@ _FAIR_TABLE = {
 
 FAIR = Table.of("fair", "bench-fair.jsonl", 1, _FAIR_TABLE)
 
+_EPOCHS_TABLE = {
+    "identity": _FAIR_TABLE["identity"],
+    "setting": """
+        configuration text name of the configuration
+        model text logistic of one output, softmax of several
+        optimizer text sgd, adagrad, adam or ftrl
+        features integer D
+        entries integer mean entries of a row, as asked for
+        lengths text fixed, or power law, of the entries of a row and of how often columns occur
+        batch_rows integer rows a batch
+        width integer N
+        values text ones or normal
+        batches text new in each epoch, or repeat, with what depends on them made before
+        rows integer rows of the data
+        steps integer batches of an epoch
+        seed integer draws rows, labels and order
+        candidate text who trains
+        side text project or competitor
+        note text what of its work differs from that of the others; empty if nothing does
+        threads integer threads allowed
+    """,
+    "measured": """
+        nnz integer stored entries of the data
+        error number largest error of weights, intercept and losses of an epoch, relative to float64 loops
+        error_allowed number largest error allowed
+        loss number mean loss of the first epoch
+        seconds_ready number seconds until the first epoch had ended and was checked, compiling included
+        epochs_call integer epochs of a timed call
+        samples numbers seconds an epoch of rounds 0, 1, and so on
+        seconds number seconds an epoch, median of the rounds
+        seconds_low number lower bound of the interval of the median
+        seconds_high number upper bound of the interval of the median
+        busy_others number share of all cores that other programs took during the rounds
+        machine text id of the machine
+        versions mapping version of each library used
+        source text hash of the code of all candidates
+        not_finite names columns where a NaN or infinity was replaced by null when the record was stored
+    """,
+}
+
+EPOCHS = Table.of("epochs", "bench-epochs.jsonl", 1, _EPOCHS_TABLE)
+
 
 # The columns of a training to a held-out quality: a line for every setting tried, and round of the best.
 
