@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.support.shown import assert_shown
 
 
 def test_advise_x_y(advice):
     assert advice.verdict in ("sparse", "dense", "level", "inconclusive", "none")
     assert advice.best.get("format") in ("csr", "csc", "coo", "dense") or advice.verdict == "none"
     assert "verdict" in advice.table.columns
-    assert "verdict" in advice._repr_html_()
+    assert "verdict" in assert_shown(advice)
     assert repr(advice).startswith("Advice: ")
     assert "Train it with:" in str(advice)
 

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 import workbench as wb
+from tests.support.shown import assert_shown
 
 X = np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 0], [0, 0, 5]])
 Y = ["no", "yes", "no", "yes"]
@@ -113,6 +114,14 @@ def test_profile_of_a_matrix_needs_no_label():
     assert "labels" not in dict(profile.rows_shown)
     assert "<table" in profile._repr_html_()
     assert profile.table["value"].iloc[0] == "4 x 3"
+
+
+def test_profile_and_data_set_are_shown(data):
+    profile = wb.profile(data[0])
+    html = assert_shown(profile)
+    assert "<svg" in html or "<img" in html
+    assert isinstance(profile.table, pd.DataFrame)
+    assert repr(wb.load(data)).startswith("Dataset memory: 300 rows")
 
 
 def test_profile_of_train_txt(folder):

@@ -1,5 +1,5 @@
 """Rows of the front door that the other files of this folder do not type: a file's advice, Ctrl-C in a terminal,
-every module imported first, and what all public objects have."""
+every module imported first, and the documentation of all public names."""
 
 import inspect
 import os
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -161,23 +160,3 @@ def test_estimators_are_documented_parameter_by_parameter(name):
         parameter for parameter in inspect.signature(thing).parameters if f"\n{parameter} : default" not in text
     ]
     assert not undocumented
-
-
-def test_objects_are_shown_in_notebooks_and_are_short_in_a_terminal(data, result, advice):
-    x, y = data
-    shown = {
-        "profile": wb.profile(x),
-        "result": result,
-        "verdict": result.verdict,
-        "comparison": wb.compare(result, result),
-        "advice": advice,
-    }
-    for name, thing in shown.items():
-        text = thing._repr_html_()
-        assert "<" in text, name
-        if name != "verdict":  # which is text, so that a terminal shows it whole
-            assert len(repr(thing)) < 400, name
-        assert str(thing).strip(), name
-    assert "<svg" in shown["profile"]._repr_html_() or "<img" in shown["profile"]._repr_html_()
-    assert isinstance(wb.profile(x).table, pd.DataFrame)
-    assert repr(wb.load((x, y))).startswith("Dataset memory: 300 rows")

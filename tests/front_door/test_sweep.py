@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import workbench as wb
+from tests.support.shown import assert_shown
 from workbench.api import progress
 from workbench.sweeps import run_folder
 
@@ -56,7 +57,8 @@ def test_result_trials_has_all_columns_of_all_trials(result):
 
 def test_result_verdict(result):
     assert str(result.verdict).strip()
-    assert "verdict" in result.verdict._repr_html_()
+    assert "verdict" in assert_shown(result.verdict, most=None)
+    assert_shown(result)
     assert "Finished" in str(result)
 
 
@@ -88,7 +90,7 @@ def test_compare_a_b(result):
     found = wb.compare(result, result.folder)
     assert str(found)
     assert found.is_worse is False
-    assert "<" in found._repr_html_()
+    assert_shown(found)
     with pytest.raises(TypeError, match="is no run; expected a Result"):
         wb.compare(result, 3)
     with pytest.raises(TypeError, match="None is no run; expected a Result"):
