@@ -86,6 +86,7 @@ SHEET = """<style>
 .workbench-lab .chart { min-width: 560px; }
 .workbench-lab .wb-pictures .chart { min-width: 400px; }
 .workbench-lab .wb-pictures figure { min-width: 0; }
+.workbench-lab svg[aria-label="graph of operators"] { min-width: 640px; }
 .workbench-lab figcaption { position: sticky; left: 0; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
