@@ -18,7 +18,10 @@ def watched_compiling(begin: Callable[[], object], end: Callable[[float], object
     depth, began = 0, 0.0
 
     class Listener(event.Listener):  # type: ignore[name-defined]
+        """Listener of Numba's compile events that reports the outermost compilation of the thread."""
+
         def on_start(self, _event: object) -> None:
+            """Count one more open compilation; call `begin` at the first."""
             nonlocal depth, began
             depth += 1
             if depth == 1:
@@ -26,6 +29,7 @@ def watched_compiling(begin: Callable[[], object], end: Callable[[float], object
                 begin()
 
         def on_end(self, _event: object) -> None:
+            """Count one open compilation less; call `end` with the seconds after the last."""
             nonlocal depth
             depth -= 1
             if depth == 0:

@@ -257,6 +257,7 @@ def predict_crossing(
     used = min(max(used, 1.0), float(sizes.D))
 
     def advantage(density: float) -> float:
+        """Return log(sparse / least dense seconds) at a density; positive if dense is faster."""
         at = sizes_at_density(sizes, density, used)
         least = min(one.seconds(at) for one in dense)
         return math.log(max(sparse.seconds(at), 1e-12) / max(least, 1e-12))

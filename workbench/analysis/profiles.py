@@ -202,6 +202,7 @@ def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return the title "size" and lines on rows, columns, entries, density and types of a profile."""
 
     def lines() -> Iterator[str]:
+        """Yield the lines on rows, columns, entries, density and types."""
         yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
         yield f"{profile['entries']:,} entries, density {formatting.format_density(profile['density'])}"
         yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
@@ -213,6 +214,7 @@ def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on the entries in a row."""
 
     def lines() -> Iterator[str]:
+        """Yield the lines on entries per row."""
         known = profile["lengths"]
         numbers = [
             f"{name} {formatting.format_number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))
@@ -231,6 +233,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on how often columns are used."""
 
     def lines() -> Iterator[str]:
+        """Yield the lines on how entries spread over the columns."""
         known = profile["columns"]
         yield top_columns_sentence(profile)
         yield f"the most frequent one is stored in {_percent(known['most_rows'])} of the rows"
@@ -245,6 +248,7 @@ def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on the active columns of random batches."""
 
     def lines() -> Iterator[str]:
+        """Yield one line on active columns per batch size."""
         for batch in profile["touched"]:
             share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
             counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {formatting.format_number(share)}"
@@ -257,6 +261,7 @@ def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on the range of stored values and explicit zeros."""
 
     def lines() -> Iterator[str]:
+        """Yield the lines on the stored values; none if they are unknown."""
         known = profile["values"]
         if known is None:
             return
@@ -277,6 +282,7 @@ def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on which preparations keep the data sparse."""
 
     def lines() -> Iterator[str]:
+        """Yield one line per effect of preparations: those that make data dense, those that keep it sparse."""
         for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
             names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
             sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
@@ -291,6 +297,7 @@ def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on duplicate entries and rows."""
 
     def lines() -> Iterator[str]:
+        """Yield a line on summed entries, if they were counted, and one on equal rows."""
         if profile["duplicate_entries"] is not None:
             yield f"{_count(profile['duplicate_entries'], 'entry', 'entries')} summed with another when it was read"
         share = profile["duplicate_rows"] / max(profile["rows"], 1)
@@ -303,6 +310,7 @@ def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on the labels: quartiles or class counts."""
 
     def lines() -> Iterator[str]:
+        """Yield the lines on the labels: their range or their classes."""
         known, rows = profile["labels"], max(profile["rows"], 1)
         if known["kind"] == "numbers":
             named = zip(("least", "quartile", "median", "quartile", "largest"), known["quartiles"], strict=False)

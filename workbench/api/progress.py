@@ -68,6 +68,7 @@ def _in_terminal(heading: str) -> tuple[Show, Callable[[], None]]:
     task = bars.add_task(heading, total=None, text="")
 
     def show(state: Progress, spent: float, budget: float) -> None:
+        """Update the bar to the state of the run and the seconds of the budget that are spent."""
         total, done = (budget, spent + state.seconds) if budget else (state.total or None, state.done)
         bars.update(task, total=total, completed=done, text=line(state, spent, budget))
 
@@ -79,6 +80,7 @@ def _in_log(heading: str) -> tuple[Show, Callable[[], None]]:
     due = time.monotonic()
 
     def show(state: Progress, spent: float, budget: float) -> None:
+        """Log a line on the state of the run when the next one is due."""
         nonlocal due
         if time.monotonic() >= due and state.total:
             due = time.monotonic() + SECONDS_BETWEEN_LINES
@@ -103,6 +105,7 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
     drawn, picture, last = time.monotonic(), "", ""
 
     def show(state: Progress, spent: float, budget: float) -> None:
+        """Update the displayed bar and, at intervals, the chart, to the state of the run."""
         nonlocal drawn, picture, last
         if state.done and time.monotonic() - drawn > SECONDS_BETWEEN_CHARTS:
             drawn, picture = time.monotonic(), _partial(folder)
@@ -115,6 +118,7 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
             handle.update(HTML(shown.page(body)))
 
     def finish() -> None:
+        """Remove the bar and the stop button from the output."""
         handle.update(HTML(""))
         if stop is not None:
             stop.close()
@@ -140,6 +144,7 @@ def _stop_button(folder: Path) -> Any:
     )
 
     def stop(_: Any) -> None:
+        """Disable the button and ask the run to stop."""
         button.disabled = True
         run_folder.stop_run(folder)
 

@@ -186,6 +186,7 @@ def expected_results(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
     """
 
     def copies() -> list:
+        """Return float64 copies of all arguments."""
         return [_to_float64(arg, name in kernel.writes) for arg, (name, *_) in zip(args, kernel.parsed, strict=True)]
 
     wide = copies()
@@ -426,6 +427,7 @@ def _argsort(setting: Setting) -> Ready:
     indices = setting.batch.indices
 
     def call():
+        """Return the distinct columns of the batch and the first position of each."""
         order = np.argsort(indices, kind="stable")
         return np.unique(indices[order], return_index=True)
 
@@ -438,6 +440,7 @@ def _blas(task: str) -> Candidate:
     kernel = kernels.get("blas.dense_dense")
 
     def make(setting: Setting) -> Ready:
+        """Prepare the dense product of a setting: call, judge and cost."""
         ours = kernels.get(task)
         *matrix, x, out = setting.arguments(ours)
         dense = np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
@@ -454,11 +457,13 @@ def _with_new_plan(task: str) -> Candidate:
     kernel = kernels.get(task)
 
     def make(setting: Setting) -> Ready:
+        """Prepare the kernel of a setting with the building of its plan in the timed call."""
         batch, args = setting.batch, setting.arguments(kernel)
         named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
         from_plan = [name for name in named if name in plan.BatchPlan.__dataclass_fields__]
 
         def call() -> None:
+            """Build the plan of the batch and compute the gradient from it."""
             batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
             named.update(
                 {name: getattr(batch_plan, name) for name in from_plan}, values=batch_plan.in_order(batch.data)
@@ -477,12 +482,14 @@ def _two_kernels(task: str) -> Candidate:
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
+        """Prepare gradient and lazy update of a setting as one timed call."""
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         second[[name for name, _, _ in lazy.parsed].index("gradient")] = first[-1]
         gradient.trusted(*first)
         judged = make_judge(lazy, second)
 
         def call() -> None:
+            """Compute the gradient, then update the active rows from it in place."""
             gradient.trusted(*first)
             lazy.trusted(*second)
 

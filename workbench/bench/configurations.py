@@ -172,6 +172,7 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     needed = sum(table.nbytes for table in problem.tables)
 
     def make(each: steps.StepContender) -> Ready:
+        """Prepare the steps of a candidate on the configuration's problem."""
         return steps.ready(each.make(problem), problem, batches, expected(each.every))
 
     candidates = _step_contenders(cell, on)

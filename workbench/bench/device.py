@@ -245,6 +245,7 @@ def _ready(kernel: Kernel, on: Device | None, setting: Setting) -> Ready:
     once = perf_counter() - start if kernel.prepare else 0.0
 
     def judge_on_host(returned: Any) -> float:
+        """Copy what the call wrote to the host and return its largest error there."""
         _copy_to_host(on, kernel, args, there)
         return judged(_on_host(on, returned))
 
@@ -272,6 +273,7 @@ def _dense(library: str, on: Device | None) -> Candidate:
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
+        """Prepare the dense product of a setting on the device: call, judge and cost."""
         device, ours = require_device(on), kernels.get("csr_dense")
         *matrix, x, out = args = setting.arguments(ours)
         judged, dense = make_judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
@@ -279,6 +281,7 @@ def _dense(library: str, on: Device | None) -> Candidate:
         there = _copy_to_device(device, (dense, x, out))
 
         def judge_on_host(_: Any) -> float:
+            """Copy the product to the host and return its error; that of TF32 is scaled by TF32_FACTOR."""
             out[...] = device.read(there[2])  # synchronize!
             return judged(None) * (TF32_FACTOR if library == "cublas_tf32" else 1.0)
 
@@ -297,6 +300,7 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
+        """Prepare gradient and lazy update of a setting on the device as one timed call."""
         device, first, second = require_device(on), setting.arguments(gradient), list(setting.arguments(lazy))
         place = [name for name, _, _ in lazy.parsed].index("gradient")
         there_first = _copy_to_device(device, first)
@@ -306,10 +310,12 @@ def _two_kernels(task: str, on: Device | None) -> Candidate:
         there[place] = there_first[-1]
 
         def call() -> None:
+            """Compute the gradient, then update the active rows from it in place."""
             gradient.cuda(*there_first)
             lazy.cuda(*there)
 
         def judge_on_host(_: Any) -> float:
+            """Copy the updated arrays to the host and return their largest error."""
             _copy_to_host(device, lazy, second, there)
             return judged(None)
 
@@ -376,6 +382,7 @@ def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
     """Return a judge that copies the device's result to the host first."""
 
     def judge_on_host(_: Any) -> float:
+        """Copy the result of the call to the host and return its error."""
         args[-1][...] = on.read(there[-1])  # synchronize!
         return judged(None)
 

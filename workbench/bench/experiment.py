@@ -104,6 +104,7 @@ class Worker:
         since, limit = started or time.monotonic(), seconds(None)
 
         def why_end() -> Record:
+            """Return the record of a limit that the process exceeds, in time or memory; empty within both."""
             return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
 
         with Child(process, connection) as child:

@@ -164,6 +164,7 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
     once = perf_counter() - start if kept else 0.0
 
     def turn() -> None:
+        """Run one step of the learner per batch, in order."""
         for number in numbers:
             learner.step(kept[number] if kept else learner.prepare(number))
 

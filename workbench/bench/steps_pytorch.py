@@ -95,6 +95,7 @@ def plain_pytorch(sparse: bool) -> Callable[[Problem], Made]:
     """PyTorch's own embedding bag and optimizer, for sparse or for dense gradients."""
 
     def make(problem: Problem) -> Made:
+        """Return PyTorch's embedding bag for a problem, and its optimizer."""
         torch, (features, width) = pytorch(), problem.tables[0].shape
         model = torch.nn.EmbeddingBag(features, width, mode="sum", include_last_offset=True, sparse=sparse)
         optimizer = getattr(torch.optim, THEIRS[problem.optimizer][not sparse])
@@ -107,6 +108,7 @@ def pytorch_with_bridge(fused: bool) -> Callable[[Problem], Made]:
     """Return the same with two lines changed."""
 
     def make(problem: Problem) -> Made:
+        """Return the bridge's embedding bag for a problem, and its optimizer."""
         pytorch()  # which sets the threads
         from workbench.bridges import pytorch as bridge
 
@@ -166,6 +168,7 @@ def list_pytorch_candidates() -> list[StepContender]:
     """
 
     def contender(name: str, side: str, make: Callable[[Problem], Made], every: bool = False) -> StepContender:
+        """Return the training step of a PyTorch loop as a candidate."""
         return StepContender(name, side, lambda problem: Loop(problem, make), UNAVAILABLE, shares=False, every=every)
 
     return [

@@ -251,7 +251,10 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
     defaults = own | SHARED
 
     def decorate(cls: type) -> type:
+        """Add `__init__`, its signature, constraints and the docstring's parameters to the class; return it."""
+
         def __init__(self: Any, **given: Any) -> None:  # noqa: N807 - it becomes the method of that name
+            """Keep the parameters as they are given. TypeError if one is unknown."""
             if unknown := sorted(set(given) - set(defaults)):
                 known = ", ".join(defaults)
                 raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}; its parameters are {known}.")

@@ -132,13 +132,16 @@ class ShardPlugin(WorkerPlugin):
         loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def tell(said: Mapping[str, Any]) -> None:
+            """Log a progress message under the training's topic."""
             self.worker.log_event(self.run.training, dict(said))
 
         def give(answer: str) -> None:
+            """Set the answer of the future, unless it is done already."""
             if not future.done():
                 future.set_result(answer)
 
         def act() -> None:
+            """Run the request to its end on this thread and pass its answer to the event loop."""
             answer = run_request(work, transport, trainer, request, tell)
             with contextlib.suppress(RuntimeError):  # the worker has ended
                 loop.call_soon_threadsafe(give, answer)

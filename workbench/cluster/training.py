@@ -88,7 +88,10 @@ def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
     """Run the requested training, send messages by `say`, and stop the team as soon as `ended` is set."""
 
     def stop_when_asked(team: Team) -> None:
+        """Stop the team from a separate thread once the input has ended."""
+
         def wait_and_stop() -> None:
+            """Wait for the end of the input, then stop the team."""
             ended.wait()
             team.stop()
 
@@ -114,10 +117,12 @@ def main() -> None:
     lock, ended = threading.Lock(), threading.Event()
 
     def say(said: Mapping[str, Any]) -> None:
+        """Print a message as one line of JSON; threads take turns."""
         with lock:
             print(json.dumps(said), file=out, flush=True)
 
     def read_to_the_end() -> None:
+        """Read standard input until it ends, then set the event."""
         while sys.stdin.read(1):
             pass
         ended.set()
@@ -274,6 +279,7 @@ def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, An
     module = trainer.module_of(setup, problem, None, feed, workers=trainers)
 
     def keep(event: BatchEnd) -> None:
+        """Record the loss of a batch; raise StopTraining after CHECKED_STEPS batches."""
         known.append(float(module.outputs[0]))
         if len(known) == CHECKED_STEPS:
             raise StopTraining

@@ -113,6 +113,7 @@ def convert_data(name: str, parameters: Mapping[str, Any], folder: Path, shuffle
         task = shown.add_task("reading", total=None)
 
         def tell(progress: data.Progress) -> None:
+            """Update the bar to the stage and the rows that are done."""
             shown.update(task, description=progress.stage, completed=progress.rows, total=progress.total)
 
         made = data.convert(name, folder, shuffle=shuffle, shard_bytes=shard_bytes, progress=tell, **parameters)

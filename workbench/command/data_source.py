@@ -30,6 +30,7 @@ def show_reading() -> Iterator[None]:
     bars: dict[str, Any] = {}
 
     def watch(name: str, done: int, size: int) -> None:
+        """Show how many bytes of a file are read; small files are left out."""
         if size < BYTES_SHOWN:
             return
         if not bars:

@@ -84,6 +84,7 @@ def follow(heading: str, folder: Path) -> None:
     with Live(bar, console=console) as live:
 
         def show(state: RunProgress, is_stopping: bool) -> None:
+            """Update the bar and the line of each agent to the state of the run."""
             left = estimate.format_time_left(state.seconds_left, state.seconds_left_most)
             known = filter(None, (estimate.format_budget_spent(state.seconds, state.seconds_budget), left))
             shown = "stopping" if is_stopping else ", ".join(known)

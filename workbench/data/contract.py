@@ -118,6 +118,7 @@ def _add_label_parameters(source: Source) -> None:
     make, blocks, files = source.make, source.blocks, source.files
 
     def renamed(given: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters with `label` under the name that the source has for it."""
         label = given.pop("label", None) if "label" in added else None
         if label is None or place is None:
             return given
@@ -126,10 +127,12 @@ def _add_label_parameters(source: Source) -> None:
         return given | {place: label}
 
     def made(*args: Any, **given: Any) -> Dataset:
+        """Return the source's dataset, its labels taken from the file `labels` if that is given."""
         labels, given = _taken(given, "labels" in added), renamed(given)
         return make(*args, **given) if labels is None else _labelled(make, args, given, labels)
 
     def made_in_blocks(*args: Any, **given: Any) -> RowBlocks:
+        """Return the source's blocks of rows, their labels taken from the file `labels` if that is given."""
         labels, given = _taken(given, "labels" in added), renamed(given)
         if labels is None and blocks is not None:
             return blocks(*args, **given)
@@ -138,6 +141,7 @@ def _add_label_parameters(source: Source) -> None:
         return RowBlocks(iter([block]), read.name, read.source, read.licence, read.features, read.labels, read.facts)
 
     def files_read(*args: Any, **given: Any) -> Paths:
+        """Return the paths that the source reads, with the file `labels` if that is given."""
         labels, given = _taken(given, "labels" in added), renamed(given)
         return (*files(*args, **given), labels)
 

@@ -61,6 +61,7 @@ def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call that takes the batch plan as its last array."""
 
     def planned(*arrays: Any, out: np.ndarray | None) -> Any:
+        """Call with the last array as the plan of the batch."""
         return call(*arrays[:-1], out=out, plan=arrays[-1])
 
     return planned
@@ -78,6 +79,7 @@ def joint_call(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str,
     """Return a call of a loss that also writes the gradient of its scores into `slope`."""
 
     def both(*arrays: Any, out: np.ndarray) -> np.ndarray:
+        """Write the loss to `out` and the gradient of the scores to `slope`; return `out`."""
         out[...] = call(*arrays, slope=slope, **params)
         return out
 
@@ -88,6 +90,7 @@ def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str
     """Return a function that binds such a loss to arrays that many calls share."""
 
     def bound(*arrays: Any, out: np.ndarray) -> Callable[[], Any] | None:
+        """Return a call that writes loss and gradient for these arrays, None if they cannot be bound."""
         call = bind(*arrays, slope=slope, **params)
         return call and partial(_put, out, call)
 
@@ -136,6 +139,7 @@ def factored_gradient(shape: tuple[int, ...]) -> Callable[..., Unsummed | format
     """Return a call that keeps a product X.T @ g as its factors; it is multiplied out if there is no plan."""
 
     def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed | formats.RowSparse:
+        """Return X.T @ slope as its factors; the row-sparse product if there is no plan."""
         if plan is None:
             return products.rule(x.format, True, "row_sparse")(x, slope)
         return Unsummed(x, slope, plan, shape)

@@ -187,6 +187,7 @@ def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
     """Wrap `show` so that it returns None instead of raising FormatError; the notebook then displays text."""
 
     def show_or_not(x: Any) -> str | None:
+        """Return the picture of x, None if x cannot be shown."""
         try:
             return show(x)
         except ValueError:

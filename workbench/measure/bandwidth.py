@@ -128,6 +128,7 @@ def _repeated(loop: Callable) -> Callable:
     """Return the loop compiled and repeated `REPEATS` times."""
 
     def repeated(places, starts, x, y):
+        """Run the loop `REPEATS` times on the same arrays."""
         for _ in range(REPEATS):
             loop(places, starts, x, y)
 

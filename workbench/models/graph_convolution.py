@@ -72,6 +72,7 @@ def sampler(given: Given, x: Any) -> Complete:
         return around
 
     def complete(batch: Any, generator: np.random.Generator | None) -> Any:
+        """Return the batch with the rows around it, after dropout of entries and hidden units."""
         completed = around(batch, generator)
         x, others = completed.x, dict(completed.others)
         others["kept"] = kept((others["outer"].shape[0], hidden), rate, generator).astype(x.dtype)

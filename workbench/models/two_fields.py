@@ -45,6 +45,7 @@ def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random
     known = np.unique(user * items + item)
 
     def complete(batch: Any, generator: np.random.Generator) -> Any:
+        """Return the batch with a random item for each row that its user was not seen with."""
         user, item = pairs_of(batch, fields)
         other = generator.integers(0, items, len(user))
         for _ in range(TRIES):

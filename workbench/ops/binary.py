@@ -56,6 +56,7 @@ def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
     """
 
     def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
+        """Return `f` over the union of stored entries, in the inputs' format."""
         return stored.union(x, y, f)
 
     return [Rule((form, form), form, call, ON_BOTH, equal, condition) for form in stored.SPARSE]
@@ -77,6 +78,7 @@ def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) ->
     """Return the rule for a sparse and a dense array (possibly broadcast): `f` at the positions of the sparse one."""
 
     def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
+        """Return `f` at the positions of x, in the format of x."""
         return stored.with_dense(x, y, f)
 
     return Rule((form, "dense"), form, call, ON_STORED, when, condition)
@@ -114,6 +116,7 @@ def _register(
     """
 
     def gradients(head, output, inputs, params):
+        """Return the gradients of both inputs, summed to their shapes."""
         sides = gradient(head, *inputs, output)
         return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
 
@@ -238,6 +241,7 @@ def _truth(ufunc: np.ufunc) -> Callable:
     """Wrap a comparison so that it returns ones and zeros in the dtype of the inputs."""
 
     def dense(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the comparison as 0 and 1 in the type of x, in `out` if that is given."""
         return ufunc(x, y, out=out) if out is not None else ufunc(x, y).astype(x.dtype)
 
     return dense

@@ -158,6 +158,7 @@ def rule(op: "Op", held: Sequence[str]) -> "Rule":
     from workbench.ops.contract import Rule  # the contract imports this module
 
     def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
+        """Report the conversion, then compute on dense copies of the arrays."""
         report(op.name, held, arrays)
         dense = [formats.to_format(array, "dense") for array in arrays]
         return op.dense(*dense, out=out, **params)

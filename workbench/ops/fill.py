@@ -31,7 +31,10 @@ def _rules(call: Callable) -> tuple[Rule, ...]:
     """Return one inference rule for each format that the parameter `format` may name."""
 
     def rule(form: str) -> Rule:
+        """Return the rule whose result has the format `form`."""
+
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+            """Return whether the call asks for this format."""
             return params["format"] == form
 
         return Rule((), form, call, when=when, condition=f"format == {form!r}")
@@ -60,6 +63,7 @@ def _drawn(draw: Callable) -> Callable:
     def call(
         out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str, seed: Any, **params: float
     ) -> Any:
+        """Return an array of the shape with random values, in the format asked for."""
         values = draw(generator(seed), tuple(shape), **params).astype(dtype, copy=False)
         if out is not None:
             np.copyto(out, values)

@@ -47,6 +47,7 @@ def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> t
     """
 
     def of_sparse_head(head: Any, *like: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
+        """Report the conversion, then compute with a dense copy of the head."""
         fallback.report(name, (head.format,), (head,))
         return call(as_dense(head), *like, out=out, **params)
 

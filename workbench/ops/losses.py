@@ -85,13 +85,16 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
     """
 
     def joint(scores, labels, slope):
+        """Return the loss; write the gradient of the scores to `slope`."""
         flat, ready = _ready(scores, labels, classes)
         return np.asarray(_trusted(kernel)(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
+        """Return the loss of the scores, in `out` if that is given."""
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     def bind_joint(scores, labels, slope):
+        """Return the joint call bound to its arrays, None if labels need conversion in each call."""
         flat, ready = _ready(scores, labels, classes)
         if not np.may_share_memory(ready, labels):  # labels are converted in each call
             return None
@@ -104,6 +107,7 @@ def _loss_shape(check: Callable) -> Callable:
     """Return a shape function: () if `check` accepts the inputs."""
 
     def shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        """Return the shape of the loss. OpError if the shapes of scores and labels do not fit."""
         if not shapes[0]:
             raise OpError("A loss takes scores of rows; a single number came.")
         check(shapes, params)
@@ -117,6 +121,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
     loss, joint, bind_joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
+        """Return the gradients of scores and labels."""
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
         return slope, towards_labels(slope, inputs[1])
 
@@ -199,9 +204,11 @@ def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
     """Register an output layer."""
 
     def call(x, label, out=None, grad_scale=1.0):
+        """Return the output for the scores; the label is used by the gradient alone."""
         return forward(x, out)
 
     def gradient(head, output, inputs, params):
+        """Return the gradient of the scores by output and label; the label has none."""
         return ops.slope_of_output(output, inputs[1], kind=kind, grad_scale=params["grad_scale"]), None
 
     register(

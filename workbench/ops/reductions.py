@@ -213,7 +213,10 @@ def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callab
     """Return the call for each format, of an operator whose parameters select the reduction."""
 
     def call(way: str) -> Callable:
+        """Return the reduction by the method named `way`."""
+
         def run(x, out=None, axis=None, keepdims=False, **more):
+            """Reduce x over `axis`, into `out` if that is given."""
             return put(out, getattr(chosen(more), way)(x, axis, keepdims))
 
         return run

@@ -23,6 +23,7 @@ def _meaning(f: Callable) -> Callable:
     """Wrap `f(x, s)` as an operator's meaning, s as a Python float: a NumPy scalar would widen the result."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
+        """Return f(x, scalar) in the type of x, in `out` if that is given."""
         result = f(x, float(scalar))
         if out is None:
             return np.asarray(result).astype(x.dtype, copy=False)
@@ -36,6 +37,7 @@ def _direct(ufunc: np.ufunc) -> Callable:
     """Wrap a NumPy ufunc, which writes to `out` itself."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
+        """Return the ufunc of x and the scalar, in `out` if that is given."""
         return ufunc(x, float(scalar), out=out)
 
     return dense
@@ -46,9 +48,11 @@ def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
     words, holds = condition
 
     def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+        """Return whether zeros stay zeros with this scalar."""
         return bool(holds(params["scalar"]))
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
+        """Apply the function to the stored values of x; the format stays."""
         return stored.mapped(x, lambda values: dense(values, scalar=scalar))
 
     narrowed = None if condition is ALWAYS else when
@@ -66,6 +70,7 @@ def _register(
     """Register an operator with a parameter `scalar`."""
 
     def gradients(head, output, inputs, params):
+        """Return the gradient of x as a tuple."""
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
     kept = [] if keeps is NEVER else _keeping_rules(dense, keeps)
@@ -89,6 +94,7 @@ def _filled(sign: int) -> list[Rule]:
     """Return rules for sums with a nonzero number: dense, without a dense copy of the input."""
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
+        """Return a dense array of the scalar plus x."""
         return stored.onto_dense(np.asarray(sign * float(scalar), x.dtype), x, np.add, out)
 
     return [Rule((f,), "dense", call, "numpy onto a filled array", condition="scalar != 0") for f in stored.SPARSE]

@@ -44,6 +44,7 @@ def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple
     """Register an operator of one array."""
 
     def gradients(head, output, inputs, params):
+        """Return the gradient of x as a tuple."""
         return (gradient(head, inputs[0], output, **params),)
 
     shape = _along_an_axis if "axis" in more.get("params", {}) else same_shape
@@ -103,11 +104,13 @@ def _in_type_of_x(name: str) -> Callable:
 
     @functools.cache
     def ufunc() -> Callable:
+        """Return the ufunc of scipy.special, imported at the first call."""
         import scipy.special
 
         return getattr(scipy.special, name)
 
     def dense(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the function of x in the type of x, in `out` if that is given."""
         f = ufunc()
         if out is None or x.dtype == np.float16:
             result = np.asarray(f(x)).astype(x.dtype, copy=False)

@@ -36,6 +36,7 @@ class Guard:
         """Return a callback that runs `begin` (outermost only) and `action` under the lock, showing exceptions."""
 
         def call(*_: Any) -> None:
+            """Run `begin`, unless nested, and the action under the lock."""
             with self._lock:
                 if not self._depth:
                     begin()

@@ -49,6 +49,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of a record in the table of latest rows, as text."""
 
     def shown(value: Any, tell: Any) -> str:
+        """Return a value as text by `tell`, "" for None."""
         return "" if value is None else tell(value)
 
     row = on_its_device(dict(row))

@@ -85,6 +85,7 @@ def break_evens(study: LabState) -> Shown:
     """Below which density each sparse configuration wins, in time and in memory."""
 
     def make() -> Shown:
+        """Return the break-evens as HTML and as text."""
         frame = study.frame
         sentences = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
         return Shown(pages.break_evens(frame), "\n".join(sentences))
@@ -96,6 +97,7 @@ def trials(study: LabState, most: int = 100) -> Shown:
     """Return the newest trials, failures with their reasons."""
 
     def make() -> Shown:
+        """Return the table of latest trials and the count of each status."""
         text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())
         return Shown(pages.latest_rows(study.rows, most), text)
 

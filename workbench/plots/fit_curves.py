@@ -61,6 +61,7 @@ def soonest_of(found: CaseResult) -> list[Entry]:
     sign = -1.0 if found.row["larger_is_better"] is True else 1.0
 
     def place(entry: Entry) -> tuple[float, float]:
+        """Return the sorting key of an entry: seconds to the first point, then its best value."""
         first = entry.seconds[0] if entry.seconds else entry.seconds_once
         return (np.inf if first is None else first, np.inf if entry.value_best is None else sign * entry.value_best)
 

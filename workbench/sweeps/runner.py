@@ -222,6 +222,7 @@ class Supervisor:
         is_over = threading.Event()
 
         def write_on() -> None:
+            """Write the state at each heartbeat until the block is over."""
             while not is_over.wait(run_folder.SECONDS_HEARTBEAT):
                 self.write()
 

@@ -59,6 +59,7 @@ def _one_of(known) -> Any:
     """Return a string that must be one of `known()`, which is asked late so that entries can be added."""
 
     def check(value: str) -> str:
+        """Return the value. ValueError that lists the known ones if it is none of them."""
         if value not in known():
             raise ValueError(unknown_name("value", value, known()))
         return value

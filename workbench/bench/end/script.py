@@ -40,6 +40,7 @@ def read_clicks(train, held_out):
     encoder.fit(first[categories].astype(str))
 
     def matrix(frame):
+        """Return the encoded categories and scaled logarithms of a frame as one CSR matrix."""
         logarithms = np.log1p(frame[numbers].fillna(0).to_numpy(np.float32)) / 8
         return sparse.hstack([encoder.transform(frame[categories].astype(str)), logarithms], format="csr")
 
@@ -68,6 +69,7 @@ def train_embedding_bag(x, y, passes):
     rules = [torch.optim.Adagrad(part, lr=0.1) for part in (list(bag.parameters()), [bias])]
 
     def scores(rows):
+        """Return the scores [rows] of CSR rows."""
         entries, starts = torch.from_numpy(rows.indices).long(), torch.from_numpy(rows.indptr[:-1]).long()
         return bag(entries, starts, per_sample_weights=torch.from_numpy(rows.data).float())[:, 0] + bias
 

@@ -208,6 +208,7 @@ def train_setting(
     last: list[Scorer] = []
 
     def measured(scorer: Scorer) -> float:
+        """Return the judged value of a scorer and keep the scorer as the last."""
         last[:] = [scorer]
         return judge.value(scorer)
 
@@ -257,6 +258,7 @@ def kinds_of(values: Iterable[Value]) -> list[Value]:
     """Return one setting per kind: settings of a kind differ only in fractions, so that they share compiled code."""
 
     def kind(value: Value) -> tuple:
+        """Return the setting with its fractions replaced by None, as a hashable tuple."""
         return tuple((name, None if isinstance(number, float) else number) for name, number in value.items())
 
     return list({kind(value): value for value in values}.values())

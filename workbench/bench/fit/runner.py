@@ -477,6 +477,7 @@ class Runner:
         }
 
         def seconds(answer: Row | None) -> float:
+            """Return the time limit (s) of the answer that follows the given one."""
             return SECONDS_START if answer is None or "facts" in answer else asked.seconds + SECONDS_JUDGE
 
         return self.worker.answers(request, seconds)

@@ -51,10 +51,12 @@ def of_dense_rows(contender: Candidate, dtype: str = "float32") -> Candidate:
     steps, refit = contender.steps, contender.refit
 
     def dense_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+        """Yield the scorers of the training on rows made dense."""
         assert steps is not None
         yield from steps(densified(rows, dtype), value)
 
     def dense_refit(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
+        """Fit rows made dense for a number of iterations; return the scorer and whether it converged."""
         assert refit is not None
         return refit(densified(rows, dtype), value, iterations)
 
@@ -190,6 +192,7 @@ def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> 
     """Register a net that takes dense rows; its name is PyTorch's, `what`, and that rows are dense."""
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+        """Yield the scorers of the net's training with dense gradients."""
         return train(rows, value, net, loss, sparse=False)
 
     register(
@@ -203,6 +206,7 @@ def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") 
         kind = "sparse" if sparse else "dense"
 
         def steps(rows: Rows, value: Value, sparse: bool = sparse) -> Iterator[Scorer]:
+            """Yield the scorers of the net's training, its tables' gradients sparse or dense."""
             return train(rows, value, net, loss, sparse)
 
         name = f"PyTorch {what or trained[0]}, {kind} gradient"

@@ -192,6 +192,7 @@ def _measured(
     worker = Worker(WORK, folder, share_memory=0.9)
 
     def answers(left_out: list[str]) -> Iterator[dict[str, Any]]:
+        """Yield the answers of the worker, without the ways left out; progress is reported."""
         for answer in worker.answers(request | {"left_out": left_out}, lambda _: budget, began):
             if "at" in answer:
                 told(answer["at"])

@@ -34,6 +34,7 @@ def rows_of_svmlight(rows: int, features: int, each: int, has_values: bool = Tru
     """Return what writes svmlight text of so many rows with `each` entries in random columns, labels 0 and 1."""
 
     def write(path: Path, seed: int) -> None:
+        """Write the svmlight file of a seed to the path."""
         random = np.random.default_rng(seed)
         with path.open("w", encoding="utf-8") as file:
             for _ in range(rows):
@@ -49,6 +50,7 @@ def rows_of_clicks(separator: str) -> Callable[[Path, int], None]:
     """Return what writes a table of clicks: 13 numbers and 26 categories of 40 to 20,000 values a row."""
 
     def write(path: Path, seed: int) -> None:
+        """Write the table of clicks of a seed to the path."""
         random, rows = np.random.default_rng(seed), 20_000
         numbers = random.lognormal(1.0, 1.0, (rows, 13)).round(2)
         counts = [40, 400, 4_000, 20_000]

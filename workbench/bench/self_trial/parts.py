@@ -52,6 +52,7 @@ def _simulated(
     """
 
     def run(folder: Path, budget: trials.Budget) -> Rows:
+        """Return the rows of the simulation on the noise recorded in the folder."""
         found = recorded(folder)
         budget.tell(what)
         return list(simulation(found.every_second(constants.JUDGED) if is_judging else found))

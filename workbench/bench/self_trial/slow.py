@@ -46,6 +46,7 @@ def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Ca
     """Return the call, which returns only after `TIMES` the time that it takes."""
 
     def waits(*args: Any, **options: Any) -> Any:
+        """Call the function, then wait until it took the longer time; return its result."""
         start = clock()
         result = call(*args, **options)
         end = start + TIMES * (clock() - start)

@@ -111,6 +111,7 @@ def _hook(steps: weakref.ref, parameter: weakref.ref) -> Any:
     """Hook that autograd calls with a parameter's gradient, before it is added to `.grad`; it holds neither alive."""
 
     def hook(_: torch.Tensor) -> None:
+        """Tell the optimizer's steps that a gradient arrives, and whether it is the first; nothing if they are gone."""
         own, tensor = steps(), parameter()
         if own is not None and tensor is not None:
             own.arrive(tensor.grad is None)

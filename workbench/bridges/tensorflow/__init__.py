@@ -171,9 +171,11 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
 
     @tf.custom_gradient
     def product(values: tf.Tensor, table: tf.Tensor) -> Any:
+        """Return the product [R, N] with the gathered rows of w, and the function of its gradients."""
         held = tf.SparseTensor(places, values, shape)
 
         def slopes(slope: tf.Tensor) -> Any:
+            """Return the gradients of the values (None unless asked for) and of the gathered rows."""
             of_table = tf.sparse.sparse_dense_matmul(held, slope, adjoint_a=True)
             return _of_values(places, slope, table) if values_too else None, of_table
 
@@ -213,6 +215,7 @@ def batches(
     width, is_labelled = first.x.shape[1], bool(first.labels)
 
     def generate() -> Iterator[Any]:
+        """Yield the converted batches of the next epoch, with labels if there are any."""
         for batch in feed.epoch(next(begun)):
             x = to_sparse_tensor(batch.x, width=width)
             yield (x, batch.y) if is_labelled else x

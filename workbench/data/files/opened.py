@@ -140,6 +140,7 @@ def place_in(
     """Says for a row, from 0, file and line where it stands; `holds_row` says which lines hold one. O(file) a call."""
 
     def place(row: int) -> str:
+        """Return the file and line of a row, counted from 0. DataError if the file has changed."""
         with open_text(path, encoding) as file:
             lines = (number for number, text in enumerate(file, 1) if holds_row(text))
             return place_at(path, lines, row)

@@ -368,6 +368,7 @@ def _of_tuples(rows: list[tuple], wanted: Wanted, place: Place) -> tuple[Labels,
         raise DataError(f"{place(0)}: no row has a label; give at least one.")
 
     def place_of(number: int) -> str:
+        """Return file and line of a label by its index among all labels."""
         return place(int(row_of[number]))
 
     _refuse_infinite(flat, place_of)

@@ -296,6 +296,7 @@ def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlock
     before = fingerprint(*source.files(**complete))
 
     def check_unchanged() -> None:
+        """Raise DataError if a file of the source has changed since the fingerprint."""
         if fingerprint(*source.files(**complete)) != before:
             named = complete.get("path", source.name)
             raise DataError(f"{named} has changed while it was read; convert it when nothing writes to it.")

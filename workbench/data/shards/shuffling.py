@@ -212,6 +212,7 @@ def _chunks(path: Path, types: tuple[np.dtype, np.dtype]) -> Iterator[tuple[np.n
     with path.open("rb") as file:
 
         def take(dtype: DTypeLike, count: int) -> np.ndarray:
+            """Read `count` values of a type. OSError if the file ends before."""
             if len(read := file.read(count * np.dtype(dtype).itemsize)) < count * np.dtype(dtype).itemsize:
                 raise OSError(f"{path} was cut short while it was read")
             return np.frombuffer(read, dtype)

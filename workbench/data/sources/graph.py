@@ -205,6 +205,7 @@ def _is_header(layout: Layout, names: list[str] | None) -> bool:
     """Return whether the ends in the first row are no nodes, and those in the second are."""
 
     def is_node(text: str) -> bool:
+        """Return whether the text is the id of a node."""
         return is_whole(text) if names is None else text in names
 
     return not any(map(is_node, layout.first[:2])) and bool(layout.second) and all(map(is_node, layout.second[:2]))

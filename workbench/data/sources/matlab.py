@@ -121,6 +121,7 @@ def _plain_of_elements(file: BinaryIO, left: int) -> Read:
     """Return a function that reads `count` bytes of an uncompressed variable; ValueError beyond its `left` bytes."""
 
     def read(count: int) -> bytes:
+        """Read `count` bytes. ValueError if the variable has fewer left."""
         nonlocal left
         if count > left:
             raise ValueError(f"a variable ends {count - left:,} bytes before its elements")
@@ -137,6 +138,7 @@ def _unpacked(file: BinaryIO, left: int) -> Read:
     unpacker, ready = zlib.decompressobj(), b""
 
     def read(count: int) -> bytes:
+        """Return `count` decompressed bytes. ValueError if the variable ends before."""
         nonlocal left, ready
         parts, missing = [], count
         while missing:

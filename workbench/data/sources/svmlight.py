@@ -206,6 +206,7 @@ def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> 
     """Yield the rows of a svmlight file in blocks with their labels; DataError with the line of invalid text."""
 
     def read(text: bytes) -> tuple[scipy.sparse.csr_array, TextRows]:
+        """Return the lines of a block as CSR matrix and as parsed rows."""
         rows = read_rows(text)
         return csr_of(rows, features, zero_based), rows
 
@@ -255,6 +256,7 @@ def _read_file(path: str | os.PathLike, several: bool) -> TextRows:
     """Return all rows of a svmlight file, values as float32 if that is exact; `several`: labels are lists."""
 
     def read(text: bytes) -> TextRows:
+        """Return the parsed rows of a block, with values as float32 if that is exact."""
         rows = read_rows(text, several)
         return rows._replace(values=narrowed(rows.values, np.float32))
 

@@ -89,6 +89,7 @@ def blocks(
     facts: dict[str, Any] = {"duplicate_entries": 0, "reread": _reread(bits, numbered)}
 
     def made() -> Iterator[RowBlock]:
+        """Yield the checked rows of the file in blocks."""
         with reading(path, WHAT):
             for part in _checked(vowpal_wabbit.read(path, not numbered, ignored), bits, features, path):
                 x = canonical(_matrix(part, bits))

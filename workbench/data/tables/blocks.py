@@ -164,6 +164,7 @@ def _comments(lines: list[str], separator: str, quotes: bool) -> int:
     """Return the number of lines before the first row, or before a header that begins with #."""
 
     def fields(line: str) -> int:
+        """Return how many fields the separator splits a line into."""
         return max((len(row) for _, row in _split([line], separator, quotes)), default=0)
 
     before = list(itertools.takewhile(lambda line: line.startswith("#") or not line.strip(), lines))
@@ -248,6 +249,7 @@ def _separator(start: list[str], quotes: bool) -> str:
     """Return the separator that splits the first lines most evenly, a comma if none does."""
 
     def evenness(sign: str) -> float:
+        """Return the share of lines with as many fields as the first; 0 if that has one."""
         counts = [len(fields) for _, fields in _split(start, sign, quotes) if fields]
         return counts.count(counts[0]) / len(counts) if counts and counts[0] > 1 else 0.0
 

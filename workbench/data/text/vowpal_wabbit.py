@@ -324,6 +324,7 @@ def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Ite
     reading = _Reading(os.fspath(path), hashed, ignores_importance)
 
     def parse(text: bytes) -> tuple[bytes, BlockRows | int]:
+        """Return the text of a block and its rows, or its count of lines if compiled code cannot read it."""
         return text, read_rows(text, ignores_importance)
 
     with open_text(path) as file:

@@ -272,6 +272,7 @@ def _with_matrices(call):
     """Wrap a call so that vectors a and b become columns."""
 
     def wrapped(pattern, a, b, *, out=None, transpose_a=False, transpose_b=False):
+        """Call with a and b as matrices, and the transposes as booleans."""
         return call(pattern, as_matrix(a), as_matrix(b), bool(transpose_a), bool(transpose_b))
 
     return wrapped
@@ -309,14 +310,17 @@ def _whole(method):
     """Return the rule of `dot` for a dense pattern, at which the product is computed everywhere."""
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
+        """Compute the product by the method, with a and b as matrices."""
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
         return method(as_matrix(a), as_matrix(b), **whole)
 
     def result_of(transpose_b):
+        """Return the result's format: row_sparse if that is the default, else dense."""
         usual = default_result(method.x, method.y, method.transpose_a, transpose_b)
         return "row_sparse" if usual == "row_sparse" else "dense"
 
     def when(shapes, params):
+        """Return whether the method takes these shapes and parameters."""
         return method.fits(shapes[1:], {**params, "result": result_of(params["transpose_b"]), **OURS})
 
     if method.result not in map(result_of, (False, True)):

@@ -339,6 +339,7 @@ def _trial(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of a trial in the table of rounds, as text."""
 
     def shown(value: Any, tell: Any) -> str:
+        """Return a value as text by `tell`, "" for None."""
         return "" if value is None else tell(value)
 
     return (

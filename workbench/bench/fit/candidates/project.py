@@ -95,6 +95,7 @@ def project_candidate(
     """Return a candidate that trains with these settings of a configuration; what they leave open is completed."""
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+        """Train with one setting of the project and yield a scorer at each point."""
         x = formats.to_format(rows.x, "dense") if is_dense else rows.x
         run = make_run(setup_for(rows, value, chosen), x, rows.y, rows.width, rows.facts)
         if isinstance(run, Run) and run.calls:

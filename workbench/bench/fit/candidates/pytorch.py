@@ -47,6 +47,7 @@ def machine(rows: Rows, sparse: bool) -> Made:
     b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(1))} if rows.has_intercept else {})
 
     def forward(batch: Batch) -> Any:
+        """Return the scores [R, N] of a batch."""
         terms = v(batch.ids) * batch.values[:, None]  # [z, K]
         of_row, zeros = batch.row_of(), torch.zeros(batch.rows, rows.width)
         sums, squares = zeros.index_add(0, of_row, terms), zeros.index_add(0, of_row, terms * terms)
@@ -66,6 +67,7 @@ def factors(rows: Rows, sparse: bool) -> Made:
     b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.zeros(1))} if rows.has_intercept else {})
 
     def forward(batch: Batch) -> Any:
+        """Return the score of each row's pair of user and item."""
         pair = batch.ids.reshape(-1, 2)  # user and item of each row
         both = v(pair)
         found = w(pair).sum(1) + (both[:, 0] * both[:, 1]).sum(1, keepdim=True)
@@ -88,6 +90,7 @@ def wide_and_deep(rows: Rows, sparse: bool) -> Made:
     torch.nn.init.normal_(out.weight, std=glorot(hidden, 1))
 
     def forward(batch: Batch) -> Any:
+        """Return the sum of the scores of the linear and of the deep part for a batch."""
         signal = torch.relu(look_up(e, batch) + c)
         for layer in deep:
             signal = torch.relu(layer(signal))
@@ -168,6 +171,7 @@ def masked(rows: Rows, sparse: bool) -> tuple[Any, Any]:
         held[one.name] = torch.nn.Parameter(torch.from_numpy(values))
 
     def forward(batch: Batch) -> Any:
+        """Return the scores [R, N] of a batch, with the pruned weights at 0."""
         signal = _looked_up(held["w1"] * masks["w1"], batch)
         for layer in range(2, len(masks) + 1):
             signal = torch.relu(signal + held[f"c{layer - 1}"].T) @ (held[f"w{layer}"] * masks[f"w{layer}"])
@@ -219,13 +223,17 @@ def product_class() -> Any:
     Function: Any = pytorch().autograd.Function
 
     class Product(Function):
+        """Product `matrix @ dense` whose backward step takes the transpose that was built before."""
+
         @staticmethod
         def forward(ctx, matrix, turned, dense):
+            """Return `matrix @ dense`; the transpose `turned` is kept for the backward step."""
             ctx.turned = turned
             return matrix @ dense
 
         @staticmethod
         def backward(ctx, gradient):
+            """Return the gradient of the dense factor; the matrix has none."""
             return None, None, ctx.turned @ gradient.contiguous()
 
     return Product
@@ -240,6 +248,7 @@ def both_ways(x: Any) -> Callable[[float], tuple[Any, Any]]:
     order, values = torch.tensor(order.astype(np.int64)), torch.tensor(x.data)
 
     def made(rate: float) -> tuple[Any, Any]:
+        """Return X and its transpose as CSR tensors after dropout of their entries with one mask."""
         kept = torch.nn.functional.dropout(values, rate)
         matrix = csr_tensor(x.indptr, x.indices, kept.numpy(), x.shape)
         return matrix, csr_tensor(indptr, indices, kept[order].numpy(), x.shape[::-1])
@@ -272,6 +281,7 @@ def network(rows: Rows) -> tuple[Any, Callable[[bool], Any]]:
     whole = x(0.0)
 
     def forward(is_training: bool) -> Any:
+        """Return the scores [nodes, N]; dropout is active in training."""
         read = x(rate) if is_training and rate else whole
         units = torch.relu(product(*adjacency, product(*read, held["w"])) + held["c"])
         units = torch.nn.functional.dropout(units, rate, is_training)
@@ -290,6 +300,7 @@ def graph_steps(rows: Rows, value: Value) -> Iterator[Scorer]:
     y, count = torch.from_numpy(rows.y.reshape(-1).astype(np.int64)), rows.x.shape[0]
 
     def scores(x: Any) -> np.ndarray:
+        """Return the scores of the held-out nodes that follow the trained ones, as many as x has rows."""
         with torch.no_grad():
             return forward(False)[count : count + x.shape[0]].numpy()
 

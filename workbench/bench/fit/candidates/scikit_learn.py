@@ -76,6 +76,7 @@ def with_ones(steps: Steps) -> Steps:
     """
 
     def steps_with_ones(rows: Rows, value: Value) -> Iterator[Scorer]:
+        """Yield the scorers of the training on X with a column of ones if the rows have an intercept."""
         if not rows.has_intercept or not scipy.sparse.issparse(rows.x):
             yield from steps(rows, value)
             return
