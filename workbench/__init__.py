@@ -71,7 +71,7 @@ def _other_kernels() -> str:
 if _place := _other_kernels():
     raise ImportError(
         f"Sparse Workbench has a package named `kernels`; another one stands in its place: {_place}. There is one of "
-        "that name on PyPI, and a file kernels.py beside a script would do the same. Install into an environment of "
+        "that name on PyPI, and a file kernels.py next to a script would do the same. Install into an environment of "
         "its own: python -m venv fresh && fresh/bin/pip install sparse-workbench; or rename the file. Where both were "
         "installed into one environment: pip uninstall kernels, then pip install --force-reinstall --no-deps "
         "sparse-workbench."

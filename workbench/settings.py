@@ -155,7 +155,7 @@ SETTINGS = (
                             help="Processor threads each trial may use; empty: all cores.")),
     Setting("shuffle", bool, True, "whether rows are drawn in a new order each epoch",
             say=lambda on: "shuffled" if on else "in order"),
-    Setting("ahead", bool, False, "whether the next batch is prepared on a thread beside the step",
+    Setting("ahead", bool, False, "whether the next batch is prepared on a thread parallel to the step",
             say=lambda on: "batches prepared ahead" if on else "batches prepared in the step"),
     Setting("epochs", int, 0, "passes over the training rows, from new weights; 0 times steps alone", least=0,
             goes_to=("trial",), say=lambda count: _count("epoch")(count) if count else "steps alone", train=3,
@@ -164,7 +164,7 @@ SETTINGS = (
     Setting("device", str, "cpu", "where the step runs: cpu, or cuda for a CUDA device", ("cpu", "cuda"),
             noun="device", say=lambda device: f"on {device}",
             control=Control("devices", "Devices", "many", ("cpu",), "Where steps run: cpu, or cuda for a CUDA device; "
-                            "without one, cells there say so.")),
+                            "without one, configurations there say so.")),
     Setting("intercept", bool, None, "whether the model adds a trained number for each output to its scores; by "
             "default it does for real data on cpu", goes_to=("setup", "model"), before=False,
             say=lambda on: "with an intercept" if on else ""),

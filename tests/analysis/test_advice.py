@@ -40,7 +40,7 @@ def test_how_sure_it_is_tells_rounds_runs_the_interval_what_could_be_seen_and_wh
         r"from 10 rounds of 2 runs\.",
         r"How sure: 95 % intervals from",
         r"Differences from 1\.\d times on could be told at every density",
-        r"Other programs ran beside 10 % of the trials, which count for less\.",
+        r"Other programs ran next to 10 % of the trials, which count for less\.",
     ):
         assert re.search(part, told), (part, told)
 
@@ -125,12 +125,12 @@ def test_disturbed_rows_make_a_winner_only_where_it_is_far_ahead_and_bound_its_f
     (likely, *_) = (one for one in advice.time if "probably faster" in one)
     assert re.match(r"At 1 % density sparse is probably faster, \d(\.\d)? times \(9\d %\): CSR", likely)
     assert "For memory, go sparse" in advice.verdict
-    assert "Other programs ran beside 100 % of the trials, which count for less." in advice.certainty
+    assert "Other programs ran next to 100 % of the trials, which count for less." in advice.certainty
     quiet = advise(frame())
     assert not any("other programs" in sentence for sentence in quiet.sentences)
     one = [maker.disturbed(row) if row["round"] == 0 else row for row in maker.sweep(rounds=5)]
-    (counted,) = (told for told in advise(store.frame(one)).warnings if "beside other programs" in told)
-    assert counted.startswith("12 of 60 trials ran beside other programs; they count for less")
+    (counted,) = (told for told in advise(store.frame(one)).warnings if "next to other programs" in told)
+    assert counted.startswith("12 of 60 trials ran next to other programs; they count for less")
 
 
 @pytest.mark.parametrize("left", [1, 2, 3])
@@ -140,7 +140,7 @@ def test_what_is_left_of_disturbed_rounds_is_told_in_finite_numbers(left):
     assert not [told for told in advice.sentences if re.search(r"\binf\b|\bnan\b|None", told)]
     assert advice.verdict.startswith("For time, go sparse ")
     share = 100 * 4 * 2 * (4 - left) / len(rows)
-    assert f"Other programs ran beside {share:.2g} % of the trials" in advice.certainty
+    assert f"Other programs ran next to {share:.2g} % of the trials" in advice.certainty
 
 
 def test_dense_on_one_thread_is_named_where_it_is_the_one_to_beat():
@@ -167,7 +167,7 @@ def test_where_every_sparse_configuration_trained_worse_that_is_the_reason():
 def test_warnings_failures_and_what_the_answer_depends_on_are_told():
     advice = advise(store.frame(maker.rich()))
     assert any("made a dense array in dot (10.2 MB)" in sentence for sentence in advice.warnings)
-    assert "3 of 60 cells have no result" in advice.failures[0]
+    assert "3 of 60 configurations have no result" in advice.failures[0]
     assert "1 timeout (no result after 60 s)" in advice.failures[0]
     assert any("moves with width: that of CSR ours" in sentence for sentence in advice.would_change)
     prepared = advise(frame(seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=1e-3))

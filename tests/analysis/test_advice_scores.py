@@ -76,12 +76,12 @@ def without_dense(name: str) -> dict:
 def test_a_case_in_which_the_choice_of_a_rule_did_not_run_is_left_out_and_counted():
     assert by_rule([without_dense("wide")])["wide", "always dense"] == (None, None)
     goals = {goal.what: goal for goal in advice.list_targets(store.ADVICE.frame([*CASES, without_dense("wide")]))}
-    dense = goals["beside it: always dense"]
+    dense = goals["compared with: always dense"]
     assert (
         dense.measured == "side 6.214 x, whole 8.143 x, worst 30.00 x: thinner; 1 case left out, where it did not run"
     )
     alone = advice.list_targets(store.ADVICE.frame([without_dense("wide")]))
-    assert {goal.what: goal for goal in alone}["beside it: always dense"].measured.startswith(
+    assert {goal.what: goal for goal in alone}["compared with: always dense"].measured.startswith(
         "not measured; 1 case left"
     )
 
@@ -112,13 +112,13 @@ def judged(*ratios: float) -> dict:
 
 def test_a_suite_whose_cases_have_one_winner_judges_nothing_and_says_so():
     one_sided = judged(*[5.0] * 12)
-    assert one_sided["beside it: always sparse"].met is False
+    assert one_sided["compared with: always sparse"].met is False
     assert one_sided["cases that dense wins, by 1.1 x or more"].met is False
     assert one_sided["cases with the sides within 1.5 x of each other"].met is False
     fair = judged(*[5.0] * 4, *[0.4] * 4, *[0.95, 1.1, 1.2, 1.4])
     assert fair["cases"].met is True
-    assert fair["beside it: always sparse"].met is True, "it misses a goal"
-    assert fair["beside it: always dense"].met is True
+    assert fair["compared with: always sparse"].met is True, "it misses a goal"
+    assert fair["compared with: always dense"].met is True
     assert fair["cases that dense wins, by 1.1 x or more"].measured == "4"
     assert fair["cases with the sides within 1.5 x of each other"].measured == "4"
     assert [goal.met for goal in list(fair.values())[:2]] == [True, True]

@@ -91,7 +91,7 @@ def test_cells_of_a_kernel_together_show_less_than_each_alone():
     together = next(kernel for kernel in found.kernels if kernel.name.startswith("csr_dense"))
     alone = [cell.minimum_detectable_ratio for cell in found.cells if cell.name in together.cells]
     assert 1 < together.minimum_detectable_ratio < min(alone)
-    assert "over all cells of a kernel together" in " ".join(changes.sentences(found))
+    assert "over all configurations of a kernel together" in " ".join(changes.sentences(found))
 
 
 def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
@@ -156,7 +156,7 @@ def test_three_rounds_decide_nothing():
 
 
 def test_runs_of_other_cells_are_refused_with_what_differs():
-    with pytest.raises(ValueError, match=r"No cell is in both runs\. They differ in width"):
+    with pytest.raises(ValueError, match=r"No configuration is in both runs\. They differ in width"):
         compare_runs(measured("r1", seed=1, width=16), measured("r2", seed=2, width=32))
     with pytest.raises(ValueError, match="The second run has no rows"):
         compare_runs(measured("r1", seed=1), store.frame([]))

@@ -26,13 +26,13 @@ def test_machines_are_groups_of_their_own_and_are_held_beside_each_other():
     assert (a.name, a.cells, a.seconds_work, a.common) == ("a", 12, 1e-3, ())
     assert (b.name, b.cells, b.seconds_work) == ("b", 2, 2e-3)
     assert [change.ratio.value for change in b.common] == pytest.approx([2, 2], rel=0.1)
-    assert "On machine b 2 cells that a measured, too, are: 2 slower." in advise(frame).would_change
+    assert "On machine b 2 configurations that a measured, too, are: 2 slower." in advise(frame).would_change
 
 
 def test_machines_without_a_cell_in_common_say_so():
     apart = [*maker.sweep(machine="a"), *maker.sweep(machine="b", densities=[0.5], run="r2")]
     assert list(compare_devices.compare_machine_sentences(store.frame(apart))) == [
-        "Machine b shares no timed cell with the first, so nothing says how the two differ."
+        "Machine b shares no timed configuration with the first, so nothing says how the two differ."
     ]
     assert compare_devices.table(store.frame(maker.sweep())) == ([], [])
 
@@ -40,7 +40,7 @@ def test_machines_without_a_cell_in_common_say_so():
 def test_the_report_has_the_machines_beside_each_other(tmp_path):
     given = {"title": "t", "command": "c", "machine": {"a": {"id": "a"}, "b": {"id": "b"}}}
     page = report.html(store.frame(two_machines()), tmp_path / "r.html", **given).read_text()
-    assert "The machines beside each other" in page
+    assert "The machines compared" in page
     text = report.markdown(store.frame(two_machines()), tmp_path / "r.md", **given).read_text()
     assert "| what | a | b |" in text
     assert "| fixed work of NumPy | 1 ms | 2 ms |" in text

@@ -59,7 +59,7 @@ def test_a_line_that_is_not_of_the_schema_is_refused(tmp_path, row, told):
 
 def test_what_no_cell_agrees_with_is_refused_with_what_there_is(tmp_path):
     theirs = store.external.read(written(tmp_path, {"who": "they", "seconds": [1.0], "density": 0.5}))
-    with pytest.raises(ValueError, match=r"No cell .* \(density 0.5\). The run has: density 0.01, 0.1"):
+    with pytest.raises(ValueError, match=r"No configuration .* \(density 0.5\). The run has: density 0.01, 0.1"):
         changes.compare_external(ours(), theirs)
     with pytest.raises(ValueError, match="state density as well"):
         changes.compare_external(ours(), store.external.read(written(tmp_path, {"who": "they", "seconds": [1.0]})))

@@ -58,7 +58,7 @@ def test_drift_is_listed_where_the_fixed_work_ranges_further_than_beside_the_oth
     drifting[0]["seconds_sentinel"] *= 4
     [one] = found(rows)
     assert one.row["density"] == 0.01
-    assert one.reason.startswith("drift: fixed work beside it took up to ")
+    assert one.reason.startswith("drift: fixed work next to it took up to ")
 
 
 def test_few_rounds_have_no_outlier_of_their_own():

@@ -28,7 +28,7 @@ def test_a_good_row_has_none():
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"seconds_sentinel": 1.5e-3}, "drift: fixed work beside it took up to 1.5 times as long"),
+        ({"seconds_sentinel": 1.5e-3}, "drift: fixed work next to it took up to 1.5 times as long"),
         ({"throttled": 2}, "throttled 2 times by heat"),
         ({"bytes_swapped": 4096}, "the machine swapped 4.1 kB meanwhile"),
         ({"hertz": 2.0e9}, "frequency 2 to 3.4 GHz"),
@@ -43,7 +43,8 @@ def test_what_the_machine_did_meanwhile_is_told(columns, words):
 def test_advice_counts_the_cells_beside_which_the_machine_did_something():
     swap = lambda row: row | {"bytes_swapped": 4096 if row["density"] == 0.01 else 0}  # noqa: E731
     advice = advise(store.frame(map(swap, maker.sweep(densities=(0.01, 0.1)))))
-    assert any(said.startswith("Beside the trials the machine had swapping in 2 cells;") for said in advice.warnings)
+    swapping = "During the trials the machine had swapping in 2 configurations;"
+    assert any(said.startswith(swapping) for said in advice.warnings)
 
 
 def test_rounds_that_spread_are_told_and_few_that_agree_are_not():
@@ -52,4 +53,4 @@ def test_rounds_that_spread_are_told_and_few_that_agree_are_not():
 
 
 def test_disturbed_rounds_are_counted():
-    assert "2 rounds beside other programs" in told(lambda row: maker.disturbed(row) if row["round"] > 1 else row)
+    assert "2 rounds next to other programs" in told(lambda row: maker.disturbed(row) if row["round"] > 1 else row)

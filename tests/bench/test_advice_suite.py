@@ -55,8 +55,8 @@ def test_cases_of_the_same_data_are_told_so_whatever_their_model():
     ("statuses", "why"),
     [
         ("ok ok ok disturbed", ""),
-        ("ok disturbed ok disturbed", "Other programs were running during 2 of 4 cells"),
-        ("failed failed memory failed", "No cell of the full sweep has a time."),
+        ("ok disturbed ok disturbed", "Other programs were running during 2 of 4 configurations"),
+        ("failed failed memory failed", "No configuration of the full sweep has a time."),
     ],
 )
 def test_a_sweep_that_other_programs_disturbed_judges_nothing(statuses, why):

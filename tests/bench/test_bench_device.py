@@ -231,10 +231,10 @@ def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
     found = {goal.what: goal for goal in performance_targets.list_targets(store.BENCH.frame(rows))}
     assert not any("SciPy" in what or "MKL" in what for what in found)
     of = lambda words: next(goal for what, goal in found.items() if words in what)  # noqa: E731
-    assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 x over 1 cell", True)
+    assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 x over 1 configuration", True)
     assert of("at N ≤ 32").met is True
     assert of("against cupyx").met is False
-    assert (of("csr_dense: share").measured, of("csr_dense: share").met) == ("70 % over 1 cell", True)
+    assert (of("csr_dense: share").measured, of("csr_dense: share").met) == ("70 % over 1 configuration", True)
     assert of("R = 256").met is None
     both = performance_targets.list_targets(
         store.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)])
@@ -248,7 +248,7 @@ def test_the_goal_of_the_fused_update_is_of_one_size_and_of_warm_caches():
         rows.append(device_row("adagrad_fused", "ours", 1.0, **cell | more))
         rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **cell | more))
     found = [goal for goal in performance_targets.list_targets(store.BENCH.frame(rows)) if "lazy AdaGrad" in goal.what]
-    assert [(goal.wanted, goal.measured, goal.met) for goal in found] == [("≥ 6 x", "7 x over 1 cell", True)]
+    assert [(goal.wanted, goal.measured, goal.met) for goal in found] == [("≥ 6 x", "7 x over 1 configuration", True)]
     cells = runner.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
     assert FUSED in {(cell.shape.rows, cell.shape.features, cell.width) for cell in cells}
 

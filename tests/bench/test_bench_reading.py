@@ -62,8 +62,8 @@ def test_the_ratio_chart_draws_the_rival_asked_for_its_mean_and_the_goal():
 
 def test_the_ratio_chart_of_steps_tells_batches_that_repeat_from_new_ones():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.steps())
-    assert plots.draw("rival_ratio", frame, figure).startswith("Over 8 cells of step ours is 12 times as fast")
-    assert plots.draw("rival_ratio", frame, figure, batches="new", rival="torch").startswith("Over 4 cells")
+    assert plots.draw("rival_ratio", frame, figure).startswith("Over 8 configurations of step ours is 12 times as fast")
+    assert plots.draw("rival_ratio", frame, figure, batches="new", rival="torch").startswith("Over 4 configurations")
     assert "target 10 x" in lines_of(figure)
     plots.draw("rival_ratio", frame, figure, batches="repeat", rival="torch")
     assert "target 20 x" in lines_of(figure)
@@ -110,15 +110,16 @@ def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
 def test_goals_are_met_or_missed_by_how_much():
     found = {goal.what: goal for goal in list_targets(store.BENCH.frame(maker.suite() + maker.steps()))}
     assert found["CSR @ dense against MKL (PyTorch), geometric mean"].met
-    assert found["CSR @ dense against SciPy, geometric mean"].measured == "8 x over 3 cells"
+    assert found["CSR @ dense against SciPy, geometric mean"].measured == "8 x over 3 configurations"
     repeat = found["whole step, batches that repeat, against PyTorch, geometric mean"]
-    assert (repeat.met, repeat.measured) == (True, "30 x over 4 cells")
-    assert found["whole step, batches that repeat, against TensorFlow, geometric mean"].measured == "12 x over 4 cells"
+    assert (repeat.met, repeat.measured) == (True, "30 x over 4 configurations")
+    against_tensorflow = found["whole step, batches that repeat, against TensorFlow, geometric mean"]
+    assert against_tensorflow.measured == "12 x over 4 configurations"
     share = next(goal for what, goal in found.items() if what.startswith("share of the bound"))
     assert share.met
     slow = [maker.row("csr_dense"), maker.row("torch.csr_dense", ratio=1.5)]
     missed = list_targets(store.BENCH.frame(slow))[0]
-    assert (missed.met, missed.measured) == (False, "1.5 x over 1 cell, 25 % short")
+    assert (missed.met, missed.measured) == (False, "1.5 x over 1 configuration, 25 % short")
     assert {goal.met for goal in list_targets(store.BENCH.frame())} == {None}
 
 
@@ -136,7 +137,7 @@ def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by
     assert (few.wanted, few.measured, few.met) == ("≤ 60 µs", "70 µs (ours, training); 1 of 1 are above", False)
     name = "whole step, cut from the rows by one that repeats, {}, geometric mean"
     by_training = found[name.format("ours, training")]
-    assert (by_training.measured, by_training.met) == ("1.5 x over 1 cell, at most 1.5 x", True)
+    assert (by_training.measured, by_training.met) == ("1.5 x over 1 configuration, at most 1.5 x", True)
     assert found[name.format("ours, module")].met is None
 
 
@@ -156,7 +157,7 @@ def test_the_reports_say_goals_charts_and_what_has_no_time(tmp_path):
     assert "Unavailable because it is not installed" in page
     assert not re.search(r'(src|href)="http', page)
     text = bench_report.write(tmp_path, markdown=True).read_text()
-    assert "| CSR @ dense against SciPy, geometric mean | ≥ 6 x | 8 x over 3 cells | met |" in text
+    assert "| CSR @ dense against SciPy, geometric mean | ≥ 6 x | 8 x over 3 configurations | met |" in text
     assert bench_report.write(tmp_path, tmp_path / "other.html").name == "other.html"
 
 

@@ -47,7 +47,9 @@ def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path
         assert row["mended"].items() >= spoiled.items()
 
 
-@pytest.mark.parametrize(("which", "told"), [("versions", "The versions here"), ("source", "The source of this cell")])
+@pytest.mark.parametrize(
+    ("which", "told"), [("versions", "The versions here"), ("source", "The source of this configuration")]
+)
 def test_an_agent_with_other_code_refuses(tmp_path, which, told):
     placement = Placement(SPEC, [])
     placement.join("one", "a")

@@ -39,7 +39,7 @@ def test_the_exit_status_tells_whether_something_is_worse(tmp_path):
     assert (status, "Nothing is slower" in text) == (0, True)
     status, text = run(first, stored(tmp_path / "c.jsonl", "r3", 3, slow=2.0), "--out", "changes.md")
     assert status == exit_codes.FAILURE
-    assert "3 cells of 6 are slower" in text
+    assert "3 configurations of 6 are slower" in text
     page = (tmp_path / "changes.md").read_text()
     assert page.startswith("# ")
     assert "| CSR ours (row\\_sparse" in page or "| CSR ours (row_sparse" in page
@@ -57,7 +57,7 @@ def test_rows_are_read_as_git_has_them_at_a_commit(tmp_path):
     (tmp_path / "rows.jsonl").unlink()
     stored(tmp_path / "rows.jsonl", "r2", 2, slow=3.0)
     status, text = run("HEAD:rows.jsonl", "rows.jsonl")
-    assert (status, "3 cells of 6 are slower" in text) == (1, True)
+    assert (status, "3 configurations of 6 are slower" in text) == (1, True)
     status, text = run("HEAD~9:rows.jsonl", "rows.jsonl")
     assert status == exit_codes.WRONG_INPUT
     assert text.startswith("git has no rows.jsonl at HEAD~9")

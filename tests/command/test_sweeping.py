@@ -46,10 +46,16 @@ def error_of(text: str | bytes, *options: str) -> Exception:
     ("text", "told"),
     [
         (HEAD + 'format = "cssr"', "Unknown value 'cssr'. Did you mean 'csr'? Expected one of: dense, csr"),
-        (HEAD + 'dataset = "svmlight"', "No cell is left of the spec 'x'. 1 left out: The data set svmlight needs"),
+        (
+            HEAD + 'dataset = "svmlight"',
+            "No configuration is left of the spec 'x'. 1 left out: The data set svmlight needs",
+        ),
         (HEAD + 'dataset = "svmlight"\npath = "none.txt"', "There is no file"),
         (HEAD + 'dataset = "svmlight"\npath = "x.toml"', "svmlight with the softmax model"),
-        (HEAD + 'model = "logistic"\nwidth = 3', "No cell is left of the spec 'x'. 1 left out: The logistic model has"),
+        (
+            HEAD + 'model = "logistic"\nwidth = 3',
+            "No configuration is left of the spec 'x'. 1 left out: The logistic model has",
+        ),
         (HEAD + "seed = [1, 2]\nrows = 1\n[measure]\nrounds = 0", "measure.rounds"),
         (b"\xff\xfe", "is not text in UTF-8"),
         ("name =", "This is not TOML"),
@@ -135,7 +141,7 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
     each = estimate.seconds_a_trial(spec.load_spec("x.toml"))
     for text in (
         "up to 12, fewer where a comparison is decided; 24 to 144 trials",
-        "12 of the cells left out: The logistic model has width 1.",
+        "12 of the configurations left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
         f"time │ {estimate.format_time_span((24 * each, 144 * each))} │",
         "12 rounds give a ratio of 2 the interval",
@@ -158,11 +164,11 @@ def test_a_dry_run_on_slurm_prints_the_job_that_runs_the_sweep(tmp_path):
 LARGE = {
     "cells": (
         HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}",
-        "1001 cells, 2,002 to 12,012 trials",
+        "1001 configurations, 2,002 to 12,012 trials",
     ),
     "time": (
         HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 2000",
-        "1 cell, 2 to 12 trials, 67 minutes to 6.7 hours",
+        "1 configuration, 2 to 12 trials, 67 minutes to 6.7 hours",
     ),
 }
 

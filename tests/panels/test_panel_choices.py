@@ -148,7 +148,7 @@ def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
     assert "On cuda no csc trains by engine ours" in study.planned.without
     assert lab.study(**chosen).planned.without == ""
     assert pages.html.escape(study.planned.without) in text(opened(study))
-    with pytest.raises(lab.ChoiceError, match="do not go together for 1 of 2 cells: On cuda no csc trains"):
+    with pytest.raises(lab.ChoiceError, match="do not go together for 1 of 2 configurations: On cuda no csc trains"):
         lab.study(**chosen, devices="cuda")
 
 

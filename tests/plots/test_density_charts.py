@@ -56,7 +56,7 @@ def test_what_ran_only_beside_other_programs_is_grey_and_hollow_and_not_on_the_l
     assert (beside.get_color(), beside.get_markerfacecolor()) == (style.GREY, "white")
     assert beside.get_marker() == quiet.get_marker(), "the configuration is still told"
     assert f"{style.BESIDE}: 4 trials" in said(figure)
-    assert style.BESIDE not in said(drawn("memory_density", rows)[0]), "memory does not change beside other programs"
+    assert style.BESIDE not in said(drawn("memory_density", rows)[0]), "memory does not change next to other programs"
 
 
 def test_a_chart_of_cells_that_all_ran_beside_other_programs_has_their_times():
@@ -64,7 +64,7 @@ def test_a_chart_of_cells_that_all_ran_beside_other_programs_has_their_times():
     grey = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
     assert sorted(len(line.get_xdata()) for line in grey if str(line.get_label()).startswith("_")) == [6, 6]
     assert f"{style.BESIDE}: 48 trials" in said(figure)
-    assert "12 of 12 cells only beside other programs" in said(figure)
+    assert "12 of 12 configurations only next to other programs" in said(figure)
 
 
 def test_what_ran_only_beside_other_programs_is_never_the_baseline():

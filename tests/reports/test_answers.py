@@ -13,7 +13,7 @@ from workbench.command import cli, exit_codes
 
 @pytest.fixture
 def run_file(here):
-    """Rows of a sweep some rounds of which ran beside other programs."""
+    """Rows of a sweep some rounds of which ran next to other programs."""
     rows = [maker.disturbed(row) if row["round"] == 1 else row for row in maker.sweep(densities=(0.001, 0.03, 0.3))]
     for row in rows:
         store.append(here / "known.jsonl", row)

@@ -27,7 +27,7 @@ KINDS = {
     "disturbed": [maker.disturbed(row) for row in maker.sweep((maker.DENSE, SAME))],
     "two rounds": maker.sweep((maker.DENSE, SAME), rounds=2),
     "one round": maker.sweep((maker.DENSE, maker.SPARSE), CLOSE, rounds=1),
-    "far apart beside other programs": [maker.disturbed(row) for row in maker.sweep(densities=APART, noise=0.01)],
+    "far apart next to other programs": [maker.disturbed(row) for row in maker.sweep(densities=APART, noise=0.01)],
     "some of it disturbed": [maker.disturbed(row) if row["round"] % 2 else row
                              for row in maker.sweep(densities=CLOSE, noise=0.1)],
     "likely": maker.sweep((maker.DENSE, NEARLY), CLOSE, rounds=1, noise=0.02),
@@ -153,20 +153,20 @@ def test_without_a_decision_no_winner_is_named_anywhere(kind):
     assert [text for text in texts if WINNER.search(LIKELY.sub("", text)) and RULE not in text] == []
 
 
-@pytest.mark.parametrize("kind", ["disturbed", "far apart beside other programs"])
+@pytest.mark.parametrize("kind", ["disturbed", "far apart next to other programs"])
 def test_what_ran_beside_other_programs_is_said_to_everywhere(kind):
-    busy = re.compile(r"[Oo]ther programs (ran|were running)|beside other programs")
+    busy = re.compile(r"[Oo]ther programs (ran|were running)|next to other programs")
     html, markdown = written(kind)
     sure = next(text for _, text in Blocks(html).blocks if text.startswith("How sure: "))
     (again,) = (line for line in markdown.splitlines() if line.startswith("How sure: "))
     for text in (sure, again, pages.verdict(store.frame(KINDS[kind]))):
         assert busy.search(text)
     for name in ("time_density", "phases", "loss_seconds"):
-        assert any("beside other programs" in text for text in drawn(name, kind)), name
+        assert any("next to other programs" in text for text in drawn(name, kind)), name
 
 
 def test_what_is_far_apart_beside_other_programs_has_a_winner_and_the_least_factor():
-    kind = "far apart beside other programs"
+    kind = "far apart next to other programs"
     assert {contest.time for contest in facts_of(kind).contests} == {"sparse"}
     for text in (*written(kind), pages.verdict(store.frame(KINDS[kind]))):
         text = " ".join(text.split())
@@ -232,7 +232,7 @@ TAMPERED = {
     "another interval": ("clear", lambda text: re.sub(r"\(95 %: [\d.]+", "(95 %: 1.87", text)),
     "another cost": ("A/A", lambda text: re.sub(r"at most [\d.]+ times on", "at most 3.3 times on", text)),
     "another least factor": (
-        "far apart beside other programs", lambda text: re.sub(r"at least [\d.]+ times", "at least 777 times", text)),
+        "far apart next to other programs", lambda text: re.sub(r"at least [\d.]+ times", "at least 777 times", text)),
     "the other winner": ("clear", lambda text: text.replace("go sparse", "stay dense from 0.1 % on")),
 }  # fmt: skip
 

@@ -105,7 +105,7 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
         "Quality",
         "Roofline",
     ]
-    order += ["Cells without a result", "Machine, versions, command", "How it was measured", "Rows"]
+    order += ["Configurations without a result", "Machine, versions, command", "How it was measured", "Rows"]
     assert [words for level, words in page.headings if level == "h2"] == order
     verdict = advise(store.frame(maker.rich())).verdict
     assert verdict in page.text
@@ -118,7 +118,7 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
         "caches: L3",
         "32 MB",
         "OpenBLAS 0.3.30",
-        "There are 4 rounds a cell, and 80 samples.",
+        "There are 4 rounds a configuration, and 80 samples.",
     ):
         assert told in page.text
     assert "The largest relative error against the reference is 2.0e-07; 1.0e-05 is allowed there" in page.text
@@ -128,7 +128,7 @@ def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
     told = " ".join(
         report.sentences(configurations.records(configurations.pool_rounds(store.frame(maker.sweep(device="cuda")))))
     )
-    assert "There are 4 rounds a cell, and 80 samples." in told
+    assert "There are 4 rounds a configuration, and 80 samples." in told
     assert (
         "It has one candidate: dense on cuda. It is what sparse is compared with. Its products are those of cuBLAS"
         in told
@@ -202,9 +202,9 @@ def test_text_from_rows_and_arguments_is_taken_literally(tmp_path):
 def test_no_rows_and_only_failures_still_give_a_report(tmp_path, no_charts):
     _, page = page_of(tmp_path, [])
     assert "There is no answer yet" in page.text
-    assert "Cells without a result" not in page.text, "a section that has nothing to show is left out"
+    assert "Configurations without a result" not in page.text, "a section that has nothing to show is left out"
     _, page = page_of(tmp_path, [maker.failed(row, "timeout", "no result after 60 s") for row in maker.sweep()])
-    assert "12 of 12 cells have no result: 12 timeout" in page.text
+    assert "12 of 12 configurations have no result: 12 timeout" in page.text
     assert "12 timeout" in page.text
 
 
@@ -265,7 +265,7 @@ def test_each_group_has_its_answer_at_the_top(tmp_path, no_charts):
 def test_groups_that_are_not_drawn_are_counted(tmp_path, no_charts):
     rows = [row for width in range(1, 7) for row in maker.sweep(densities=(0.01, 0.1), width=width, samples=6)]
     _, page = page_of(tmp_path, rows)
-    assert "Not drawn, but in the tables: 2 groups of cells, smaller ones or without a result." in page.text
+    assert "Not drawn, but in the tables: 2 groups of configurations, smaller ones or without a result." in page.text
     assert len(page.named("svg")) == 2 * (4 + 4 + 1 + 1 + 1)
 
 
@@ -274,6 +274,6 @@ def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path, no_
     rows = [*lost, *maker.sweep(densities=(0.01, 0.1), samples=6)]
     _, page = page_of(tmp_path, rows)
     assert len(page.named("svg")) == 2 * 5
-    assert "Not drawn, but in the tables: 1 group of cells" in page.text
+    assert "Not drawn, but in the tables: 1 group of configurations" in page.text
     _, page = page_of(tmp_path, lost)
     assert not page.named("svg"), "a chart that has nothing to show is a sentence"

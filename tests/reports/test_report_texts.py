@@ -51,7 +51,7 @@ def test_no_text_of_a_row_ends_a_report_and_markdown_keeps_its_limit(case, tmp_p
     path = report.markdown(frame, tmp_path / "report.md", **given)
     markdown = path.read_text(encoding="utf-8")
     assert len(markdown.encode()) < report.MARKDOWN_BYTES
-    assert "## Cells without a result" in markdown
+    assert "## Configurations without a result" in markdown
     report.html(frame, tmp_path / "report.html", **given)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert Page(page).unclosed == []

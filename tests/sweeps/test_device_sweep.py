@@ -134,7 +134,7 @@ def test_the_verdict_and_what_moves_it_name_a_device_once():
     quick = made.sweep((made.DENSE, replace(made.SPARSE, slope=0.05)), device="cuda")
     quick += made.sweep((replace(made.SPARSE, format="coo"),), device="cuda")  # so that this group is the largest
     advice = advisor.advise(store.frame([*made.sweep(), *quick]))
-    assert advice.verdict.endswith("This is for cells on cuda, the largest of 2 groups measured.")
+    assert advice.verdict.endswith("This is for configurations on cuda, the largest of 2 groups measured.")
     moves = next(line for line in advice.would_change if "moves with device" in line)
     assert ": that of CSR ours (row_sparse gradient, standard update) is at " in moves
 

@@ -54,7 +54,7 @@ def test_cells_that_are_counted_are_those_that_are_made(seed):
     spec = spec_of(axes, candidates)
     made = grid.expand_grid(spec)
     if not made.cells:
-        with pytest.raises(SpecError, match="No cell is left"):
+        with pytest.raises(SpecError, match="No configuration is left"):
             estimate.size_of(spec)
         return
     size = estimate.size_of(spec)

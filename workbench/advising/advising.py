@@ -260,7 +260,7 @@ class _Clock:
 
     @property
     def slowdown(self) -> float:
-        """Wall time of this process by its processor time, at least 1: more beside other programs."""
+        """Wall time of this process by its processor time, at least 1: more next to other programs."""
         worked = time.process_time() - self._cpu_start
         return max((time.monotonic() - self._wall_start) / max(worked, 1e-3), 1.0) if worked > 0.1 else 1.0
 

@@ -266,12 +266,14 @@ def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
     without = len(own) - len(sides)
     left_out = f"; {formatting.format_count(without, 'case')} left out, where it did not run" if without else ""
     if not sides:
-        return Goal(f"beside it: {name}", "", f"not measured{left_out}", None)
+        return Goal(f"compared with: {name}", "", f"not measured{left_out}", None)
     side, whole = (geometric_mean(values) or 1.0 for values in (sides, wholes))
     text = f"side {side:.3f} x, whole {whole:.3f} x, worst {max(wholes):.2f} x: {worst}"
     misses = side > SIDE or whole > WHOLE or max(wholes) > MOST
     is_always = name in (ALWAYS_SPARSE, ALWAYS_DENSE)
-    return Goal(f"beside it: {name}", "misses one" if is_always else "", text + left_out, misses if is_always else None)
+    return Goal(
+        f"compared with: {name}", "misses one" if is_always else "", text + left_out, misses if is_always else None
+    )
 
 
 def _span(shares: Sequence[float]) -> str:

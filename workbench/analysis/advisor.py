@@ -55,7 +55,7 @@ def warnings(groups: Sequence[configurations.Group]) -> Iterator[str]:
     lost = Counter(name for row in rows for name in row["not_finite"] or ())
     if lost:
         counts = formatting.join_items(
-            f"{name} in {formatting.format_count(count, 'cell')}" for name, count in lost.items()
+            f"{name} in {formatting.format_count(count, 'configuration')}" for name, count in lost.items()
         )
         yield f"Values that were not finite are missing: {counts}."
 
@@ -77,7 +77,9 @@ def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
     disturbed = sum(row["rounds_disturbed"] for row in rows)
     if disturbed:
         trials = formatting.format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
-        yield f"{disturbed} of {trials} ran beside other programs; they count for less, so factors are known less well."
+        yield (
+            f"{disturbed} of {trials} ran next to other programs; they count for less, so factors are known less well."
+        )
 
 
 def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
@@ -102,9 +104,9 @@ def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
     )  # those are determined by `_disturbances`
     if kinds:
         each = formatting.join_items(
-            f"{kind} in {formatting.format_count(count, 'cell')}" for kind, count in kinds.items()
+            f"{kind} in {formatting.format_count(count, 'configuration')}" for kind, count in kinds.items()
         )
-        yield f"Beside the trials the machine had {each}; the rows say how much."
+        yield f"During the trials the machine had {each}; the rows say how much."
 
 
 def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
@@ -113,14 +115,14 @@ def count_failures(groups: Sequence[configurations.Group]) -> list[str]:
     lost = [row for row in rows if row["status"] not in configurations.NUMBERED]
     retried = sum(row["rounds_failed"] for row in rows if row["status"] in configurations.NUMBERED)
     notes = (
-        [f"{formatting.format_count(retried, 'round')} failed in cells that have a result from other rounds."]
+        [f"{formatting.format_count(retried, 'round')} failed in configurations that have a result from other rounds."]
         if retried
         else []
     )
     if not lost:
         return notes
     each = "; ".join(_reason(status, lost) for status in dict.fromkeys(row["status"] for row in lost))
-    return [f"{len(lost)} of {formatting.format_count(len(rows), 'cell')} have no result: {each}.", *notes]
+    return [f"{len(lost)} of {formatting.format_count(len(rows), 'configuration')} have no result: {each}.", *notes]
 
 
 def _reason(status: str, rows: Sequence[configurations.Record]) -> str:
@@ -215,7 +217,7 @@ def _densified(rows: Iterable[configurations.Record]) -> Iterator[str]:
     for (line, op), sizes in sizes_by_op.items():
         yield (
             f"{line} made a dense array in {op} ({formatting.format_bytes(max(sizes))}), in "
-            f"{formatting.format_count(len(sizes), 'cell')}."
+            f"{formatting.format_count(len(sizes), 'configuration')}."
         )
 
 
@@ -239,7 +241,7 @@ def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
 
 def _count_of(count: int, rows: Sequence[configurations.Record]) -> str:
     """Return "3 of 7 cells were", for a sentence."""
-    return f"{count} of {formatting.format_count(len(rows), 'cell')} {'was' if count == 1 else 'were'}"
+    return f"{count} of {formatting.format_count(len(rows), 'configuration')} {'was' if count == 1 else 'were'}"
 
 
 def _densities_clause(group: configurations.Group, groups: Sequence[configurations.Group]) -> str:
@@ -294,7 +296,7 @@ def _disturbed(group: configurations.Group) -> str:
     if not disturbed:
         return ""
     share = formatting.format_density(disturbed / (disturbed + timed), 2)
-    return f" Other programs ran beside {share} of the trials, which count for less."
+    return f" Other programs ran next to {share} of the trials, which count for less."
 
 
 DIGITS = 2
@@ -361,7 +363,7 @@ def _verdict(groups: Sequence[configurations.Group], evens: Mapping[str, Sequenc
     """Return the sentences of the verdict on the first group in time and in memory."""
     group = groups[0]
     parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
-    which = f"cells {group.label}" if group.label.startswith(("on ", "with ")) else group.label
+    which = f"configurations {group.label}" if group.label.startswith(("on ", "with ")) else group.label
     of_several = f"This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
     return " ".join(filter(None, (*parts, of_several)))
 

@@ -123,7 +123,7 @@ def target_at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal
     mean = geometric_mean(ratio.value for ratio in ratios)
     if mean is None:
         return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    over = f"{formatting.format_number(mean)} x over {formatting.format_count(len(ratios), 'cell')}"
+    over = f"{formatting.format_number(mean)} x over {formatting.format_count(len(ratios), 'configuration')}"
     return Goal(what, f"≥ {wanted:g} x", over + _missed_by(mean, wanted), mean >= wanted)
 
 

@@ -167,7 +167,7 @@ class _Difference(NamedTuple):
 def compare_runs(before: pd.DataFrame, after: pd.DataFrame, within: float = EQUIVALENCE_MARGIN) -> Changes:
     """Compare two frames of trial records, pooled per configuration, and return the changes."""
     if not within > 1:
-        raise CompareError(f"Cells are the same within a factor above 1; {within:g} came.")
+        raise CompareError(f"Configurations are the same within a factor above 1; {within:g} came.")
     pairs = pair_runs(before, after)
     steps = _differences(pairs.timed, "seconds_step")
     drift = drift_of(steps, pairs)
@@ -321,14 +321,14 @@ NAMED = 5
 """Cells that a sentence names."""
 LARGE = 1.1
 """A drift from which on a sentence warns of it."""
-COLUMNS = ("cell", "verdict", "after / before", "could have shown from")
+COLUMNS = ("configuration", "verdict", "after / before", "could have shown from")
 
 
 def headline(changes: Changes) -> str:
     """Return the answer: what is slower, by how much, and how many configurations are what."""
     slower, kernels = largest_changes(changes.cells), largest_changes(changes.kernels)
     if not changes.cells:
-        return "Nothing can be compared: no cell has a time in both runs that was measured anew."
+        return "Nothing can be compared: no configuration has a time in both runs that was measured anew."
     parts = [
         f"Slower: the kernel {kernel.name}, {format_change(kernel)} as long, {_detectable(kernel)}."
         for kernel in kernels[:NAMED]
@@ -336,13 +336,14 @@ def headline(changes: Changes) -> str:
     if slower:
         more = f"; the most: {slower[0].name}, {format_change(slower[0])} as long"
         parts.append(
-            f"{formatting.format_count(len(slower), 'cell')} of {len(changes.cells)} {_is_or_are(slower)} slower{more}."
+            f"{formatting.format_count(len(slower), 'configuration')} of {len(changes.cells)} "
+            f"{_is_or_are(slower)} slower{more}."
         )
     if not parts:
         parts.append("Nothing is slower.")
     counts = count_by_verdict(changes.cells)
     each = formatting.join_items(f"{number} {name}" for name, number in counts.items() if number)
-    return " ".join([*parts, f"Of {formatting.format_count(len(changes.cells), 'cell')}: {each}."])
+    return " ".join([*parts, f"Of {formatting.format_count(len(changes.cells), 'configuration')}: {each}."])
 
 
 def sentences(changes: Changes) -> Iterator[str]:
@@ -382,7 +383,7 @@ def _is_or_are(some: Sequence[Change]) -> str:
 def _detectable(change: Change) -> str:
     """Return where a change was seen: in one configuration or over several together."""
     return (
-        f"over {formatting.format_count(len(change.cells), 'cell')} together"
+        f"over {formatting.format_count(len(change.cells), 'configuration')} together"
         if len(change.cells) > 1
         else f"in {change.cells[0]}"
     )
@@ -404,10 +405,10 @@ def _drift(changes: Changes) -> str:
     machine = " That is a change of the machine, or of what no key tells, and is not looked for in the code."
     warns = machine if abs(drift.value) > math.log(LARGE) else ""
     if drift.kind == "cells":
-        by = f"{formatting.format_count(drift.sentinels, 'cell')} of the same code in both runs"
+        by = f"{formatting.format_count(drift.sentinels, 'configuration')} of the same code in both runs"
         return f"Drift: {by} took {all_of_it} in the second, at the median, and that is taken out.{warns}"
     if drift.kind == "work":
-        return f"Drift: the fixed work beside each trial took {all_of_it} in the second run; that is taken out.{warns}"
+        return f"Drift: the fixed work next to each trial took {all_of_it} in the second run; that is taken out.{warns}"
     if drift.kind == "machines":
         first, second = changes.pairs.machines
         return f"The machines differ, {first} and {second}: what is compared is both, machine and code."
@@ -421,7 +422,7 @@ def _memory(changes: Changes) -> Iterator[str]:
         if some:
             first = some[0]
             yield (
-                f"Memory: {formatting.format_count(len(some), 'cell')} of {len(changes.memory)} "
+                f"Memory: {formatting.format_count(len(some), 'configuration')} of {len(changes.memory)} "
                 f"{'takes' if len(some) == 1 else 'take'} {word}; the most: {first.name}, "
                 f"{format_change(first)} as much."
             )
@@ -434,7 +435,7 @@ def _lost_sentence(changes: Changes) -> Iterator[str]:
         reason = (pair.after["reason"] or "no reason given").rstrip(".")
         yield f"No result any more: {pair.name}, {pair.after['status']} ({reason})."
     if len(lost) > NAMED:
-        yield f"{len(lost) - NAMED} more cells have no result any more."
+        yield f"{len(lost) - NAMED} more configurations have no result any more."
 
 
 def _detectable_sentence(changes: Changes) -> str:
@@ -443,11 +444,12 @@ def _detectable_sentence(changes: Changes) -> str:
     By configuration, and over the configurations of a kernel together.
     """
     by_cell = sorted(cell.minimum_detectable_ratio for cell in changes.cells)
-    text = f"Could have been shown: in a cell alone slow-downs {_span(by_cell)}"
+    text = f"Could have been shown: in a configuration alone slow-downs {_span(by_cell)}"
     by_kernel = sorted(changes.kernels, key=lambda one: one.minimum_detectable_ratio)
     if not by_kernel:
         return f"{text}."
-    return f"{text}; over all cells of a kernel together {_span([one.minimum_detectable_ratio for one in by_kernel])}."
+    together = _span([one.minimum_detectable_ratio for one in by_kernel])
+    return f"{text}; over all configurations of a kernel together {together}."
 
 
 def _span(visible: Sequence[float]) -> str:
@@ -464,17 +466,17 @@ def _excluded_sentence(changes: Changes) -> Iterator[str]:
     pairs = changes.pairs
     if pairs.again:
         yield (
-            f"{formatting.format_count(pairs.again, 'cell')} {'has' if pairs.again == 1 else 'have'} the same "
+            f"{formatting.format_count(pairs.again, 'configuration')} {'has' if pairs.again == 1 else 'have'} the same "
             f"rows in both runs."
         )
     if few := sum(cell.ratio.rounds < INTERIM_ANALYSES[0] for cell in changes.cells):
         yield (
-            f"{formatting.format_count(few, 'cell')} {'has' if few == 1 else 'have'} fewer than four rounds "
+            f"{formatting.format_count(few, 'configuration')} {'has' if few == 1 else 'have'} fewer than four rounds "
             f"of a run: ambiguous."
         )
     disturbed = len(pairs.numbered) - len(pairs.timed)
     if disturbed:
-        yield f"{formatting.format_count(disturbed, 'cell')} never timed undisturbed in one of the runs."
+        yield f"{formatting.format_count(disturbed, 'configuration')} never timed undisturbed in one of the runs."
     if pairs.only_before or pairs.only_after:
         yield f"Without a partner: {pairs.only_before} of the first run, {pairs.only_after} of the second."
 
@@ -529,11 +531,12 @@ def _matching_cells(rows: Sequence[Record], their: Record) -> list[Record]:
         known = {name: sorted({str(row[name]) for row in rows if row[name] is not None}) for name in stated}
         have = "; ".join(f"{name} {', '.join(values) or 'of the data'}" for name, values in known.items())
         asked = ", ".join(f"{name} {value}" for name, value in stated.items())
-        raise CompareError(f"No cell of the run is as {their['who']} states ({asked}). The run has: {have}.")
+        raise CompareError(f"No configuration of the run is as {their['who']} states ({asked}). The run has: {have}.")
     varied = [name for name in COMPARISON if len({row[name] for row in found}) > 1]
     if varied:
         raise CompareError(
-            f"Cells of several comparisons are as {their['who']} states; state {formatting.join_items(varied)} as well."
+            f"Configurations of several comparisons are as {their['who']} states; "
+            f"state {formatting.join_items(varied)} as well."
         )
     return found
 

@@ -26,10 +26,10 @@ APART = "no run has both"
 REMEDY = {
     HOLDS_ONE: "more rounds, or a quieter machine, tell smaller differences",
     PARTLY: "measure all configurations at this density",
-    NO_DENSE: "measure dense for the same cells",
-    NO_SPARSE: "measure a sparse format for the same cells",
+    NO_DENSE: "measure dense for the same configurations",
+    NO_SPARSE: "measure a sparse format for the same configurations",
     WORSE: "measure a standard or an exact update",
-    NO_RESULT: "see the reasons of the cells without a result",
+    NO_RESULT: "see the reasons of the configurations without a result",
     APART: "measure both in one run",
 }
 """Why a contest is inconclusive, and what to do about it."""

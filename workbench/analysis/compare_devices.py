@@ -70,13 +70,15 @@ def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
     found = machines(frame)
     for other in found[1:]:
         if not other.common:
-            yield f"Machine {other.name} shares no timed cell with the first, so nothing says how the two differ."
+            yield (
+                f"Machine {other.name} shares no timed configuration with the first, so how they differ is unknown."
+            )
             continue
         counts = count_by_verdict(other.common)
         each = formatting.join_items(
             f"{counts[verdict]} {word}" for verdict, word in VERDICTS.items() if counts[verdict]
         )
-        shared = formatting.format_count(len(other.common), "cell")
+        shared = formatting.format_count(len(other.common), "configuration")
         yield f"On machine {other.name} {shared} that {found[0].name} measured, too, are: {each}."
 
 
@@ -89,7 +91,7 @@ def table(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     if not found:
         return [], []
     works = ["" if one.seconds_work is None else formatting.format_seconds(one.seconds_work) for one in found]
-    lines = [["cells with numbers", *(str(one.cells) for one in found)], ["fixed work of NumPy", *works]]
+    lines = [["configurations with numbers", *(str(one.cells) for one in found)], ["fixed work of NumPy", *works]]
     for cell in dict.fromkeys(change.name for one in found for change in one.common):
         others = [next((format_change(c) for c in one.common if c.name == cell), "") for one in found[1:]]
         lines.append([cell, "1", *others])

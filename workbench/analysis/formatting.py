@@ -234,7 +234,7 @@ def short_configuration_name(row: Mapping[str, Any]) -> str:
 def format_count(count: int, noun: str) -> str:
     """Return a count with its noun.
 
-    >>> format_count(1, "cell"), format_count(3, "cell")
-    ('1 cell', '3 cells')
+    >>> format_count(1, "configuration"), format_count(3, "configuration")
+    ('1 configuration', '3 configurations')
     """
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -50,7 +50,7 @@ def warnings_of_record(row: Record, usual: float = 0.0) -> Iterator[str]:
 def warnings_of_surroundings(row: Record, drift: float = 0.0) -> Iterator[str]:
     """Return warnings about other programs and the machine during the rounds of a pooled record."""
     if row["rounds_disturbed"]:
-        yield f"{formatting.format_count(row['rounds_disturbed'], 'round')} beside other programs"
+        yield f"{formatting.format_count(row['rounds_disturbed'], 'round')} next to other programs"
     yield from machine_state(row, drift).values()
 
 
@@ -72,7 +72,7 @@ def _met(row: Record, drift: float) -> Iterator[tuple[str, str]]:
     work = _logs(row, "seconds_sentinel")
     if len(work) > 1 and max(work) - min(work) > max(math.log(1 + SPREAD), drift):
         drifted = math.exp(max(work) - min(work))
-        yield "drift", f"drift: fixed work beside it took up to {formatting.format_number(drifted, 2)} times as long"
+        yield "drift", f"drift: fixed work next to it took up to {formatting.format_number(drifted, 2)} times as long"
     busy = [value for value in values_of(row, "busy_others").values() if value > SPREAD]
     if busy:
         yield OTHERS, f"other programs took up to {formatting.format_density(max(busy), 2)} of the cores"

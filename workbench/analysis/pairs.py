@@ -72,7 +72,7 @@ def pair_runs(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
     if not found:
         varied = [name for name in SETTINGS if _values(sides[0], name) != _values(sides[1], name)]
         raise CompareError(
-            f"No cell is in both runs. They differ in "
+            f"No configuration is in both runs. They differ in "
             f"{formatting.join_items(varied) if varied else 'which settings go together'};"
             " compare runs of the same spec."
         )

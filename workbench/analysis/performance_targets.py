@@ -93,7 +93,7 @@ def _share_of(name: str, values: list[float]) -> Goal:
     mean = geometric_mean(values)
     if mean is None:
         return Goal(what, f"≥ {formatting.format_density(SHARE)}", "not measured", None)
-    over = formatting.format_count(len(values), "cell")
+    over = formatting.format_count(len(values), "configuration")
     return Goal(
         what, f"≥ {formatting.format_density(SHARE)}", f"{formatting.format_density(mean)} over {over}", mean >= SHARE
     )
@@ -175,7 +175,7 @@ def _lowest_ratio(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
         f"{formatting.format_number(measured[0].value)} x at {describe_configuration(measured[0].row)} "
         f"({measured[0].rival})"
     )
-    more = f"; {len(behind)} of {len(measured)} cells are below" if behind else ""
+    more = f"; {len(behind)} of {len(measured)} configurations are below" if behind else ""
     return Goal(what, f"≥ {wanted:g} x", where + more, not behind)
 
 
@@ -249,7 +249,7 @@ def _dearer(what: str, times: list[float], most: float) -> Goal:
     if mean is None:
         return Goal(what, wanted, "not measured", None)
     highest = (
-        f"{formatting.format_number(mean)} x over {formatting.format_count(len(times), 'cell')}, at most "
+        f"{formatting.format_number(mean)} x over {formatting.format_count(len(times), 'configuration')}, at most "
         f"{formatting.format_number(max(times))} x"
     )
     return Goal(what, wanted, highest, mean <= most)

@@ -26,7 +26,7 @@ ADDED = ("hold", "device", "launch", "intercept", "serial", "trainers")
 """Settings that older rows do not have: they were measured with what is usual."""
 MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
 BUSY = 0.1
-"""Rows of schema 1 were not tried again beside other programs: with more than this share of the cores, disturbed."""
+"""Rows of schema 1 were not tried again next to other programs: with more than this share of the cores, disturbed."""
 TRAINED = ("loss_first", "loss_last", "quality")
 """What a training came to belongs to its curve: that of the last round, never a mean over rounds."""
 EXTRA = {"rounds": "int64", "rounds_failed": "int64", "rounds_disturbed": "int64", "round_values": "object"}

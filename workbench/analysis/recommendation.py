@@ -369,7 +369,7 @@ def _count_of_rounds(time: Contest) -> str:
     """
     if time.ratio is None or not time.ratio.rounds:
         return ""
-    beside = f", {time.ratio.disturbed} beside other programs" if time.ratio.disturbed else ""
+    beside = f", {time.ratio.disturbed} next to other programs" if time.ratio.disturbed else ""
     return f"; it was measured in {formatting.format_count(time.ratio.rounds, 'round')} with the other side{beside}"
 
 

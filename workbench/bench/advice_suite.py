@@ -322,7 +322,7 @@ def full_sweep(case: Case) -> Spec:
 def _sweep_case(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
     """Return the seconds of the trials of the full sweep, also of a start before this one; 0 if it was stopped."""
     run_folder.start_run(spec, folder)
-    follow(f"{case.name}: all cells", folder, 0.0, 0.0)
+    follow(f"{case.name}: all configurations", folder, 0.0, 0.0)
     state = run_folder.read_progress(folder)
     if state.state == "failed":
         raise run_folder.RunError(f"The sweep in {folder} failed: {state.message}")
@@ -384,9 +384,9 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
     able = [cell for cell in judged if cell["is_faithful"]]
     busy = sum(cell["status"] == "disturbed" for cell in able)
     if busy > MOST_DISTURBED * len(able):
-        among = f"{busy} of {len(able)} cells of the full sweep"
+        among = f"{busy} of {len(able)} configurations of the full sweep"
         return f"Other programs were running during {among}; start again to measure these anew."
-    return "" if any(cell["status"] == "ok" for cell in able) else "No cell of the full sweep has a time."
+    return "" if any(cell["status"] == "ok" for cell in able) else "No configuration of the full sweep has a time."
 
 
 def _case_columns(case: Case, key: str) -> dict[str, Any]:

@@ -250,7 +250,7 @@ class Runner:
         """The device of the configurations, one for all; `BenchError` if it is not there."""
         device_names = {cell.device for cell in cells} or {"cpu"}
         if len(device_names) > 1:
-            raise BenchError(f"A run is of one device; the cells are of {', '.join(sorted(device_names))}.")
+            raise BenchError(f"A run is of one device; the configurations are of {', '.join(sorted(device_names))}.")
         (self.device,) = device_names
         if self.device == "cuda":
             self.gpu = refuse_without_gpu()

@@ -57,7 +57,7 @@ def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str
     measures = {model.quality_name: model.quality, **model.measures}
     x, y = problem.held_out
     if x is None or y is None:
-        raise ValueError("The problem has no rows held out; make it of a cell that trains epochs.")
+        raise ValueError("The problem has no rows held out; make it of a configuration that trains epochs.")
     if model.rank is None:
         scores = scorer(x)
         return {name: float(measure(scores, y)) for name, measure in measures.items()}

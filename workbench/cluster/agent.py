@@ -83,7 +83,7 @@ class Agent:
         """Measure the trial that is asked for and the others of its round, one right after the other."""
         while asked is not None:
             task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
-            require_same_code("source of this cell", asked["source"], grid.source_hash(task.cell))
+            require_same_code("source of this configuration", asked["source"], grid.source_hash(task.cell))
             require_same_content(task.cell, asked["content"], supervisor.contents.of(task.cell))
             self.doing = f"{grid.describe_configuration(task.cell)} round={task.round}"
             try:

@@ -28,7 +28,9 @@ bench = typer.Typer(
     cls=Group,
     help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.",
 )
-Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
+Out = Annotated[
+    Path | None, typer.Option(help="File to write, by default report.html, or report.md, next to the rows.")
+]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
 Rows = Annotated[
@@ -178,7 +180,7 @@ def bench_self(
         typer.Argument(
             metavar="[PART]",
             help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
-            "slow (one kernel made slower), threshold (loads beside trials), threads (all threads against one), "
+            "slow (one kernel made slower), threshold (loads next to trials), threads (all threads against one), "
             "busy (the same beside a busy core), turns (fresh processes against processes in turns), duets (turns "
             "against two at once), panel (trials that a panel shows against trials alone), answers (advice on files), "
             "demo (its sweep again and again), same (candidates against themselves); by default all.",

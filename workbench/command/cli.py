@@ -251,7 +251,7 @@ def sweep(
         typer.Option("--dry-run", help="Say what it would measure, how long and in how much memory; start nothing."),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
+        bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 configurations; for scripts.")
     ] = False,
     cluster: Annotated[str | None, typer.Option(help=PLACES)] = None,
     budget: Annotated[
@@ -346,7 +346,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write, by default report.html beside the rows: .html, .md, .pdf (printed by a Chromium of "
+            help="File to write, by default report.html next to the rows: .html, .md, .pdf (printed by a Chromium of "
             "this machine), or the rows alone as .csv or .parquet."
         ),
     ] = None,
@@ -394,8 +394,8 @@ def compare(
         typer.Option(
             "--with",
             metavar="FILE.jsonl",
-            help="Rows of another tool or person beside the first run: who, seconds (a list, one number a run), and "
-            "the settings they are for, such as density; an unknown column lists all.",
+            help="Rows of another tool or person to compare with the first run: who, seconds (a list, one number a "
+            "run), and the settings they are for, such as density; an unknown column lists all.",
         ),
     ] = None,
     within: Annotated[float, typer.Option(min=1.001, help="The factor up to which two times are the same.")] = 1.1,

@@ -51,7 +51,7 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
     for path in with_files:
         held = changes.compare_external(first, others_read(path), within)
         terminal.console.print(
-            make_table(changes.EXTERNAL_COLUMNS, changes.external_table(held), f"{path.name} beside {before}")
+            make_table(changes.EXTERNAL_COLUMNS, changes.external_table(held), f"{path.name} compared with {before}")
         )
         for sentence in changes.external_notes(held):
             terminal.console.print(sentence, markup=False)
@@ -77,7 +77,7 @@ def show(found: Changes) -> None:
     console.print(changes.headline(found), style="bold", markup=False)
     for sentence in changes.sentences(found):
         console.print(sentence, markup=False)
-    for title, of in (("Kernels", found.kernels), ("Cells", found.cells)):
+    for title, of in (("Kernels", found.kernels), ("Configurations", found.cells)):
         rows = [row for row in changes.table(of) if row[1] != "same"]
         if rows:
             console.print(

@@ -100,7 +100,7 @@ def confirm_large_sweep(spec: Spec, size: Size, seconds: tuple[float, float]) ->
     if size.cells <= CELLS_UNASKED and seconds[0] <= SECONDS_UNASKED:
         return
     what = (
-        f"{spec.name} has {formatting.format_count(size.cells, 'cell')}, {_trials(size)}, "
+        f"{spec.name} has {formatting.format_count(size.cells, 'configuration')}, {_trials(size)}, "
         f"{estimate.format_time_span(seconds)}"
     )
     if not has_terminal():
@@ -178,7 +178,7 @@ def _memory_sentence(size: Size) -> str:
 def print_excluded(size: Size) -> None:
     """Print the combinations that are left out, with the reasons, and the settings that were completed."""
     for reason, count in size.dropped.items():
-        terminal.console.print(f"  {count:,} of the cells left out: {reason}", style="yellow", markup=False)
+        terminal.console.print(f"  {count:,} of the configurations left out: {reason}", style="yellow", markup=False)
     for note in size.notes:
         terminal.console.print(f"  {note}", style="yellow", markup=False)
 

@@ -136,7 +136,7 @@ def severity_of(share: float | None) -> float:
 class Ratio(NamedTuple):
     """Ratio of the times of two candidates: best estimate, 95 % interval, and the probability that it is above 1.
 
-    `rounds` of so many `runs` have both candidates, `disturbed` of these were beside other programs.
+    `rounds` of so many `runs` have both candidates, `disturbed` of these were next to other programs.
     """
 
     value: float

@@ -213,7 +213,8 @@ def text_of(profiling: Profiling) -> str:
         return ""
     if profiling.is_small:
         return "<div>The file is profiled once the run is over.</div>"
-    return f"<div>Profile reads {formatting.format_bytes(asked.bytes_)} and counts what is in it, beside no run.</div>"
+    size = formatting.format_bytes(asked.bytes_)
+    return f"<div>Profile reads {size} and counts what is in it while no run is measured.</div>"
 
 
 def _numbers(profile: dict) -> str:

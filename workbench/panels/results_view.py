@@ -112,7 +112,7 @@ def gate(study: LabState) -> Shown:
     study.poll()
     good, disturbed = study.counts["ok"], study.counts["disturbed"]
     if good or disturbed:
-        beside = f", {disturbed} of them beside other programs" if disturbed else ""
+        beside = f", {disturbed} of them next to other programs" if disturbed else ""
         return said(
             f"{good + disturbed} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}."
         )

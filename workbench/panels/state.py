@@ -62,7 +62,7 @@ class Planned:
         least, most = self.rest
         if not most:
             return f"All {formatting.format_count(self.reused, 'trial')} are measured; Run has nothing to add."
-        known = f" beside {self.reused} measured already" if self.reused else ""
+        known = f" in addition to {self.reused} measured already" if self.reused else ""
         count = formatting.format_count(least, "trial") if least == most else f"{least} to {most} trials"
         return f"{count}{known}; Run takes {format_time_span(self.seconds)}. {self.sight}".rstrip()
 

@@ -161,7 +161,7 @@ def nothing(shown: Shown) -> str:
         return ""
     why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
     counts = Counter(row["status"] for row in shown.rows).most_common()
-    each = formatting.join_items(f"{count} {status}" for status, count in counts) if counts else "no cells"
+    each = formatting.join_items(f"{count} {status}" for status, count in counts) if counts else "no configurations"
     return f"{why.rstrip('.')}: {each}."
 
 
@@ -169,7 +169,11 @@ def intervals(shown: Shown) -> str:
     """Subtitle about the intervals drawn: of what they are, and which have none."""
     drawn = style.drawable(shown.rows, shown.measure)
     busy = sum(row["status"] == "disturbed" for row in drawn) if shown.measure.startswith("seconds") else 0
-    less = f"; {busy} of {formatting.format_count(len(drawn), 'cell')} only beside other programs" if busy else ""
+    less = (
+        f"; {busy} of {formatting.format_count(len(drawn), 'configuration')} only next to other programs"
+        if busy
+        else ""
+    )
     paired = ", verdicts compare within rounds" if shown.measure.startswith("seconds") else ""
     return f"{'' if shown.single else 'bands and '}whiskers: intervals of the rounds{paired}{less}"
 
@@ -191,7 +195,7 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
 def baseline(axes: Axes, shown: Shown) -> None:
     """Draw each dense line with its interval band, over the whole width if only one density has it.
 
-    Densities measured only beside other programs have a grey hollow marker and no interval. Several lines have
+    Densities measured only next to other programs have a grey hollow marker and no interval. Several lines have
     markers; lines that are left out are counted in the legend.
     """
     baselines = shown.baselines
@@ -250,8 +254,8 @@ def _moved(densities: Sequence[float], shift: Shift) -> list[float]:
 
 
 def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
-    """Grey hollow markers of the configurations that were measured only beside other programs."""
-    densities, known = _points(rows, measure, beside=True)
+    """Grey hollow markers of the configurations that were measured only next to other programs."""
+    densities, known = _points(rows, measure, is_disturbed=True)
     if known:
         look = style.beside(style.look(rows[0])) | {"linestyle": "none"}
         x = _moved(densities, shift)
@@ -264,10 +268,10 @@ def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shi
 
 
 def _points(
-    rows: Sequence[configurations.Record], measure: str, beside: bool = False
+    rows: Sequence[configurations.Record], measure: str, is_disturbed: bool = False
 ) -> tuple[list[float], list[Interval]]:
-    """Return densities, rising, and intervals of the rows that can be drawn: those `beside` others, or the rest."""
-    drawn = [row for row in style.drawable(rows, measure) if style.is_beside(row, measure) == beside]
+    """Return densities, rising, and intervals of the rows that can be drawn: disturbed ones, or the rest."""
+    drawn = [row for row in style.drawable(rows, measure) if style.is_beside(row, measure) == is_disturbed]
     pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in drawn]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
     return [density for density, _ in known], [interval for _, interval in known]
@@ -278,7 +282,7 @@ def whiskers(
 ) -> None:
     """One configuration: a line through its densities with the interval of each, moved right by `shift`.
 
-    What was measured only beside other programs is not on the line.
+    What was measured only next to other programs is not on the line.
     """
     densities, known = _points(rows, measure)
     if not style.drawable(rows, measure):

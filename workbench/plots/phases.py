@@ -31,14 +31,14 @@ PHASES = {
 }
 DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
 PALE = 0.45
-"""Opacity of bars measured only beside other programs."""
+"""Opacity of bars measured only next to other programs."""
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
-    """Horizontal stacked bars at one density, dense first, then the fastest; pale ones ran beside other programs."""
+    """Horizontal stacked bars at one density, dense first, then the fastest; pale ones ran next to other programs."""
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     if not any(map(style.is_timed, rows)):

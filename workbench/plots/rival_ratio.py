@@ -34,7 +34,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
     """Return both axes logarithmic; whiskers are 95 % intervals of the median of the rounds' ratios."""
     ratios = _ratios(frame, task, rival, batches)
     if task is None or not ratios:
-        return message(figure, f"No cell of {task} has a time of ours and of a competitor ({rival}).")
+        return message(figure, f"No configuration of {task} has a time of ours and of a competitor ({rival}).")
     axes = figure.add_subplot()
     lines = _lines(ratios)
     looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in contenders.measured(frame))))
@@ -56,7 +56,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
     contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, note)
     where = f"behind in {behind} of them" if behind else "behind in none"
     return (
-        f"Over {formatting.format_count(len(ratios), 'cell')} of {task} ours is {faster}, by the geometric "
+        f"Over {formatting.format_count(len(ratios), 'configuration')} of {task} ours is {faster}, by the geometric "
         f"mean, and {where}."
     )
 
@@ -140,7 +140,7 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
     return pd.DataFrame(
         [
             {
-                "cell": bench.describe_configuration(r.row),
+                "configuration": bench.describe_configuration(r.row),
                 "rival": r.rival,
                 "competitor's time": formatting.format_seconds(r.row["seconds"]),
                 "competitor's time / ours": formatting.format_with_interval(r.value, r.low, r.high, tell),

@@ -24,7 +24,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
     """Return both axes logarithmic; ours filled, competitors hollow, one mark a candidate and configuration."""
     rows = _rows(frame, task, width)
     if not rows:
-        return message(figure, f"No cell of {task} has a time and an operation to count.")
+        return message(figure, f"No configuration of {task} has a time and an operation to count.")
     axes = figure.add_subplot()
     seen = set()
     for row in rows:
@@ -145,7 +145,7 @@ def _described(row: bench.Record) -> dict[str, str]:
     """Return a candidate's row in the table, as text."""
     share = row["bound_share"]
     return {
-        "cell": bench.describe_configuration(row),
+        "configuration": bench.describe_configuration(row),
         "contender": row["contender"],
         "time": formatting.format_seconds(row["seconds"]),
         "flop/B": formatting.format_number(_intensity(row)),

@@ -41,7 +41,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers behind it."""
     cells = [(row["condition"], format_measured(row), f"{row['rounds']:.1f}") for row in _rows(frame)]
-    return pd.DataFrame(cells, columns=("beside", "with a winner", "rounds"))
+    return pd.DataFrame(cells, columns=("next to", "with a winner", "rounds"))
 
 
 def _rows(frame: pd.DataFrame) -> list[Record]:

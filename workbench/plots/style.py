@@ -53,7 +53,7 @@ SEVERAL = (0, (1, 1))
 FILLED = {"lazy": "left", "exact": "top"}
 """Filled half of the marker of several trainers, by update; right for all others."""
 GREY = "#555555"
-BESIDE = "beside other programs"
+BESIDE = "next to other programs"
 """Name of what was measured only while other programs ran: grey and hollow, and never the best of a chart."""
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
@@ -82,12 +82,12 @@ def look(row: configurations.Record) -> dict[str, Any]:
 
 
 def is_beside(row: configurations.Record, measure: str) -> bool:
-    """Return whether a row's number in a measure is only from beside other programs, which do not change memory."""
+    """Return whether a row's number in a measure is only from next to other programs, which do not change memory."""
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
 
 def beside(look: dict[str, Any]) -> dict[str, Any]:
-    """Return the look of a configuration where it was measured only beside other programs; its marker stays."""
+    """Return the look of a configuration where it was measured only next to other programs; its marker stays."""
     half = {"fillstyle": "full", "markeredgewidth": 1.4}
     return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
 
@@ -121,7 +121,9 @@ def pick(frame: pd.DataFrame, label: str | None) -> configurations.Group:
 def group_control() -> Control:
     """Chooses one group of a frame; the largest at first."""
     labels = lambda frame: tuple(group.label for group in configurations.groups(frame))  # noqa: E731
-    return Control("group", "cells alike but for density and configuration", labels, lambda frame: labels(frame)[0])
+    return Control(
+        "group", "configurations alike but for density and configuration", labels, lambda frame: labels(frame)[0]
+    )
 
 
 def density_control() -> Control:
@@ -266,7 +268,7 @@ def at(rows: Sequence[configurations.Record], label: str | None) -> str:
 
 def nothing(rows: Sequence[configurations.Record], what: str) -> str:
     """Return the reason why a chart has nothing to draw: no configuration has what it needs."""
-    return f"No cell of this group {what}."
+    return f"No configuration of this group {what}."
 
 
 def without(row: configurations.Record) -> str:

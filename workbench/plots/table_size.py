@@ -68,7 +68,7 @@ def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Inter
 
 
 def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
-    """Draw a configuration; what was measured only beside other programs is not on the line, grey and hollow."""
+    """Draw a configuration; what was measured only next to other programs is not on the line, grey and hollow."""
     row = points[0][0]
     beside = [point for point in points if style.is_beside(point[0], column)]
     quiet = [point for point in points if not style.is_beside(point[0], column)]
@@ -120,7 +120,9 @@ register(
         draw,
         table,
         (
-            Control("group", "cells alike but for size and configuration", _labels, lambda frame: _labels(frame)[0]),
+            Control(
+                "group", "configurations alike but for size and configuration", _labels, lambda frame: _labels(frame)[0]
+            ),
             Control("measure", "what is drawn against the size", tuple(MEASURES), "time"),
         ),
         rows="sizes",

@@ -323,7 +323,7 @@ MOST = 200
 def of_runs(found: Changes, before: str, after: str) -> str:
     """Return the answer, its grounds, every kernel, and the cells, what is slower first."""
     tables = [("Kernels", ("kernel", *changes.COLUMNS[1:]), changes.table(found.kernels))]
-    tables += [("Cells", changes.COLUMNS, changes.table(found.cells))]
+    tables += [("Configurations", changes.COLUMNS, changes.table(found.cells))]
     tables += [("Peak memory", changes.COLUMNS, changes.table(found.memory))]
     return _page(f"{before} and {after}", changes.headline(found), list(changes.sentences(found)), tables)
 
@@ -331,7 +331,7 @@ def of_runs(found: Changes, before: str, after: str) -> str:
 def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
     """Return the rows of another tool beside a run."""
     tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(held))]
-    return _page(f"{theirs} beside {run}", "", changes.external_notes(held), tables)
+    return _page(f"{theirs} compared with {run}", "", changes.external_notes(held), tables)
 
 
 def _page(title: str, headline: str, sentences: Sequence[str], tables: Sequence[tuple]) -> str:

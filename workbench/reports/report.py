@@ -43,7 +43,7 @@ ROUNDS = (
     f"interval lies within a factor of {EQUIVALENCE_MARGIN:g} of 1 there is no difference that matters; else "
     f"the answer is "
     "inconclusive.",
-    "A trial beside which other programs took more than 10 % of the cores is disturbed. It counts, with more noise "
+    "A trial during which other programs took more than 10 % of the cores is disturbed. It counts, with more noise "
     "and with a bias that all disturbed rounds of a configuration share: it cannot decide a factor of 2, and it does "
     "decide one of 20.",
     "Seconds are the mean of the rounds of one run with its 95 % interval, and hold for that run alone. Memory is "
@@ -62,7 +62,7 @@ def sentences(rows: Sequence[configurations.Record]) -> Iterator[str]:
     yield from _baseline(rows)
     if ok:
         rounds, samples = [row["rounds"] for row in ok], [len(row["samples"] or ()) for row in ok]
-        yield f"There are {_span(rounds, 'round')} a cell, and {_span(samples, 'sample')}."
+        yield f"There are {_span(rounds, 'round')} a configuration, and {_span(samples, 'sample')}."
     if busy := sum(row["rounds_disturbed"] for row in rows):
         yield f"Disturbed: {formatting.format_count(busy, 'trial')}."
     if put_right := dict.fromkeys(f"{name} = {value}" for row in ok for name, value in (row["mended"] or {}).items()):

@@ -312,8 +312,8 @@ FIT = Table.of("fit", "bench-fit.jsonl", 3, _FIT_TABLE)
 _TRIALS_TABLE = {
     "identity": """
         schema integer number of this table of columns
-        key text hash of the cell's settings, of the content of its files and of the code; resuming skips a key \
-that is done
+        key text hash of the configuration's settings, of the content of its files and of the code; resuming skips a \
+key that is done
         content text hash of the content of the files that were read; null if none, and in rows from before it
         run text id of the run that wrote the row
         experiment text name of the experiment
@@ -325,7 +325,7 @@ that is done
         f"{setting.column or setting.name} {setting.kind} {setting.meaning}\n" for setting in settings.SETTINGS
     )
     + """index_dtype text type of the indices
-        round integer how often this cell was measured before in this run
+        round integer how often this configuration was measured before in this run
     """,
     "measured": """
         rows_trained integer rows that were trained on: all but those held out
@@ -412,7 +412,7 @@ TRIALS = Table.of("trials", "trials.jsonl", 3, _TRIALS_TABLE)
 _ADVICE_TABLE = {
     "identity": """
         schema integer number of this table of columns
-        key text hash of the settings of all cells of the case, and of the code that they use
+        key text hash of the settings of all configurations of the case, and of the code that they use
         time text when it ended, ISO 8601
         status text ok, or failed
         reason text why the status is not ok; empty when it is

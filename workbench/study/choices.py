@@ -310,5 +310,5 @@ def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
     whole = grid.expand_grid(spec.model_copy(update={"axes": spec.axes | {"device": devices}}))
     if whole.dropped:
         reason, count = whole.dropped.most_common(1)[0]
-        part = f" for {count} of {count + len(whole.cells)} cells" if whole.cells else ""
+        part = f" for {count} of {count + len(whole.cells)} configurations" if whole.cells else ""
         raise ChoiceError(f"These choices do not go together{part}: {reason}")

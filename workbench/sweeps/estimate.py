@@ -85,7 +85,7 @@ def size_of(spec: Spec) -> Size:
         raise SpecError(_too_many_message(size.cells, spec))
     if not size.cells:
         reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
-        raise SpecError(f"No cell is left of the spec {spec.name!r}. {reasons}")
+        raise SpecError(f"No configuration is left of the spec {spec.name!r}. {reasons}")
     return size
 
 
@@ -107,8 +107,8 @@ def _too_many_message(cells: int, spec: Spec) -> str:
     seconds = cells * min(spec.measure.rounds, FIRST) * seconds_a_trial(spec)
     return (
         f"The spec {spec.name!r} has {cells:,} combinations, which would take {format_duration(seconds)}; a "
-        f"sweep has at most "
-        f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as candidates."
+        f"sweep has at most {MOST_CELLS:,} configurations. Make its axes shorter ({axes}), or give settings that go "
+        f"together as candidates."
     )
 
 

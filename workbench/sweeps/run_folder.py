@@ -130,7 +130,7 @@ def read_progress(folder: str | Path) -> Progress:
         progress = parse(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         known = ", ".join(str(run) for run in list_runs(Path(folder).parent)) or "none"
-        raise NoRunError(f"{folder} is not a run folder (no {PROGRESS}). Runs beside it: {known}.") from None
+        raise NoRunError(f"{folder} is not a run folder (no {PROGRESS}). Runs next to it: {known}.") from None
     except ValueError as error:
         raise RunError(f"{path} is damaged ({error}); start the sweep again, its rows are kept.") from None
     if progress.state in ("starting", "running") and not progress.alive:

@@ -1,7 +1,7 @@
-"""The part in which `workbench advise` answers files quiet and beside a busy core, and a longer sweep judges it.
+"""The part in which `workbench advise` answers files quiet and next to a busy core, and a longer sweep judges it.
 
 Each file is drawn anew and asked about by whole processes, as a user types them: a sweep of many rounds at the data's
-own density without a load, then advice within `SECONDS`, quiet and beside a busy core. Its rows are outcomes alone.
+own density without a load, then advice within `SECONDS`, quiet and next to a busy core. Its rows are outcomes alone.
 """
 
 import json

@@ -115,7 +115,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
                         break
                     for cell in cells().values():
                         for way in counterbalanced_order(NAMES, number):
-                            budget.tell(f"a panel beside a trial, round {number + 1}")
+                            budget.tell(f"a panel next to a trial, round {number + 1}")
                             tell(signal.SIGCONT if way == SEEN else signal.SIGSTOP)
                             rows.append(row := by_name[way].measure_once(trials.task_of(cell, way, number)))
                             store.append(shown / store.FILE, row | {"key": grid.configuration_key(cell)})

@@ -66,20 +66,20 @@ PARTS = {
     "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
     "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
     "power": _simulated(simulations.power, "simulates how often differences are decided"),
-    "slow": Part("makes one kernel slower and looks which cells move", 0.07, slow.slow),
-    "threshold": Part("runs loads beside trials and looks which suffer", 0.07, threshold.threshold),
+    "slow": Part("makes one kernel slower and looks which configurations move", 0.07, slow.slow),
+    "threshold": Part("runs loads next to trials and looks which suffer", 0.07, threshold.threshold),
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
-    "busy": Part("lets training on all threads meet itself on one, quiet and beside a busy core", 0.05, busy.busy),
+    "busy": Part("lets training on all threads meet itself on one, quiet and next to a busy core", 0.05, busy.busy),
     "turns": Part(
-        "measures two candidates by fresh processes and in turns, quiet and beside a busy core", 0.07, turns.turns
+        "measures two candidates by fresh processes and in turns, quiet and next to a busy core", 0.07, turns.turns
     ),
     "duets": Part(
-        "measures two candidates on one thread in turns and at once, quiet and beside a busy core", 0.07, duets.duets
+        "measures two candidates on one thread in turns and at once, quiet and next to a busy core", 0.07, duets.duets
     ),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
-    "answers": Part("asks about files quiet and beside a busy core, and lets sweeps judge", 0.6, answers.answers),
-    "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
-    "same": Part("lets candidates meet themselves, quiet and beside loads", 0.6, same.same),
+    "answers": Part("asks about files quiet and next to a busy core, and lets sweeps judge", 0.6, answers.answers),
+    "demo": Part("runs the demo again and again, quiet and next to a busy core", 0.6, demo.demo),
+    "same": Part("lets candidates meet themselves, quiet and next to loads", 0.6, same.same),
 }
 
 

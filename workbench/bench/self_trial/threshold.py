@@ -40,7 +40,7 @@ def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[
             for load in counterbalanced_order(BESIDE, number):
                 with loads.run_load(load):
                     for cell in counterbalanced_order(list(every.values()), number):
-                        budget.tell(f"{load} beside a trial, round {number + 1}")
+                        budget.tell(f"{load} next to a trial, round {number + 1}")
                         rows.append(measured.measure_once(trials.task_of(cell, load, number)))
     return list(outcomes(rows))
 

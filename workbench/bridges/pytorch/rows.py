@@ -103,7 +103,7 @@ PYTORCH = Framework(
     "a torch.sparse_coo tensor",
     "Leave is_coalesced unset, or call gradient.coalesce()",
     "Adagrad and SparseAdam of PyTorch step wrongly where it is marked as coalesced, without a word",
-    "memory beside the weight is written to",
+    "memory next to the weight is written to",
 )
 
 

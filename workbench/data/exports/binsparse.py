@@ -48,4 +48,4 @@ def _parts(rows: Iterator[RowBlock]) -> Iterator[tuple[str, int, Any]]:
         row, entry = row + len(block.labels), entry + x.nnz
 
 
-register(Export("binsparse", write, "HDF5 with a JSON descriptor, and labels beside", "h5py", "exchange"))
+register(Export("binsparse", write, "HDF5 with a JSON descriptor, and labels next to it", "h5py", "exchange"))

@@ -24,4 +24,4 @@ def write(dataset: Dataset, path: Path) -> None:
         np.save(file, label_names(dataset, dataset.y), allow_pickle=False)
 
 
-register(Export("matrix_market", write, "coordinate text, and labels beside it in .labels.npy"))
+register(Export("matrix_market", write, "coordinate text, and labels next to it in .labels.npy"))

@@ -17,4 +17,4 @@ def write(dataset: Dataset, path: Path) -> None:
         np.save(file, label_names(dataset, dataset.y), allow_pickle=False)
 
 
-register(Export("npz", write, "SciPy's archive of a matrix, and labels beside it in .labels.npy"))
+register(Export("npz", write, "SciPy's archive of a matrix, and labels next to it in .labels.npy"))
