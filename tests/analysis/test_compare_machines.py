@@ -32,7 +32,7 @@ def test_machines_are_groups_of_their_own_and_are_held_beside_each_other():
 def test_machines_without_a_cell_in_common_say_so():
     apart = [*maker.sweep(machine="a"), *maker.sweep(machine="b", densities=[0.5], run="r2")]
     assert list(compare_devices.compare_machine_sentences(store.frame(apart))) == [
-        "Machine b shares no timed configuration with the first, so nothing says how the two differ."
+        "Machine b shares no timed configuration with the first, so how they differ is unknown."
     ]
     assert compare_devices.table(store.frame(maker.sweep())) == ([], [])
 

@@ -82,8 +82,8 @@ class Setup(_Setup):
     With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
     done for the next batch on a thread parallel to the step, which then pays for what it waits. Without `shuffle`,
     batches repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows
-    in any case. With `hold` csr data that is trained on dense is held as CSR, and each batch is made dense; with `hold` uint8
-    or float16 it is held dense in that type, in which every value must be exact, and each batch is widened. A `fused`
+    in any case. With `hold` csr data that is trained on dense is held as CSR, and each batch is made dense; with `hold`
+    uint8 or float16 it is held dense in that type, in which every value must be exact; each batch is widened. A `fused`
     gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows
     alone; an `exact` one lets them catch up when they are next touched, and trains as the `standard` one does. On the
     `device` cuda batches are cut on the host and copied; weights and states stay there. With `launch` graph a whole
