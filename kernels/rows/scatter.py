@@ -13,9 +13,9 @@ import numpy as np
 
 from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gpu.copies import copy_rows, names_of
 from kernels.gpu.source import source
 from kernels.registry import register
+from kernels.rows.take import copy_rows, names_of
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far

@@ -5,14 +5,13 @@ import sys
 
 import pytest
 
-from workbench.bridges import installed
 from workbench.command import doctor
 
 
 def of(monkeypatch, **versions):
     """The frameworks where these distributions are installed."""
-    monkeypatch.setattr(installed, "_version", lambda name: versions.get(name.replace("-", "_")))
-    return {framework.title: framework for framework in installed.frameworks()}
+    monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name.replace("-", "_")))
+    return {framework.title: framework for framework in doctor.frameworks()}
 
 
 def test_nothing_is_imported_to_tell_what_is_there():

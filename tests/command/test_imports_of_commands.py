@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from workbench import data
-from workbench.command import data_list
+from workbench.command import data_commands
 
 ALWAYS_LATE = ("cupy", "dask", "torch", "tensorflow", "matplotlib", "ipywidgets", "sklearn", "pandas", "scipy.optimize")
 COMPILED = ("numba", "scipy.sparse")
@@ -50,7 +50,7 @@ def test_the_list_of_data_sets_imports_the_readers_once_and_is_the_same_then(tmp
     later = modules_after(tmp_path, "data", "list")
     assert sorted(later & {*ALWAYS_LATE, *COMPILED, "numpy"}) == []
     assert len(later) <= 370
-    listed = data_list.sources()
-    (tmp_path / "cache" / data_list.FILE).write_text("{", encoding="utf-8")
-    assert data_list.sources() == listed
+    listed = data_commands.sources()
+    (tmp_path / "cache" / data_commands.FILE).write_text("{", encoding="utf-8")
+    assert data_commands.sources() == listed
     assert [one["name"] for one in listed] == data.names()

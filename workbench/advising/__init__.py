@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from workbench import aliases
 
 if TYPE_CHECKING:
-    from workbench.advising.advising import advise
-    from workbench.advising.answer import Answer
+    from workbench.advising.advising import Answer, advise
     from workbench.advising.source import settings_of, suggest_model
 
 __all__ = ["Answer", "advise", "settings_of", "suggest_model"]

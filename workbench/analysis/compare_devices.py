@@ -23,7 +23,6 @@ from workbench.analysis.pairs import CompareError
 # times beside its own (`seconds_sentinel`). Seconds of two machines are those of two runs, so intervals are as wide as
 # between runs.
 
-
 VERDICTS = {"slower": "slower", "faster": "faster", "same": "alike", "ambiguous": "not told apart"}
 
 
@@ -70,9 +69,7 @@ def compare_machine_sentences(frame: pd.DataFrame) -> Iterator[str]:
     found = machines(frame)
     for other in found[1:]:
         if not other.common:
-            yield (
-                f"Machine {other.name} shares no timed configuration with the first, so how they differ is unknown."
-            )
+            yield (f"Machine {other.name} shares no timed configuration with the first, so how they differ is unknown.")
             continue
         counts = count_by_verdict(other.common)
         each = formatting.join_items(

@@ -25,9 +25,8 @@ try:
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
-from workbench.cluster.dask_settings import SECONDS_JOIN, security_of
 from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
-from workbench.cluster.security import OpenClusterError, check_certificates, check_encrypted
+from workbench.cluster.security import SECONDS_JOIN, OpenClusterError, check_certificates, check_encrypted, security_of
 from workbench.measure import loads
 from workbench.sweeps.agent_commands import AGENT
 

@@ -32,9 +32,8 @@ except ImportError as error:
 
 from workbench.cluster import dask_transport
 from workbench.cluster import security as cluster_security
-from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
 from workbench.cluster.dask_transport import Run
-from workbench.cluster.security import check_certificates, check_encrypted
+from workbench.cluster.security import PAGES, SECONDS_JOIN, check_certificates, check_encrypted, security_of, settings
 from workbench.kvstore import StoreError
 from workbench.measure import loads
 from workbench.sweeps import agent_commands

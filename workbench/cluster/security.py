@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 from urllib.parse import urlsplit
 
 MADE_BY = (
@@ -59,7 +59,6 @@ def check_certificates(address: str, folder: str) -> None:
 
 # The key and certificate of one cluster, made for it by openssl in a folder that only its user may read.
 
-
 CERTIFICATE, KEY = "cert.pem", "key.pem"
 
 
@@ -93,3 +92,40 @@ def make_certificates(folder: Path) -> Certificates:
 def read_certificates(folder: str | os.PathLike) -> Certificates:
     """Certificates that `make_certificates` put there."""
     return Certificates(str(Path(folder) / CERTIFICATE), str(Path(folder) / KEY))
+
+
+# Settings of Dask: nothing that samples, restarts or gives up by itself while a training is at work.
+
+PAGES = "127.0.0.1:0"
+"""Where Dask shows its own pages: to users of the machine alone, at any port."""
+
+SECONDS_JOIN = 60.0
+"""How long a process may take to join its cluster."""
+
+
+def settings() -> dict[str, Any]:
+    """Return the settings of schedulers and workers that train.
+
+    Who is silent is looked after by `workbench.cluster.team`.
+    """
+    return {
+        "distributed.scheduler.worker-ttl": None,
+        "distributed.scheduler.work-stealing": False,
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.limit": "1h",
+        "distributed.comm.timeouts.connect": "10s",
+    }
+
+
+def security_of(certificates: str) -> Any:
+    """Return the `distributed.Security` of the files in that folder; None if there is none."""
+    if not certificates:
+        return None
+    from distributed import Security
+
+    own = read_certificates(certificates)
+    roles = {f"tls_{role}_{kind}": getattr(own, of) for role in ("scheduler", "worker", "client") for kind, of in KINDS}
+    return Security(tls_ca_file=own.certificate, require_encryption=True, **roles)
+
+
+KINDS = (("cert", "certificate"), ("key", "key"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from workbench.cluster import checkpoints, trainer
 from workbench.cluster.dask_hosts import Lost
-from workbench.cluster.dask_settings import SECONDS_JOIN
+from workbench.cluster.security import SECONDS_JOIN
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
 

@@ -13,8 +13,7 @@ import threading
 from typing import Any
 from urllib.parse import urlsplit
 
-from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
-from workbench.cluster.security import is_local
+from workbench.cluster.security import PAGES, SECONDS_JOIN, is_local, security_of, settings
 
 try:
     import dask

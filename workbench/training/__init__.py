@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench import aliases
-from workbench.training.events import PHASES, PhaseTimer, StepEvent
 from workbench.training.run import Run
 from workbench.training.setup import Setup, SetupError, impossible_reason
-from workbench.training.training import Prepared, Training
+from workbench.training.training import PHASES, PhaseTimer, Prepared, StepEvent, Training
 
 __all__ = [
     "PHASES",

@@ -20,9 +20,8 @@ from workbench.formats import RowSparse
 from workbench.optimizers.contract import numbers_of
 from workbench.training import device_execution
 from workbench.training.device_execution import Batch, ByKernel, DeviceExecution, DevicePhaseTimer, InGraph, arrays_of
-from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.setup import Setup, SetupError, not_on_cuda
-from workbench.training.training import Training
+from workbench.training.training import PhaseTimer, StepEvent, Training
 
 STEPS_WATCHED = 3
 """Steps on new batches after which no further one takes more memory."""

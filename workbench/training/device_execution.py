@@ -23,8 +23,8 @@ from kernels.sessions import Beside, Session
 from workbench import data, formats
 from workbench.formats import RowSparse
 from workbench.optimizers import Optimizer
-from workbench.training.events import PhaseTimer
 from workbench.training.setup import Setup
+from workbench.training.training import PhaseTimer
 
 
 def arrays_of(x: Any) -> tuple[np.ndarray, ...]:

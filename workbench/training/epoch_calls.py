@@ -19,8 +19,8 @@ from kernels import Kernel, aligned, epochs
 from kernels.epochs import dense, dual, dual_dense
 from workbench import data, formats
 from workbench.optimizers.deferred_updates import STEPS
-from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.setup import SetupError
+from workbench.training.training import PhaseTimer, StepEvent
 
 if TYPE_CHECKING:
     from workbench.training.run import Run

@@ -22,8 +22,7 @@ from workbench.executor.program import Step, identity, scale_in_place
 from workbench.executor.run import Executor
 from workbench.optimizers.parameter import Parameter, table
 from workbench.optimizers.updater import Updater
-from workbench.training.events import PhaseTimer, StepEvent
-from workbench.training.training import Prepared
+from workbench.training.training import PhaseTimer, Prepared, StepEvent
 
 Bound = tuple[str, Parameter, np.ndarray, Callable[..., Any]]
 

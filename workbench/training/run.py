@@ -32,11 +32,10 @@ from workbench.models import Input, Parameter
 from workbench.models.patterns import Pattern, fixed
 from workbench.ops.products import Unsummed, plan_of
 from workbench.training.epoch_calls import DualSteps, calls_for
-from workbench.training.events import PhaseTimer, StepEvent
 from workbench.training.repeated_steps import Repeating
 from workbench.training.setup import LAZY, Setup, SetupError
 from workbench.training.sparse_parameters import PatternUpdater, make_parameter
-from workbench.training.training import Prepared, Training
+from workbench.training.training import PhaseTimer, Prepared, StepEvent, Training
 
 
 def state_dict(run: "Run") -> dict[str, Any]:

@@ -15,13 +15,12 @@ from workbench.analysis import formatting
 from workbench.bench.experiment import Worker, records_of_candidates
 from workbench.bench.fair.measure import Policy
 from workbench.bench.fair.problem import Problem
-from workbench.bench.frameworks import problem as work
-from workbench.bench.frameworks.contract import FRAMEWORKS, Way, ways_of
-from workbench.bench.frameworks.problem import problem_of
+from workbench.bench.frameworks import contract as work
+from workbench.bench.frameworks.contract import FRAMEWORKS, Way, problem_of, ways_of
 from workbench.bench.shapes import BenchError
 from workbench.measure.posterior import Ratio, Trial, posterior
 
-WORK = "workbench.bench.frameworks.problem:answers"
+WORK = "workbench.bench.frameworks.contract:answers"
 BUDGET = 120.0
 """Seconds for everything, as a rule."""
 BATCH_ROWS = 256

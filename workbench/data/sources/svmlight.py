@@ -14,6 +14,7 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
 from workbench.data.errors import DataError
+from workbench.data.files.labels import lacks_svmlight_label, read_unlabelled, require_labels
 from workbench.data.files.opened import line_blocks, map_blocks, open_text, place_in, refuse_endless
 from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.files.types import (
@@ -39,7 +40,6 @@ from workbench.data.text.svmlight import (
     query_numbers,
     read_rows,
 )
-from workbench.data.text.unlabelled import lacks_svmlight_label, read_unlabelled, require_labels
 
 WITHOUT_FIELDS = (
     "Fields of libffm text are left out: the features are its columns, which a model that is not field-aware takes."

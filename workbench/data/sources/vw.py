@@ -11,12 +11,12 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, canonical
 from workbench.data.errors import DataError
+from workbench.data.files.labels import lacks_vw_label, read_unlabelled, require_labels
 from workbench.data.files.opened import place_in
 from workbench.data.files.reading import check_features, dataset_of, reading
 from workbench.data.labels import NO_LABELS, NONE, Labels, Wanted
 from workbench.data.shards.shuffling import stack_with_labels
 from workbench.data.text import vowpal_wabbit
-from workbench.data.text.unlabelled import lacks_vw_label, read_unlabelled, require_labels
 from workbench.formats.compressed import assemble, index_dtype
 
 LICENCE = "that of the file"

@@ -7,8 +7,7 @@ import numpy as np
 
 from workbench.bench.fair.contract import LoopTrainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import register_way
-from workbench.bench.frameworks.problem import why_no_dense
+from workbench.bench.frameworks.contract import register_way, why_no_dense
 
 
 @final

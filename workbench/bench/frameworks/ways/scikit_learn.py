@@ -9,8 +9,7 @@ from workbench.bench.fair.competitors.sklearn_sgd import SklearnTrainer
 from workbench.bench.fair.competitors.sklearn_sgd import why_not as why_not_sgd
 from workbench.bench.fair.contract import Trainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import register_way
-from workbench.bench.frameworks.problem import why_no_dense
+from workbench.bench.frameworks.contract import register_way, why_no_dense
 
 
 @final
