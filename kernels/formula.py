@@ -1,7 +1,7 @@
 """Numbers and functions of formulas, which support Python's operators.
 
 A formula is a Python function, written once. Called with plain floats it computes: that is the reference. Called with
-`Float`s it emits code for their `Backend`: vector code for the CPU (`kernels.vector.values`) or CUDA
+`Float`s it emits code for their `Backend`: vector code for the CPU (`kernels.vector.operands`) or CUDA
 (`kernels.gpu.updates`). The functions below accept both.
 
 >>> def formula(w, g):

@@ -11,9 +11,8 @@ from kernels.rules import steps
 from kernels.rules.rule import Rule, get_rule
 from kernels.vector.gather import RowLoop
 from kernels.vector.lanes import I8, Lane
-from kernels.vector.operands import Array
+from kernels.vector.operands import Array, Int
 from kernels.vector.tiles import Cut, cut_elements, cut_neighbours, cut_sums
-from kernels.vector.values import Int
 
 # Vector code of the ways of an epoch that step rows which a batch does not touch: see `kernels.epochs.touched`.
 

@@ -27,8 +27,8 @@ from kernels.code_cache import CodeCache, digest_of, digest_of_files, njit
 from kernels.threads import LEAST_WORK, ROW_COST, share
 from kernels.vector import lanes
 from kernels.vector.lanes import I64, Lane, operands_of, programs
+from kernels.vector.operands import Int
 from kernels.vector.tiles import Cut, cut_sums
-from kernels.vector.values import Int
 
 # The code of a row's work made into that of all rows, in parts on the threads.
 #

@@ -29,9 +29,8 @@ from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
-from kernels.vector.operands import argument
+from kernels.vector.operands import Int, Vectors, argument
 from kernels.vector.tiles import Cut, Tile
-from kernels.vector.values import Int, Vectors
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 

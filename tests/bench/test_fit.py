@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import data, models
-from workbench.bench.fit import cases, child, contract, selection, torch_loop
+from workbench.bench.fit import cases, child, contract, torch_loop
 from workbench.bench.fit.candidates import project
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
@@ -103,8 +103,8 @@ def test_of_a_quality_more_is_better():
     leave = child.StopCondition(1000.0, target=0.4, larger_is_better=True)
     given = iter([0.1, 0.3, 0.4, 0.9])
     assert len(list(child.points_of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
-    for tolerance in selection.TOLERANCES:
-        assert selection.target_of(0.5, True, tolerance) < 0.5 < selection.target_of(0.5, False, tolerance)
+    for tolerance in cases.TOLERANCES:
+        assert cases.target_of(0.5, True, tolerance) < 0.5 < cases.target_of(0.5, False, tolerance)
 
 
 def test_a_training_that_creeps_is_left_and_says_why():
@@ -151,8 +151,8 @@ def test_scores_as_a_vector_are_judged_as_a_column():
 def test_of_many_users_some_are_looked_at(monkeypatch):
     toy = fit_rows.judge_for("bpr")
     fields = toy.rows.facts["fields"]
-    monkeypatch.setattr(selection, "SCORES", 5 * fields[1])
-    users = np.unique(selection.some_users(toy.x, fields, 0).indices[::2])
+    monkeypatch.setattr(cases, "SCORES", 5 * fields[1])
+    users = np.unique(cases.some_users(toy.x, fields, 0).indices[::2])
     assert len(users) == 5
 
 
@@ -173,7 +173,7 @@ def test_a_contender_learns(name, model):
     if candidate.unavailable:
         pytest.skip(candidate.unavailable)
     if not toy.larger_is_better and models.get(model).rows_apart:  # so few rows that those held out say little
-        toy = selection.Judge(toy.rows, toy.rows.x, toy.rows.y)
+        toy = cases.Judge(toy.rows, toy.rows.x, toy.rows.y)
     if reason := candidate.why_not(toy.rows):
         pytest.skip(reason)
     tried = candidate.values(model)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import fit_rows
 from workbench import store
-from workbench.bench.fit import cases, contract, runner, selection
+from workbench.bench.fit import cases, contract, runner
 from workbench.measure.child import Ended
 
 POINTS = {"ours, sparse": [[1.0, 0.51, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
@@ -48,7 +48,7 @@ def test_a_run_tries_every_setting_then_rounds_in_turn_and_has_nothing_to_do_aga
     assert [name for name, *_ in asked] == [*names, *names, *names[::-1]]
     assert [target for *_, target in asked] == [None, None, *[pytest.approx(0.5015)] * 4], "one training for all"
     rounds = [row for row in rows if row["stage"] == "rounds"]
-    seconds = {each: [row["seconds"] for row in rounds if row["tolerance"] == each] for each in selection.TOLERANCES}
+    seconds = {each: [row["seconds"] for row in rounds if row["tolerance"] == each] for each in cases.TOLERANCES}
     assert seconds == {0.003: [2.0, 3.0, 3.0, 2.0], 0.01: [2.0, 3.0, 3.0, 2.0], 0.03: [1.0, 3.0, 3.0, 1.0]}
     assert [row["target"] for row in rounds[:3]] == pytest.approx([0.5015, 0.505, 0.515])
     assert [len(row["curve"]) for row in rounds[:3]] == [2, 2, 1], "each to its target"
@@ -87,7 +87,7 @@ def test_rounds_are_added_of_the_soonest_alone_while_their_ratio_is_not_known(tm
     asked, _ = run_of(tmp_path / "few", rounds=3)
     assert [name for name, _, target in asked if target].count("ours, sparse") == 3
     asked, _ = run_of(tmp_path / "apart", rounds=4)
-    assert [name for name, _, target in asked if target].count("ours, sparse") == selection.ROUNDS_MOST
+    assert [name for name, _, target in asked if target].count("ours, sparse") == cases.ROUNDS_MOST
     again, _ = run_of(tmp_path / "apart", rounds=4)
     assert again == []
 

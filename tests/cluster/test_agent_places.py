@@ -15,7 +15,7 @@ from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
 from workbench.analysis import advise, configurations, contests
-from workbench.cluster import link
+from workbench.cluster import coordinator
 from workbench.cluster.coordinator import Coordinator
 from workbench.sweeps import agent_commands, run_folder
 from workbench.sweeps.runner import Supervisor
@@ -23,8 +23,8 @@ from workbench.sweeps.runner import Supervisor
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
-    monkeypatch.setattr(link, "SECONDS_END", 5.0)
-    monkeypatch.setattr(link, "SECONDS_SILENT", 2 * SECONDS)
+    monkeypatch.setattr(coordinator, "SECONDS_END", 5.0)
+    monkeypatch.setattr(coordinator, "SECONDS_SILENT", 2 * SECONDS)
 
 
 def ssh(folder: Path, monkeypatch, command: str) -> None:

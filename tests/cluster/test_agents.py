@@ -15,9 +15,8 @@ import pytest
 from tests.support import fake_agent
 from tests.support.clocks import SECONDS, until
 from tests.support.tiny_sweeps import QUICK, spec_of
-from workbench.cluster import link
-from workbench.cluster.coordinator import Coordinator, Placement
-from workbench.cluster.link import Link
+from workbench.cluster import coordinator
+from workbench.cluster.coordinator import Coordinator, Link, Placement
 from workbench.sweeps import run_folder
 from workbench.sweeps.agent_commands import AgentCommand, parse_agents, require_allocation
 from workbench.sweeps.spec import SpecError
@@ -56,22 +55,22 @@ def whole(rows: list[dict], one: tuple[float, int]) -> set[str]:
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     """No agent is lost for being slow; one that does not end with its input is killed soon."""
-    monkeypatch.setattr(link, "SECONDS_END", 0.3)
-    monkeypatch.setattr(link, "SECONDS_KILLED", SECONDS)
-    monkeypatch.setattr(link, "SECONDS_SILENT", 2 * SECONDS)
+    monkeypatch.setattr(coordinator, "SECONDS_END", 0.3)
+    monkeypatch.setattr(coordinator, "SECONDS_KILLED", SECONDS)
+    monkeypatch.setattr(coordinator, "SECONDS_SILENT", 2 * SECONDS)
 
 
 @pytest.fixture
 def _silent_ones_are_soon_lost(monkeypatch):
     """Of agents that have said something, those that are to fall silent."""
-    look, silent = link.Link.look, {"falls silent", "is halted"}
+    look, silent = coordinator.Link.look, {"falls silent", "is halted"}
 
     def impatient(self) -> None:
         look(self)
-        if silent & set(self.place.command) and self.patience == link.SECONDS_SILENT:
+        if silent & set(self.place.command) and self.patience == coordinator.SECONDS_SILENT:
             self.patience = 1.0
 
-    monkeypatch.setattr(link.Link, "look", impatient)
+    monkeypatch.setattr(coordinator.Link, "look", impatient)
 
 
 def test_a_group_is_measured_on_one_machine_and_the_first_comparison_on_every(tmp_path):

@@ -22,7 +22,7 @@ from tests.support import dask_process
 from tests.support import shared_training as support
 from tests.support.clocks import SECONDS, ended, until
 from tests.support.processes import is_gone
-from workbench.cluster import dask_hosts, link, team
+from workbench.cluster import coordinator, dask_hosts, team
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.team import Team
 from workbench.cluster.trainer import Job
@@ -37,9 +37,9 @@ VICTIMS = ("worker", "scheduler", "agent")
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     """Who is silent is soon lost: where it was only slow, what follows is the same."""
-    monkeypatch.setattr(link, "SECONDS_END", 0.3)
-    monkeypatch.setattr(link, "SECONDS_START", SECONDS)
-    monkeypatch.setattr(link, "SECONDS_SILENT", 3.0)
+    monkeypatch.setattr(coordinator, "SECONDS_END", 0.3)
+    monkeypatch.setattr(coordinator, "SECONDS_START", SECONDS)
+    monkeypatch.setattr(coordinator, "SECONDS_SILENT", 3.0)
     monkeypatch.setattr(dask_hosts, "SECONDS_ANSWER", 3.0)
     monkeypatch.setattr(dask_hosts, "SECONDS_REMOVE", 1.0)
     monkeypatch.setattr(team, "SECONDS_REASON", 0.1)

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from tests.support.shown import assert_shown
-from workbench.api import progress
+from workbench.api import sweeping
 from workbench.sweeps import run_folder
 
 SCRIPT = """
@@ -123,7 +123,7 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch, tmp_path):
 
     monkeypatch.setattr(run_folder, "watch_progress", lambda folder: Interrupted())
     monkeypatch.setattr(run_folder, "stop_run", stopped.append)
-    progress.follow("Measuring", tmp_path, 0.0, 0.0)
+    sweeping.follow("Measuring", tmp_path, 0.0, 0.0)
     assert stopped == [tmp_path]
 
 
@@ -181,7 +181,7 @@ def test_the_stop_button_of_a_live_sweep_stops_its_run(tmp_path, monkeypatch):
     stopped = []
     monkeypatch.setattr("IPython.get_ipython", kernel_of("kernel subshells"))
     monkeypatch.setattr(run_folder, "stop_run", stopped.append)
-    button = progress._stop_button(tmp_path)
+    button = sweeping._stop_button(tmp_path)
     button.click()
     assert stopped == [tmp_path]
     assert button.disabled
@@ -189,4 +189,4 @@ def test_the_stop_button_of_a_live_sweep_stops_its_run(tmp_path, monkeypatch):
 
 def test_a_kernel_that_runs_no_callback_while_a_cell_waits_gets_no_stop_button(tmp_path, monkeypatch):
     monkeypatch.setattr("IPython.get_ipython", kernel_of())
-    assert progress._stop_button(tmp_path) is None
+    assert sweeping._stop_button(tmp_path) is None

@@ -9,7 +9,7 @@ import pytest
 from kernels import formula
 from kernels.formula import Backend, choose, clipped, magnitude, sign, sqrt, with_sign
 from kernels.gpu.updates import Lines, word
-from kernels.vector.values import Vectors
+from kernels.vector.operands import Vectors
 
 
 def every_operation(x, y):

@@ -170,7 +170,7 @@ def test_names_of_files_are_listed_and_looked_up_without_the_other_files(module,
 
 def test_names_that_are_listed_by_files_are_those_of_the_entries() -> None:
     code = """
-        import workbench.panels.tabs, workbench.plots.chart, workbench.data.exports.contract
+        import workbench.panels.tabs, workbench.plots.chart, workbench.data.exports
         from workbench import data, formats, models, ops, optimizers
         from kernels.registry import registries
         listed = {registry.kind: registry.names() for registry in registries if registry.is_named_by_files}

@@ -18,9 +18,10 @@ from workbench.analysis import (
     recommendation,
     verdict_text,
 )
-from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.breakeven_text import (
+from workbench.analysis.breakeven import (
+    BreakEven,
     baseline,
+    breakeven,
     format_density_ranges,
     list_open_contests,
     probable_clauses,

@@ -8,7 +8,7 @@ from typing import Any
 from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
-from workbench.api import progress, shown, stored, training
+from workbench.api import shown, sweeping, training
 from workbench.api.inputs import in_python, say
 from workbench.api.loading import Loaded, as_typed, received
 from workbench.api.results import CHARTS, Result
@@ -258,11 +258,11 @@ def advise(
     fixed = {name: value for name, value in given.items() if value is not None}
     with run_folder.supervisor_in_waiting():
         loaded = received(X, y, label, reading)
-        folder = Path(run) if run is not None else None if loaded.settings else stored.run_of(loaded, "advise-")
-        settings = stored.settings_of(loaded, folder or Path()) | fixed
+        folder = Path(run) if run is not None else None if loaded.settings else sweeping.run_of(loaded, "advise-")
+        settings = sweeping.settings_of(loaded, folder or Path()) | fixed
         try:
             validate_spec({"name": "advise", "axes": fixed})  # before anything is written
-            stored.write_once(loaded, folder or Path())
+            sweeping.write_once(loaded, folder or Path())
             spent = time.monotonic() - start
             said = loaded.dataset.facts.get("guesses", ())  # by `received`
             answer = measure(
@@ -270,7 +270,7 @@ def advise(
                 seconds,
                 lazy=lazy,
                 folder=folder,
-                follow=progress.follow,
+                follow=sweeping.follow,
                 seconds_spent=spent,
                 say=lambda sentence: None if sentence in said else say(as_typed(sentence)),
             )

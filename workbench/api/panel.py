@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from workbench.api import stored
+from workbench.api import sweeping
 from workbench.api.loading import received
 
 OUTSIDE = (
@@ -69,7 +69,7 @@ def lab(
     if X is None:
         return ShownPanel(panels.show(panels.study(), True))
     loaded = received(X, y, label, reading)
-    folder = stored.run_of(loaded)
-    stored.write_once(loaded, folder)
-    settings: dict[str, Any] = {name: str(value) for name, value in stored.settings_of(loaded, folder).items()}
+    folder = sweeping.run_of(loaded)
+    sweeping.write_once(loaded, folder)
+    settings: dict[str, Any] = {name: str(value) for name, value in sweeping.settings_of(loaded, folder).items()}
     return ShownPanel(panels.show(panels.study(name=folder.name, **settings), True))

@@ -14,7 +14,7 @@ from kernels.registry import unknown_name
 from workbench import models
 from workbench.advising.candidates import is_lazy_exact
 from workbench.advising.source import model_note, suggest_model
-from workbench.api import frames, inputs
+from workbench.api import inputs, loading
 from workbench.api.loading import Loaded, as_typed, pop_reading, received
 from workbench.bridges.sklearn import SparseClassifier, SparseRegressor
 from workbench.data import Dataset, Labels, StoredRows
@@ -114,7 +114,7 @@ def fitted(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any
 
 def frames_or_arrays(x: Any) -> bool:
     """Tell whether scikit-learn takes this object as it is."""
-    return frames.is_frame(x) or inputs.library_of(x) in ("numpy", "scipy")
+    return loading.is_frame(x) or inputs.library_of(x) in ("numpy", "scipy")
 
 
 def estimator_for(loaded: Loaded, model: str | None, parameters: dict[str, Any]) -> Any:

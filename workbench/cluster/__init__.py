@@ -21,7 +21,7 @@ Training. Every trainer runs the same script and takes its slices of every batch
 
 `ShardedStore` is the store of a trainer, `Shard` what a shard does with a message, `Transport` how the two meet:
 `LocalTransport` within a process. What they say to each other is in `workbench.cluster.messages`, when a step is done
-in `workbench.cluster.shard`, which rows are whose in `workbench.cluster.partition`.
+in `workbench.cluster.transport`, which rows are whose in `workbench.cluster.partition`.
 
 Whom to let in. A Dask scheduler runs what its clients send it, as the user who started it: whoever reaches it can do
 what you can. Shards are placed on clusters of this machine, or on encrypted ones, whose certificates say who may come
@@ -30,9 +30,8 @@ what you can. Shards are placed on clusters of this machine, or on encrypted one
 
 from workbench.cluster.messages import Message
 from workbench.cluster.partition import Partition
-from workbench.cluster.shard import Shard
 from workbench.cluster.sharded import ShardedStore
-from workbench.cluster.transport import LocalTransport, RolledBackError, TimedOutError, Traffic, Transport
+from workbench.cluster.transport import LocalTransport, RolledBackError, Shard, TimedOutError, Traffic, Transport
 
 __all__ = [
     "LocalTransport",

@@ -25,7 +25,7 @@ try:
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
-from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
+from workbench.cluster.coordinator import SECONDS_END, SECONDS_SILENT, end_process
 from workbench.cluster.security import SECONDS_JOIN, OpenClusterError, check_certificates, check_encrypted, security_of
 from workbench.measure import loads
 from workbench.sweeps.agent_commands import AGENT

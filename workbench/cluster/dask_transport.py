@@ -28,9 +28,8 @@ except ImportError as error:
 from kernels import threads
 from workbench.cluster.messages import Message
 from workbench.cluster.security import check_encrypted
-from workbench.cluster.shard import Shard
 from workbench.cluster.trainer import run_request
-from workbench.cluster.transport import GoneError, Transport
+from workbench.cluster.transport import GoneError, Shard, Transport
 from workbench.kvstore import StoreError
 
 

@@ -3,15 +3,314 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from workbench.cluster.messages import Message
-from workbench.cluster.shard import Shard
-from workbench.kvstore import StoreError
+from kernels.registry import unknown_name
+from workbench import formats
+from workbench.cluster import checkpoints, partition
+from workbench.cluster.messages import Message, pack_values, unpack_values
+from workbench.formats import RowSparse
+from workbench.json_text import is_whole
+from workbench.kvstore import Key, LocalStore, StoreError
+from workbench.optimizers import Updater
+
+# One shard: a `LocalStore` that owns some rows of every key, and what it does with each message.
+#
+# The state of a step. Every trainer t pushes once a step; the push (generation, step, t) is held until all trainers
+# have pushed, then the parts of each key are summed in the order of the trainers and the optimizer does one step. A
+# push that came before changes nothing. A pull of a trainer that has pushed s times is answered when s - staleness
+# steps are done; when that trainer has pushed more since, the pull is of the past and is refused, so that a message
+# that was delayed on its way changes nothing. Where the norm of all gradients is clipped, trainers ask each shard for
+# the squares of its part, and bring the sums along with their next message.
+#
+# A shard waits for nothing by itself: what cannot be answered yet is answered `wait`, with what it waits for.
+
+
+DONE = Message("done")
+
+
+class _Wait(Exception):  # noqa: N818 - it is no error
+    """The message can be answered later."""
+
+
+class _Stale(Exception):  # noqa: N818 - it is no error
+    """The message is of a step or a generation that is over."""
+
+
+@final
+class Shard:
+    """Shard `number` of `shards`, for so many trainers, who may be up to `staleness` steps ahead of each other."""
+
+    def __init__(self, number: int, shards: int, trainers: int = 1, staleness: int = 0) -> None:
+        self.number, self.shards, self.trainers, self.staleness = number, shards, trainers, staleness
+        self.generation = 0
+        self._begin(LocalStore())
+
+    def __repr__(self) -> str:
+        return f"<Shard {self.number} of {self.shards}: generation {self.generation}, step {self.step}>"
+
+    def _begin(self, store: LocalStore) -> None:
+        """Reset the shard to step 0 with the values of `store`, without pushes or failures."""
+        self.store, self.step, self.failure = store, 0, ""
+        self.drawn: dict[Key, partition.Source] = {}
+        self.pushes: dict[int, dict[int, dict[Key, Any]]] = {}
+        """What was pushed, by step and trainer."""
+        self.pushed = [0] * self.trainers
+        """The last step that each trainer pushed."""
+        self.sums: dict[int, dict[Key, Any]] = {}
+        self.squares: dict[int, dict[str, float]] = {}
+        """Of this shard's part of the gradients, by step."""
+        self.totals: dict[int, dict[str, float]] = {}
+        """Of the whole gradients, by step."""
+        self.answered: list[tuple[int, Message]] = [(0, DONE)] * self.trainers
+        """The number of the last message of each trainer that is done once, and its answer."""
+
+    def handle(self, message: Message) -> Message:
+        """Return the answer; whatever is refused has changed nothing."""
+        try:
+            return self._answer(message)
+        except _Wait as reason:
+            return Message("wait", {"text": str(reason)})
+        except _Stale as reason:
+            return Message("stale", {"text": str(reason), "generation": self.generation})
+        except (LookupError, TypeError) as error:
+            return Message("error", {"text": f"The message {message.kind!r:.40} is malformed: {error!r}."})
+        except (ValueError, OSError) as error:
+            return Message("error", {"text": str(error)})
+
+    def _answer(self, message: Message) -> Message:
+        """Handle a message and return the reply; raises _Wait or _Stale if it comes early or late."""
+        about, arrays = message.about, message.arrays
+        if message.kind == "hello":
+            facts = ("number", "shards", "trainers", "staleness", "generation", "step")
+            return Message("done", {name: getattr(self, name) for name in facts})
+        _whole(about, "trainer", 0, self.trainers - 1)
+        self._check_generation(_whole(about, "generation"), message.kind)
+        if message.kind == "load":
+            return self._load(about, arrays)
+        if self.failure:
+            raise StoreError(self.failure)
+        once = {"init": self._init, "optimizer": self._optimizer, "catch_up": self._catch_up, "save": self._save}
+        if message.kind in once:
+            return self._once(once[message.kind], about, arrays)
+        others = {"push": self._push, "squares": self._squares, "pull": self._pull, "state": self._state}
+        if message.kind not in others:
+            raise StoreError(unknown_name("message", message.kind, ["hello", "load", *once, *others]))
+        return others[message.kind](about, arrays)
+
+    def _check_generation(self, generation: int, kind: str) -> None:
+        """Raise _Stale for a message of an old generation, _Wait for one of a later one."""
+        if generation < self.generation:
+            raise _Stale(f"generation {generation} is over; this is generation {self.generation}")
+        if generation > self.generation and kind != "load":
+            raise _Wait(f"generation {generation} has not begun here")
+
+    def _once(self, act: Callable, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Execute a message once, and return the same answer when it is received again."""
+        trainer, number = about["trainer"], _whole(about, "number")
+        last, answer = self.answered[trainer]
+        if number > last:
+            try:
+                act(about, arrays)
+                answer = DONE
+            except (ValueError, OSError) as error:
+                answer = Message("error", {"text": str(error)})
+            self.answered[trainer] = number, answer
+        return answer
+
+    # What is done once
+
+    def _init(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Initialise the values of a message, and register lazily drawn ones."""
+        for key, value in _values(about, arrays).items():
+            self.store.init(key, value)
+        if "drawn" in about:
+            self.drawn |= partition.sources(about["drawn"], about["spread"], self.number, self.shards)
+            for key, _ in about["drawn"]:
+                if key in self.drawn:
+                    self.store.init(key, self.drawn[key].nothing)
+
+    def _draw(self, rows: Mapping[Key, np.ndarray | None]) -> None:
+        """See that these rows are there, None for all, where they are drawn when first touched."""
+        for key in rows.keys() & self.drawn.keys():
+            self.drawn[key].draw(self.store.values[key], rows[key])
+
+    def _optimizer(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Set the optimizer from a message's settings."""
+        self.store.set_optimizer(Updater.from_settings(about["settings"]))
+
+    def _catch_up(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Apply deferred updates to the given rows, after all pushes so far."""
+        self._reach(about, lag=0)
+        self.store.catch_up(self._rows(about, arrays))
+
+    def _save(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        """Write this shard's state to its file, after all pushes so far."""
+        self._reach(about, lag=0)
+        formats.save(checkpoints.file_of(about["path"], self.number), self.store.state_dict())
+
+    def _load(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Begin a generation with a state, of the message or of the files that it names, in place of all there is."""
+        if about["generation"] > self.generation:
+            store = LocalStore()
+            if about["settings"] is not None:
+                store.set_optimizer(Updater.from_settings(about["settings"]))
+            saved = about.get("saved")
+            state = _values(about, arrays) if saved is None else checkpoints.state_of(saved, self.number, self.shards)
+            store.load_state_dict(state)
+            self._begin(store)
+            if saved is not None:
+                drawn = checkpoints.read(saved["folder"]).drawn
+                self.drawn = partition.sources(drawn, saved["spread"], self.number, self.shards)
+            self.generation = about["generation"]
+        return DONE
+
+    # Steps
+
+    def _push(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Add a trainer's gradients of a step; the update runs when all trainers have pushed."""
+        trainer, step = about["trainer"], _whole(about, "step", 1)
+        self._take_total(about)
+        if step <= self.pushed[trainer]:
+            return DONE
+        if step > self.step + 1 + self.staleness:
+            raise _Wait(self._missing(step - 1 - self.staleness))
+        names = [key for key, _ in about["names"]]
+        self._need(names)
+        values = _values(about, arrays, {key: self.store.values[key].shape for key in names})
+        self.store.summed(values)  # to refuse what does not fit before it is held
+        self.pushes.setdefault(step, {})[trainer] = values
+        self.pushed[trainer] = step
+        self._advance()
+        return DONE
+
+    def _is_complete(self, step: int) -> bool:
+        """Return whether all trainers have pushed a step."""
+        return len(self.pushes.get(step, ())) == self.trainers
+
+    def _sums(self, step: int) -> dict[Key, Any]:
+        """Return the gradients of a step that is complete, summed in the order of the trainers."""
+        if step not in self.sums:
+            parts: dict[Key, list[Any]] = {}
+            for trainer in sorted(self.pushes[step]):
+                for key, value in self.pushes[step][trainer].items():
+                    parts.setdefault(key, []).append(value)
+            self.sums[step] = self.store.summed(parts)
+        return self.sums[step]
+
+    def _advance(self) -> None:
+        """Do the steps that are complete; a step that fails ends this generation with a message to every trainer."""
+        while self._is_complete(step := self.step + 1) and not (self._clips and step not in self.totals):
+            try:
+                sums = self._sums(step)
+                self._draw({key: one.indices if isinstance(one, RowSparse) else None for key, one in sums.items()})
+                self.store.take(sums, self.totals.pop(step, None))
+            except ValueError as error:
+                self.failure = f"Shard {self.number} cannot do step {step}: {error}"
+                raise StoreError(self.failure) from None
+            self.step = step
+            del self.pushes[step], self.sums[step]
+            self.squares.pop(step - self.staleness - 2, None)
+
+    @property
+    def _clips(self) -> bool:
+        """Return whether the optimizer clips the global norm."""
+        return self.store.updater is not None and self.store.updater.clip_global_norm is not None
+
+    def _squares(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Return the sums of squares of this shard's part of the gradients of a step, by the optimizer's name of the
+        key."""
+        step = _whole(about, "step", 1)
+        if step not in self.squares:
+            if not self._is_complete(step):
+                raise _Wait(self._missing(step))
+            self.squares[step] = self.store.squares(self._sums(step))
+        return Message("done", {"squares": self.squares[step]})
+
+    def _take_total(self, about: Mapping[str, Any]) -> None:
+        """Sums of squares of whole gradients, which may have come along."""
+        if (total := about.get("total")) is not None and total["step"] == self.step + 1:
+            self.totals[total["step"]] = total["squares"]
+            self._advance()
+
+    # What is read
+
+    def _pull(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Return the asked rows, waiting within the allowed staleness."""
+        self._reach(about, lag=self.staleness)
+        rows = self._rows(about, arrays)
+        self._draw(rows)
+        if about["current"]:
+            self.store.catch_up(rows)
+        names: list[list] = []
+        values: list[np.ndarray] = []
+        for key, wanted in rows.items():
+            if wanted is None:
+                name, parts = pack_values({key: self.store.values[key]})
+                names, values = names + name, values + parts
+            else:
+                names.append([key, "rows"])
+                values.append(self.store.row_sparse_pull(key, wanted).values)
+        return Message("done", {"names": names, "step": self.step}, values)
+
+    def _state(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
+        """Return this shard's whole state, after all pushes so far."""
+        self._reach(about, lag=0)
+        self._draw(dict.fromkeys(self.drawn))
+        state = self.store.state_dict()
+        names, values = pack_values(state)
+        return Message("done", {"names": names, "shapes": [list(array.shape) for array in state.values()]}, values)
+
+    def _reach(self, about: Mapping[str, Any], lag: int) -> None:
+        """Wait until all but `lag` of the trainer's pushed steps are done; refuse messages of earlier steps."""
+        trainer, step = about["trainer"], _whole(about, "step")
+        self._take_total(about)
+        if self.pushed[trainer] > step:
+            raise _Stale(f"trainer {trainer} asked at step {step} and has pushed step {self.pushed[trainer]} since")
+        if self.step < step - lag:
+            raise _Wait(self._missing(step - lag))
+
+    def _rows(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> dict[Key, np.ndarray | None]:
+        """Return the rows that are asked for by key, None for all; all of all keys where no names are given."""
+        if about["names"] is None:
+            return dict.fromkeys(self.store.values)
+        self._need([key for key, _ in about["names"]])
+        rows: dict[Key, np.ndarray | None] = {key: None for key, kind in about["names"] if kind != "rows"}
+        listed = [key for key, kind in about["names"] if kind == "rows"]
+        rows |= {key: array.astype(np.int64) for key, array in zip(listed, arrays, strict=True)}
+        return {key: rows[key] for key, _ in about["names"]}
+
+    def _need(self, keys: Sequence[Key]) -> None:
+        """Raise _Wait if a key has no value yet."""
+        if missing := [key for key in keys if key not in self.store.values]:
+            raise _Wait(f"key {missing[0]!r} has no value yet, which trainer 0 gives it")
+
+    def _missing(self, step: int) -> str:
+        """Return the message on the step that is waited for, and who has not pushed it."""
+        late = [str(trainer) for trainer, pushed in enumerate(self.pushed) if pushed < step]
+        whom = f"the push of trainer {', '.join(late)}" if late else "the norm of all gradients"
+        return f"step {step} waits for {whom}"
+
+
+def _whole(about: Mapping[str, Any], name: str, least: int = 0, most: int = 2**53) -> int:
+    """Return a whole number of a message; StoreError unless it lies from `least` to `most`."""
+    value = about.get(name)
+    if not isinstance(value, int) or not is_whole(value, least, most):
+        raise StoreError(f"A message says that {name} is {value!r:.40}; it is a whole number from {least} to {most}.")
+    return value
+
+
+def _values(
+    about: Mapping[str, Any], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]] | None = None
+) -> dict[Any, Any]:
+    """Return the values by key; their shapes come with them where the shard does not know them."""
+    if shapes is None:
+        shapes = {key: tuple(shape) for (key, _), shape in zip(about["names"], about["shapes"], strict=True)}
+    return unpack_values(about["names"], arrays, shapes)
 
 
 class Transport(ABC):

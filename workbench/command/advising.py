@@ -121,8 +121,7 @@ def show_framework(
 
     `read` says how the data is read, as `data_source.load` takes it. `budget` are seconds, None for the usual ones.
     """
-    from workbench.bench.frameworks import answer_for
-    from workbench.bench.frameworks.answer import BUDGET
+    from workbench.bench.frameworks import BUDGET, answer_for
 
     dataset = data_source.load(source, **read)
     for guess in dataset.facts.get("guesses", ()):

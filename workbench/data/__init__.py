@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from workbench.data.dataset.targets import natural_width, summary, targets, with_labels
     from workbench.data.errors import DataError
-    from workbench.data.exports.contract import export
+    from workbench.data.exports import export
     from workbench.data.files.types import guess
     from workbench.data.labels import Labels
     from workbench.data.loading import batches_of, describe, is_cached, load

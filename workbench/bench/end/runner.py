@@ -21,7 +21,7 @@ import numpy as np
 from kernels.registry import unknown_name
 from workbench import store
 from workbench.analysis.end import within
-from workbench.bench.end.contract import Candidate, Paths, get, names
+from workbench.bench.end.candidates import Candidate, Paths, get, names
 from workbench.bench.experiment import Progress, Record, Results
 from workbench.bench.shapes import BenchError
 from workbench.data.content import VARIABLE

@@ -3,19 +3,267 @@
 How to add one: a line.
 """
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import scipy.special
+
 from kernels.registry import unknown_name
-from workbench import data, models
-from workbench.bench.fit.contract import Candidate, Rows
-from workbench.bench.fit.selection import Judge, some_users
+from workbench import data, metrics, models
+from workbench.bench.fit.contract import Candidate, Rows, Scorer
 from workbench.bench.shapes import BenchError
+from workbench.measure.rounds import MOST, ratio_of
+from workbench.models.two_fields import pairs_of
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import HELD_OUT, facts_of, join_held_out, make_problem, split_held_out, targets
 from workbench.sweeps.spec import Cell
+from workbench.training import ranking
+
+# Choices among trainings that were tried: the targets, the setting that is soonest there, who runs rounds.
+
+
+# The one measure that all candidates of a case are held to, from their scores on rows held out.
+
+
+TOLERANCES = (0.003, 0.01, 0.03)
+"""Shares of the best value within which a target lies, tightest first: a run gives the time to each, none decides."""
+SCORES = 1 << 20
+"""Scores of an order that are looked at: of more users than have so many with all items, so many are drawn."""
+
+
+def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Return the mean cross-entropy of scores [rows, classes] for class indices [rows]."""
+    return metrics.cross_entropy(scipy.special.softmax(scores.astype(np.float64), axis=1), labels)
+
+
+LOSSES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float]]] = {
+    "logistic": ("log loss", metrics.logit_loss),
+    "softmax": ("cross-entropy", _cross_entropy),
+    "squared": ("mean squared error", metrics.mse),
+}
+"""The name of what is measured, and the measure, by the loss that a model is trained on."""
+
+
+def target_of(best: float, larger_is_better: bool, tolerance: float) -> float:
+    """Return the value to reach if `best` is the best that was reached.
+
+    >>> target_of(0.5, False, 0.01), target_of(0.5, True, 0.01)
+    (0.505, 0.495)
+    """
+    return best * (1 - tolerance if larger_is_better else 1 + tolerance)
+
+
+def is_reached(value: float, target: float, larger_is_better: bool) -> bool:
+    """Return whether a value is as good as the target; never where it is not a number."""
+    return value >= target if larger_is_better else value <= target
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Measures a scorer on rows held out: X csr [R, D] and `y`; what orders items is held to `x_trained`, too."""
+
+    rows: Rows
+    x: Any
+    y: np.ndarray
+
+    @property
+    def model(self) -> models.Model:
+        """The model that is trained."""
+        return models.get(self.rows.model)
+
+    @property
+    def name(self) -> str:
+        """Name of the measure: the model's quality where larger is better, else its loss."""
+        return self.model.quality_name if self.larger_is_better else LOSSES[self.model.loss][0]
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether it is a quality, as of an order, and not a loss."""
+        return self.model.rank is not None
+
+    def value(self, scorer: Scorer) -> float:
+        """Return the measure of a scorer on the held-out rows; infinite or NaN if its scores are. O(scores)."""
+        if self.larger_is_better:
+            return self._of_order(scorer)[self.name]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return LOSSES[self.model.loss][1](self._scores(scorer), self.y)
+
+    def measures(self, scorer: Scorer) -> dict[str, float]:
+        """Return all measures of quality of the model by name."""
+        if self.larger_is_better:
+            return self._of_order(scorer)
+        scores = self._scores(scorer)
+        every = {self.model.quality_name: self.model.quality, **self.model.measures}
+        return {name: float(measure(scores, self.y)) for name, measure in every.items()}
+
+    def _scores(self, scorer: Scorer) -> np.ndarray:
+        """Return the scores of the held-out rows, [rows, outputs]."""
+        return np.asarray(scorer(self.x)).reshape(self.x.shape[0], -1)
+
+    def _of_order(self, scorer: Scorer) -> dict[str, float]:
+        """Return the ranking measures of a scorer on the held-out ratings, by name."""
+        every = {self.model.quality_name: self.model.quality, **self.model.measures}
+        return ranking.ranking_measures(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)
+
+
+def some_users(x: Any, fields: Any, seed: int) -> Any:
+    """Return the rows of X csr that are of users drawn by the seed, as many as have `SCORES`.
+
+    All where there are no more.
+    """
+    user, most = pairs_of(x, fields)[0], max(1, SCORES // fields[1])
+    users = np.unique(user)
+    if users.size <= most:
+        return x
+    drawn = np.random.default_rng(seed).choice(users, most, replace=False)
+    return x[np.flatnonzero(np.isin(user, drawn))]
+
+
+RIVALS = 4
+"""Rivals that run rounds to a target: those that were soonest there when settings were tried."""
+ROUNDS_MOST = MOST
+NARROW = 1.5
+"""The ends of the interval of a ratio, by each other, from which on no further rounds are run for it."""
+NEARLY = 1.25
+"""Seconds by those of the soonest of a side, up to which another may turn out to be the soonest."""
+
+Row = dict[str, Any]
+Best = tuple[float, Row, float]
+"""Seconds to the target, the setting, and the number of the point."""
+
+
+@dataclass
+class Training:
+    """Result of one training, as its process reported it."""
+
+    number: int
+    points: list[list[float]] = field(default_factory=list)
+    columns: Row = field(default_factory=lambda: {"status": "ok", "reason": ""})
+
+
+def curve_columns(training: Training, facts: Row) -> Row:
+    """Return the columns of a training that follow from its points; what was cut off for time has those before."""
+    curve = [[seconds, value if is_finite(value) else None, number] for seconds, value, number in training.points]
+    best = max if facts.get("larger_is_better") else min
+    value_best = best((point[1] for point in curve if point[1] is not None), default=None)
+    return training.columns | {"curve": curve, "value_best": value_best}
+
+
+def is_finite(value: float | None) -> bool:
+    """Return whether it is a number."""
+    return value is not None and math.isfinite(value)
+
+
+def is_end(row: Row) -> bool:
+    """Return whether no setting of the candidate is tried after this row.
+
+    It cannot take part, or not one point came.
+    """
+    return row["status"] in ("memory", "unsupported") or (row["status"] in ("timeout", "failed") and not row["curve"])
+
+
+def targets_of_records(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
+    """Return the values to reach by tolerance, and whether larger is better: within each of the best of all rows.
+
+    If ours or the competitors do not come within the tightest of that, all are within theirs of the best that both
+    come to: so each is reached by both, and a wider tolerance is never the harder one. NaN without any row.
+    """
+    known = [row for row in rows if row["value_best"] is not None]
+    larger = any(row["larger_is_better"] for row in known)
+    better, worse = (max, min) if larger else (min, max)
+    sides = {row["side"] for row in known}
+    each = [better(row["value_best"] for row in known if row["side"] == side) for side in sides]
+    best = better(each, default=float("nan"))
+    common = worse(each, default=float("nan"))
+    is_shared = is_reached(common, target_of(best, larger, TOLERANCES[0]), larger)
+    reached = best if is_shared else common
+    return {tolerance: target_of(reached, larger, tolerance) for tolerance in TOLERANCES}, larger
+
+
+def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
+    """Return the first point that is as good as the target: seconds, value, number; None if none is."""
+    return next(
+        (point for point in points if point[1] is not None and is_reached(point[1], target, larger_is_better)), None
+    )
+
+
+def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
+    """Return the candidates that run rounds: all of ours, and of competitors the `RIVALS` that were soonest."""
+    competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
+    return [name for name in best if is_ours[name] or name in competitors[:RIVALS]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Training of each round: a candidate with one setting, to the targets of the tolerances it is the best for.
+
+    `numbers` are those of the points at which the targets were reached when settings were tried, by tolerance.
+    """
+
+    name: str
+    value: Row
+    numbers: Mapping[float, float]
+
+    def only(self, tolerances: Collection[float]) -> "Job":
+        """Return the job to the targets of these tolerances alone."""
+        return Job(self.name, self.value, {each: number for each, number in self.numbers.items() if each in tolerances})
+
+
+def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool]) -> list[Job]:
+    """Return the trainings of a round: of each tolerance those in rounds, one for all that a candidate reaches by one
+    setting.
+
+    >>> slow, fast = {"rate": 1.0}, {"rate": 3.0}
+    >>> best = {0.01: {"a": (2.0, slow, 8)}, 0.03: {"a": (1.0, slow, 4), "b": (1.0, fast, 2)}}
+    >>> [(job.name, job.numbers) for job in jobs_of(best, {"a": True, "b": False})]
+    [('a', {0.01: 8, 0.03: 4}), ('b', {0.03: 2})]
+    """
+    found: dict[str, list[tuple[Row, dict[float, float]]]] = {}
+    for tolerance, each in best.items():
+        for name in candidates_for_rounds(each, is_ours):
+            _, value, number = each[name]
+            settings = found.setdefault(name, [])
+            numbers = next((known for other, known in settings if other == value), None)
+            if numbers is None:
+                settings.append((value, {tolerance: number}))
+            else:
+                numbers[tolerance] = number
+    return [Job(name, value, numbers) for name, settings in found.items() for value, numbers in settings]
+
+
+def candidates_for_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:
+    """Return the candidates that run further rounds, from their seconds by round: who may be the soonest of either
+    side, while the interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
+
+    >>> is_ours = {"ours": True, "slow": False, "fast": False}
+    >>> known = {"ours": {0: 1.0, 1: 1.1}, "slow": {0: 9.0, 1: 9.0}, "fast": {0: 3.0, 1: 2.0}}
+    >>> candidates_for_more_rounds(known, is_ours)
+    ['ours', 'fast']
+    >>> candidates_for_more_rounds({name: dict.fromkeys(range(6), each[0]) for name, each in known.items()}, is_ours)
+    []
+    """
+    medians = {name: float(np.median(list(each.values()))) for name, each in seconds.items() if each}
+    sides = [[name for name in medians if is_ours[name] == side] for side in (True, False)]
+    if not all(sides):
+        return []
+    ours, competitor = (min(names, key=lambda name: medians[name]) for names in sides)
+    first, second = ({("", number): value for number, value in seconds[name].items()} for name in (competitor, ours))
+    ratio = ratio_of(first, second)
+    if ratio is not None and (ratio.high <= NARROW * ratio.low or ratio.rounds >= ROUNDS_MOST):
+        return []
+    near = {ours: NEARLY * medians[ours], competitor: NEARLY * medians[competitor]}
+    return [name for name in medians if medians[name] <= near[ours if is_ours[name] else competitor]]
+
+
+def fastest_to_target(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
+    """Return (seconds, setting, number of the point) that reached the target in the least time; None if none did."""
+    found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
+    reached = [(point[0], setting, point[2]) for point, setting in found if point]
+    return min(reached, key=lambda each: each[0]) if reached else None
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,15 @@ from typing import Any
 from workbench import store
 from workbench.bench import experiment
 from workbench.bench.experiment import Progress, Worker, end_columns
-from workbench.bench.fit.cases import Case, TrainingRequest
-from workbench.bench.fit.contract import Candidate, get, list_candidates, origin
-from workbench.bench.fit.selection import (
+from workbench.bench.fit.cases import (
     ROUNDS_MOST,
     TOLERANCES,
     Best,
+    Case,
     Job,
     Row,
     Training,
+    TrainingRequest,
     candidates_for_more_rounds,
     curve_columns,
     fastest_to_target,
@@ -33,6 +33,7 @@ from workbench.bench.fit.selection import (
     target_of,
     targets_of_records,
 )
+from workbench.bench.fit.contract import Candidate, get, list_candidates, origin
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure
 from workbench.measure.child import Ended

@@ -1,1 +1,0 @@
-"""Candidates of `bench end`, one library a file; each registers itself."""
