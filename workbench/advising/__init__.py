@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "advise", "settings_of", "suggest_model"]
 
-_MODULES = {"Answer": "answer", "advise": "advising", "settings_of": "source", "suggest_model": "source"}
+_MODULES = {"Answer": "advising", "advise": "advising", "settings_of": "source", "suggest_model": "source"}
 """Submodule that defines each name."""
 
 

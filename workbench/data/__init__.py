@@ -116,7 +116,7 @@ _MODULES = {
     "take with_density with_positive",
     "dataset.targets": "natural_width summary targets with_labels",
     "errors": "DataError",
-    "exports.contract": "export",
+    "exports": "export",
     "files.types": "guess",
     "labels": "Labels",
     "loading": "batches_of describe is_cached load",

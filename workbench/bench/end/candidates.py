@@ -121,8 +121,8 @@ register(
 
 # Vowpal Wabbit's command line as its Python package has it, on its own text: the rows of the svmlight file.
 #
-# The text is made before the clock starts. With its cache the text is parsed in the first pass only, without it there is
-# one pass.
+# The text is made before the clock starts. With its cache the text is parsed in the first pass only, without it there
+# is one pass.
 
 
 PROGRAM = (sys.executable, "-m", "vowpalwabbit")
