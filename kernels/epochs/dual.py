@@ -53,7 +53,7 @@ class Numbers(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of one row: its target, and scores, slopes and the change of its dual variables [1, N]."""
+    """Memory of one row: its target, and scores, their gradient and the change of its dual variables [1, N]."""
 
     target: np.ndarray
     scores: np.ndarray

@@ -71,8 +71,8 @@ def reference(loss: str, *args: Any) -> None:
 
 
 class Scratch(NamedTuple):
-    """Memory of one row: its target; scores [1, K*N] and, as the same memory, [K, N]; slopes likewise; the change of
-    the dual variables [1, K*N]; what a change moves the score by, the count and the rate of each column [K*N]."""
+    """Memory of one row: its target; scores [1, K*N] and, as the same memory, [K, N]; their gradient alike; the change
+    of the dual variables [1, K*N]; what a change moves the score by, the count and the rate of each column [K*N]."""
 
     target: np.ndarray
     scores: np.ndarray
@@ -112,7 +112,7 @@ def make_slopes(loss: str, outputs: int) -> Callable:
 
 @inlined
 def step_columns(dual, row, scratch):
-    """Do a step of the dual variables of a row by their slopes; returns how far a score moved at most.
+    """Do a step of the dual variables of a row by the gradient of its scores; returns how far a score moved at most.
 
     Each loop reads and writes few arrays: of more, a compiler makes no vector code.
     """

@@ -84,7 +84,7 @@ def own_entries(indices, start, stop, low, high):
 
 
 def make_pass(forward: Callable) -> Callable:
-    """Scores and slopes of the rows `order[first:last]`; there is nothing to sum."""
+    """Scores of the rows `order[first:last]` and their gradient; there is nothing to sum."""
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
         """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
@@ -161,7 +161,7 @@ class Trained(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of some rows of a batch: scores and targets of a block of them, slopes [R, N]."""
+    """Memory of some rows of a batch: scores and targets of a block of them, the gradient of the scores [R, N]."""
 
     scores: np.ndarray
     targets: np.ndarray
@@ -261,7 +261,7 @@ def take_target(out, q, targets, row):
 
 @inlined
 def weigh(slope, counts, order):
-    """Multiply each row of the slope by what the loss of its row counts for."""
+    """Multiply each row of the gradient of the scores by the weight of its loss, in place."""
     for place in range(order.size):
         for n in range(slope.shape[1]):
             slope[place, n] *= counts[order[place]]
@@ -303,7 +303,7 @@ def rises(indices, start, stop):
 
 @inlined
 def sum_columns(slope, out):
-    """Write the sum of column n of slope [R, N] to out[n, 0]."""
+    """Write the sum of column n of the gradient of the scores [R, N] to out[n, 0]."""
     out[:] = 0
     for q in range(slope.shape[0]):
         for n in range(slope.shape[1]):

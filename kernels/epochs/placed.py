@@ -69,7 +69,7 @@ def placed_for(parts: int, weights: np.ndarray) -> Placed:
 
 
 def make_gather(programs: Programs) -> Callable:
-    """Adds up the gradient of the rows `order[first:last]`, whose slope it is, in one part's sums."""
+    """Return compiled code that adds the gradient of some rows of a batch to the sums of one part."""
     add = programs.add_entries
 
     def gather(part, rows, order, first, last, slope, placed):

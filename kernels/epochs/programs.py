@@ -131,11 +131,11 @@ def put_entries(rule: Rule, count: int) -> Callable:
     """Write the sums of `_entries` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
-        """Emit code that stores entries first to last - 1 times the slope as rows of the gradient."""
+        """Emit code that stores entries first to last - 1 times the gradient of the scores as rows."""
         nought = lane.integer(0)
 
         def one(k, _):
-            """Store one entry times the slope."""
+            """Store one entry times the gradient of its row's scores."""
             factor = data[k]
             lane.blocks(
                 lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
@@ -274,11 +274,11 @@ def _add_entries(lane, first, stop, indices, data, slope, q, sums, base, marks):
     `marks[indices[k]]` becomes 1."""
 
     def block(j, _):
-        """Add the entries times block j of the slope to the sums of their columns."""
+        """Add the entries times block j of the gradient of the scores to the sums of their columns."""
         moved = slope.row(q, j).load()
 
         def entry(k, _):
-            """Add one entry times the slope to the sum of its column, and mark the column."""
+            """Add one entry times the gradient of its row's scores to its column's sum; mark the column."""
             column, factor = indices[k], lane.numbers.spread(data[k])
             place = sums.row(base + column, j)
             pairs = zip(moved, place.load(), strict=True)
@@ -321,7 +321,7 @@ def _entries(rule: Rule, count: int) -> Callable:
     written = len(rule.written)
 
     def work(lane, first, last, *args):
-        """Emit code that updates rows indices[k] by data[k] times the slope, k from first to last - 1."""
+        """Emit code that updates rows indices[k] by data[k] times the gradient of the scores, first <= k < last."""
         arrays, (indices, data, slope, settings, at) = args[:written], args[written:]
         numbers, nought = numbers_at(settings, at, count), lane.integer(0)
 
@@ -344,7 +344,7 @@ def _entries_at(rule: Rule, count: int) -> Callable:
     """
 
     def work(lane, first, last, weights, indices, data, slope, q, settings, at):
-        """Emit code that adds data[k] times the change by a slope of row q to rows indices[k] of the weights."""
+        """Emit code that adds data[k] times the change by row q of the gradient to rows indices[k] of the weights."""
         numbers, nought, one = numbers_at(settings, at, count), lane.number(0), lane.number(1)
         (rate,) = rule.formula(nought, one, *steps.whole(rule, tuple(numbers)))
 

@@ -91,7 +91,7 @@ class Kernels(_OnDevice):
         return arrays, self.on.put(self.problem.targets[number]), entries
 
     def step(self, prepared: tuple) -> None:
-        """One step; its loss is read, as a training loop does."""
+        """Do one training step on a prepared batch, in place, and read its loss, as a training loop does."""
         arrays, targets, entries = prepared
         self.t += 1
         self.product(*arrays, self.arrays[0], self.scores)

@@ -365,7 +365,7 @@ class Part(NamedTuple):
 
 
 def parts_of(what: str, folder: Path) -> Iterator[Part]:
-    """Yield all parts of `all`, `quick` or a number of rows; `folder` is for logs and data."""
+    """Yield the parts to run: `what` is `all`, `quick` or a row count; logs and data go to `folder`."""
     if what not in SIZES:
         yield Part(training.names_of(int(what)), lambda: training.trained(int(what), folder))
         return

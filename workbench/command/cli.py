@@ -200,7 +200,7 @@ def forecast(runs: Runs, out: Chart = None) -> None:
 
 @app.command("predict", hidden=True)
 def predict(runs: Runs, out: Chart = None) -> None:
-    """Run `forecast`, which had this name up to 0.2."""
+    """Print a note that this command is called `forecast` now, and run it."""
     text = f"'workbench predict' is called 'workbench forecast' now; the old name ends with version {END}."
     typer.echo(f"Note: {text}", err=True)
     forecast(runs, out)

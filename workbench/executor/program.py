@@ -274,7 +274,7 @@ class Program:
     training: list[Step] = field(default_factory=list)
     backward: list[Step] = field(default_factory=list)
     views: list[tuple[int, np.ndarray]] = field(default_factory=list)
-    """Slots of slopes, which losses write, and their buffers."""
+    """Slots of the gradients of scores, which losses write, and their buffers."""
     plans: dict[int, int] = field(default_factory=dict)
     """Slots of arrays whose batch plan is read, and of their plans."""
     widths: dict[int, float] = field(default_factory=dict)

@@ -452,7 +452,7 @@ class Updater:
         return self.parameters[name]
 
     def new_parameter(self, name: str, shape: tuple[int, ...], dtype: np.dtype, format: str) -> Parameter:
-        """Return a Parameter without steps, of this shape, dtype and format."""
+        """Return the state of a new parameter: of this shape, dtype and format, with zero steps done; not added."""
         return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
 
     def way_of(self, name: str) -> str:

@@ -93,7 +93,7 @@ def beside(look: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_plain_dense(row: configurations.Record) -> bool:
-    """Return whether a row is of the plain dense training: a dense array, a step at a time, on all threads."""
+    """Return whether a record is of plain dense training: dense array, execution per step, all threads."""
     return formatting.short_configuration_name(row) == f"dense{formatting.device_suffix(row)}"
 
 

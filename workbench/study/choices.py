@@ -271,7 +271,7 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
 
 
 def _parse_values(choice: Choice, value: Any) -> list:
-    """Return the values of one choice, as the sweep takes them."""
+    """Return the values of one choice as a list of the setting's type. ChoiceError for a value that is not allowed."""
     if choice.name in FILES:
         return [str(Path(value).expanduser().resolve()) if value else None]
     if choice.kind == "text":

@@ -114,7 +114,7 @@ class AlternatingRounds:
 
     @property
     def has_rounds_left(self) -> bool:
-        """Whether the processes that live are to measure another round."""
+        """Whether processes are alive and have measured fewer than ROUNDS_A_SET rounds."""
         return bool(self.living) and self.last + 1 < self.first + ROUNDS_A_SET
 
     def measure(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:

@@ -198,7 +198,7 @@ def _parameters(cell: Cell) -> dict:
 
 
 def _load_cached(parameters: dict) -> data.Dataset:
-    """Return the data set of the parameters, kept in this process while its files do not change."""
+    """Return the data set of these parameters, from the cache folder while its files and this code are unchanged."""
     origin = data.get(parameters["dataset"])
     if not origin.is_cached:
         return _make(**parameters)
@@ -213,7 +213,7 @@ def _load_cached(parameters: dict) -> data.Dataset:
 
 @functools.cache
 def _code() -> str:
-    """Return the hash of this file, which says what is made of the data."""
+    """Return the hash of this file's source; part of cache keys, since the code decides how data is prepared."""
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 

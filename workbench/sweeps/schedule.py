@@ -178,7 +178,7 @@ class ComparisonState:
         self._posterior = self._decision = None
 
     def add(self, row: Record) -> None:
-        """Take the row of a trial of the round at work; one without a number is out, or waits for the next start."""
+        """Add a finished trial of the round. A hopeless or lost candidate drops out; a stopped round is repeated."""
         self.again.discard(row["key"])
         if row["status"] in (*HOPELESS, *LOST):
             self.out.add(row["key"])
@@ -211,7 +211,7 @@ class ComparisonState:
 
     @property
     def posterior(self) -> Posterior:
-        """Posterior of the trials so far."""
+        """Return the posterior of the candidates' log times from the trials added so far."""
         if self._posterior is None:
             self._posterior = posterior(self.trials, scatter=self.scatter)
         return self._posterior

@@ -89,7 +89,7 @@ class DeviceRun(Training):
     # Steps
 
     def forward(self, batch: Batch) -> float:
-        """Return the mean loss of a batch; its slope is what `slope` gives."""
+        """Return the mean loss of a batch; `slope` gives the gradient of its scores."""
         self._arrive(batch)
         self.last, self.rows = batch, batch.rows
         return self.launching.forward(batch)
@@ -166,7 +166,7 @@ class DeviceRun(Training):
 
     @property
     def bytes_device_held(self) -> int:
-        """Bytes of the arrays on the device: weights, states, scores, slope, kept batches, slots."""
+        """Bytes of the arrays on the device: weights, states, scores and their gradient, kept batches, slots."""
         own = (self.weights, *self.states, self.launching)
         return sum(each.nbytes for each in own) + sum(batch.nbytes for batch in self.kept.values())
 
@@ -185,7 +185,7 @@ class DeviceRun(Training):
         return self.session.bytes_most
 
     def watching(self) -> AbstractContextManager[None]:
-        """Watch the session's memory."""
+        """Return a context that records the peak device memory of the session while it is open."""
         return self.session.watching()
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
@@ -204,7 +204,7 @@ class DeviceRun(Training):
         return self.device.read(out)  # synchronize!
 
     def slope(self) -> np.ndarray:
-        """Return the slope of the loss of the last `forward`, on the host [R, N]."""
+        """Return the gradient of the scores of the last `forward`, copied to the host [R, N]."""
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:

@@ -120,11 +120,11 @@ class DeviceExecution(ABC, Generic[AnyBatch]):
 
     @abstractmethod
     def forward(self, batch: AnyBatch) -> float:
-        """Return the mean loss of a batch that has arrived; its slope is what `slope` gives."""
+        """Return the mean loss of a batch that has arrived; `slope` gives the gradient of its scores."""
 
     @abstractmethod
     def slope(self, rows: int) -> Any:
-        """Return the slope of the loss of the last `forward`, on the device [rows, N]."""
+        """Return the gradient of the scores of the last `forward`, on the device [rows, N]."""
 
     @abstractmethod
     def backward(self, batch: AnyBatch) -> Any:
@@ -199,7 +199,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of scores and slopes."""
+        """Bytes of the scores and their gradient."""
         return self.scores.nbytes + self.slopes.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
@@ -237,7 +237,7 @@ class ByKernel(DeviceExecution[DeviceBatch]):
         return float(loss)
 
     def slope(self, rows: int) -> Any:
-        """Return the part of the slopes that a batch fills."""
+        """Return the rows of the scores' gradient that a batch fills, a view."""
         return self.slopes[:rows]
 
     def backward(self, batch: DeviceBatch) -> Any:
@@ -365,7 +365,7 @@ class InGraph(DeviceExecution[SlotBatch]):
         return self.made.loss()
 
     def slope(self, rows: int) -> Any:
-        """Return the part of the slopes that a batch fills."""
+        """Return the rows of the scores' gradient that a batch fills, a view."""
         return self.made.grad_scores[:rows]
 
     def backward(self, batch: SlotBatch) -> Any:
@@ -373,5 +373,5 @@ class InGraph(DeviceExecution[SlotBatch]):
         return self.made.backward(batch.slot) if isinstance(self.made, DenseStep) else None
 
     def update(self, batch: SlotBatch, gradient: Any, numbers: Sequence[float]) -> None:
-        """Launch the whole step, which comes to the same slope, and gradient, once more."""
+        """Launch the whole recorded step again; it computes the same gradients once more."""
         self.made.run(batch.slot, *numbers)

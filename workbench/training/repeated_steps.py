@@ -224,7 +224,7 @@ class RepeatedSteps:
         return StepEvent(run.step, epoch, self.rows.size, loss, laps.seconds, slice_seconds)
 
     def _repeat(self) -> None:
-        """Make the next steps repeat the recorded one, unless that was found impossible."""
+        """Prepare to replay the recorded step for the next batches; nothing if recording failed before."""
         run = self.run
         if self.is_possible:
             self.passes = repeat_passes(run.executor)

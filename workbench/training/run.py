@@ -336,7 +336,7 @@ class Run(Training):
         return loss
 
     def slope(self) -> np.ndarray:
-        """Return the slope, in the executor's memory, which the next step overwrites."""
+        """Return the gradient of the scores [R, N], in the executor's memory, which the next step overwrites."""
         return self.executor.slopes["loss"]
 
     def backward(self, laps: PhaseTimer | None = None) -> dict[str, Any]:

@@ -317,7 +317,7 @@ class Training(ABC):
 
     @abstractmethod
     def slope(self) -> np.ndarray:
-        """Return the slope of the loss of the last `forward`, right after it [R, outputs]."""
+        """Return the gradient of the scores of the last `forward` [R, outputs]; valid until the next step."""
 
     @abstractmethod
     def backward(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ ROWS_AN_OUTPUT_STRIPED = 128
 class Store(NamedTuple):
     """What each stripe has of its own: `gradients` [STRIPES * rows of the weights, ...] in the layout of the weights,
     zero between batches; `losses` float64 [STRIPES], `wrong` int64 [STRIPES], the place of a wrong target or -1, and
-    `sums` [STRIPES * N, 1] of slopes, [0, 1] without an intercept."""
+    `sums` [STRIPES * N, 1] of the gradients of the scores, [0, 1] without an intercept."""
 
     gradients: np.ndarray
     losses: np.ndarray

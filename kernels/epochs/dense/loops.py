@@ -428,7 +428,7 @@ def make_columns(programs: Programs, held: str) -> Callable:
 
 @inlined
 def add_columns(slopes, sums):
-    """Add the sum of each column n of slopes [R, N] to sums[n, 0], in place."""
+    """Add the sum of each column n of the gradient of the scores [R, N] to sums[n, 0], in place."""
     for q in range(slopes.shape[0]):
         for n in range(slopes.shape[1]):
             sums[n, 0] += slopes[q, n]

@@ -50,7 +50,7 @@ class Problem:
 
     @property
     def outputs(self) -> int:
-        """N."""
+        """Number of outputs N, columns of the weights."""
         return self.configuration.width
 
     @property

@@ -50,7 +50,7 @@ def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
 
 
 def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-    """Return the slope's rows by the weight's, at the places of the entries [z], whose range is checked once more."""
+    """Return grad_scores @ weight.T at the stored entries [z]; the range of their indices is checked once more."""
     indptr, indices, _ = arrays
     out = torch.empty(indices.size, dtype=weight.dtype)
     _kernel("sddmm", checked=True)(indptr, indices, slope, array_of(weight), out.numpy())
@@ -58,7 +58,7 @@ def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) ->
 
 
 def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Unsummed:
-    """X.T @ slope [D, N] as its factors, with the batch's plan, O(z): it checks the range of indices once more."""
+    """X.T @ grad_scores [D, N] as its factors, with the batch's plan, O(z); the range of indices is checked again."""
     indptr, indices, data = arrays
     plan = build(indptr, indices, shape[0], data)
     values = np.ones(indices.size, slope.dtype) if data is None else data

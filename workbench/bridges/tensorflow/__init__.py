@@ -185,7 +185,7 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
 
 
 def _of_values(places: tf.Tensor, slope: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """Return product, for each entry, of its row of the slope and its row of the table."""
+    """Return the gradient of the values [z]: for each entry its row of `slope` [R, N] times its row of the table."""
     return tf.reduce_sum(tf.gather(slope, places[:, 0]) * tf.gather(table, places[:, 1]), axis=1)
 
 

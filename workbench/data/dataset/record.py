@@ -203,7 +203,7 @@ class Dataset:
 
     @property
     def features(self) -> int:
-        """Number of columns."""
+        """Number of columns D of x."""
         return self.x.shape[1]
 
     @property

@@ -207,7 +207,7 @@ def folder_of(folder: Path, number: int) -> Path:
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest of a folder, in one move, and sync it."""
+    """Write a folder's manifest atomically: to a temporary file that is synced and renamed. OSError if that fails."""
     table = {name: getattr(manifest, name) for name in _FIELDS}
     table |= {"form": FORM, "version": VERSION, "nnz": manifest.nnz}
     table |= {"labels": dataclasses.asdict(manifest.labels), "facts": dict(manifest.facts)}

@@ -103,7 +103,7 @@ def _matrix_name(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], want
 def _labels_name(
     path: str | os.PathLike, arrays: Mapping[str, np.ndarray], matrix: str, wanted: str | None
 ) -> str | None:
-    """Return the name of the array with a label for each row of the matrix, None if there is none (`DataError`)."""
+    """Return the name of the array of labels, one per row of `matrix`, or None; DataError if `wanted` is missing."""
     rows = len(arrays[matrix])
     able = [name for name, array in arrays.items() if name != matrix and array.size == len(array) == rows]
     return _one_of(path, "labels_variable", able, LABEL_NAMES, wanted, arrays) if able or wanted else None

@@ -412,9 +412,8 @@ class _Reading:
         return _label(before, self.ignores_importance), [_section(part) for part in parts]
 
     def _columns(self, sections: list[_Section]) -> np.ndarray:
-        """Return the numbers that names are, int64, where they are to be taken so and all are, in one namespace.
-
-        Or hashes.
+        """Return the columns of the entries: their names as int64 if all are integers in one namespace and hashing is
+        off, else the hashes of the names, uint32. New namespaces are remembered.
         """
         for section in sections:
             if section.names and section.namespace not in self.namespaces:

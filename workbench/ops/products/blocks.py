@@ -46,7 +46,7 @@ def common(left: Index, right: Index) -> tuple[Any, Any]:
 
 
 def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
-    """Return left @ right as a Block; values are written to `out` if it has their shape."""
+    """Return left @ right [left rows, right columns] as a Block; the values are written to `out` if its shape fits."""
     ours, theirs = common(left.columns, right.rows)
     shape = left.shape[0], right.shape[1]
     whole = out if left.rows is None and right.columns is None else None

@@ -35,7 +35,7 @@ class DenseLoops(LoopTrainer):
         self.loop(one.dense, one.labels, order, *sizes, self.w, self.b, losses, *self.room)
 
     def state(self) -> State:
-        """Return weights the usual way round, without padding."""
+        """Return weights [D, N] (a transposed view if stored so) and intercept [N] without padding, and losses."""
         outputs = self.problem.outputs
         w = self.w[:outputs].T if self.is_transposed else self.w
         return State(w, self.b[:outputs], self.losses)

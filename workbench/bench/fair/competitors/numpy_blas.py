@@ -36,7 +36,7 @@ class NumpyTrainer(LoopTrainer):
             self.b -= rate * self.scores.sum(axis=0)
 
     def _slope(self, labels: np.ndarray) -> float:
-        """Turn the scores into slopes: the mean loss."""
+        """Replace the scores by the gradient of the mean loss in place; return the mean loss."""
         scores = self.scores
         if scores.shape[1] == 1:
             z, y = scores[:, 0], labels.astype(np.float32)
