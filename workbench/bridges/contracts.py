@@ -27,7 +27,7 @@ workbench.ops.fallback.DensifyError: densify, to print it: making (3, 2) of csr 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -380,14 +380,32 @@ class Framework(NamedTuple):
     outside: str
 
 
-def dense_gradient_violation(name: str, framework: Framework) -> Violation:
+def require_row_gradients(
+    gradients: Iterable[Any],
+    names: Iterable[str],
+    framework: Framework,
+    rows_of: Callable[[Any], tuple[np.ndarray, int | None] | None],
+) -> None:
+    """Raise ContractError for gradients that are dense, repeat a row or have an index out of range. O(U log U).
+
+    `rows_of` returns the row indices int [U] of a gradient and the rows of its weight, None if unknown; None if dense.
+    """
+    found: list[Violation] = []
+    for gradient, name in zip(gradients, names, strict=True):
+        rows = rows_of(gradient)
+        found += [_dense_gradient(name, framework)] if rows is None else _find_row_violations(name, *rows, framework)
+    if found:
+        raise ContractError(found)
+
+
+def _dense_gradient(name: str, framework: Framework) -> Violation:
     """Return the violation of a gradient that holds every row."""
     came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
     effect = "every row is stepped, or the optimizer is not lazy, without a word"
     return Violation("sparse", GRADIENT_BOUNDARY, ERROR, came, f"{framework.kind}, the touched rows", advice, effect)
 
 
-def find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:
+def _find_row_violations(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Violation]:
     """Violations of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count.
 
     O(U log U).

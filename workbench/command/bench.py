@@ -41,6 +41,8 @@ OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists 
 Named = Annotated[list[str] | None, typer.Option(help="A configuration by name; a wrong name lists all.")]
 Folder = Annotated[Path, typer.Option(help="Folder of records and page; what it has is not measured again.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
+Cases = Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")]
+Alone = Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")]
 OnDevice = Annotated[
     str, typer.Option("--device", help="cpu, or cuda: our GPU implementations against competitors on the same GPU.")
 ]
@@ -308,7 +310,7 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
 def bench_advise(
     ctx: typer.Context,
     quick: Annotated[bool, typer.Option("--quick", help="Twelve cases, about half an hour; all take an hour.")] = False,
-    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
+    case: Cases = None,
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
     ] = Path("runs/bench-advise"),
@@ -419,12 +421,12 @@ def bench_fit(
     positive: Annotated[str, typer.Option(help="Class that means yes, for --data.")] = "",
     width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
     model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
-    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
-    contender: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
+    case: Cases = None,
+    contender: Alone = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
     first_seconds: FirstSeconds = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
-    threads: Annotated[int | None, typer.Option(min=1, help="At most the cores here; by default all.")] = None,
+    threads: Threads = None,
     seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Two small cases of the suite.")] = False,
     results: Annotated[
@@ -540,7 +542,7 @@ def bench_end(
     megabytes: Annotated[
         list[int] | None, typer.Option(min=1, help="Size of the file to train on; by default 1, 10 and 100.")
     ] = None,
-    candidate: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
+    candidate: Alone = None,
     full: Annotated[bool, typer.Option("--full", help="Files of 1 GB too.")] = False,
     results: Annotated[
         Path, typer.Option(help="Folder of records, page and files; what it has is not measured again.")

@@ -16,14 +16,12 @@ from kernels import structure, threads
 from kernels.structure import plain
 from workbench import data, formats
 from workbench.bridges.contracts import (
-    ContractError,
     Framework,
     Source,
     Violation,
-    dense_gradient_violation,
     feed_of,
-    find_row_violations,
     require,
+    require_row_gradients,
 )
 from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.validation_rules import ERROR, WARNING
@@ -120,17 +118,16 @@ def require_row_sparse(gradients: Iterable[torch.Tensor | None], names: Iterable
 Expected: a torch.sparse_coo tensor, the touched rows. Take regularizers and dense terms off this weight. Otherwise \
 every row is stepped, or the optimizer is not lazy, without a word.
     """
-    found: list[Violation] = []
-    for gradient, name in zip(gradients, names, strict=True):
-        if gradient is None:
-            continue
-        if gradient.layout is not torch.sparse_coo or gradient.sparse_dim() != 1:
-            found.append(dense_gradient_violation(name, PYTORCH))
-            continue
-        summed = gradient if gradient.is_coalesced() else gradient.coalesce()
-        found += find_row_violations(name, summed._indices()[0].numpy(), gradient.shape[0], PYTORCH)
-    if found:
-        raise ContractError(found)
+    pairs = [(gradient, name) for gradient, name in zip(gradients, names, strict=True) if gradient is not None]
+    require_row_gradients((gradient for gradient, _ in pairs), (name for _, name in pairs), PYTORCH, _rows_of)
+
+
+def _rows_of(gradient: torch.Tensor) -> tuple[np.ndarray, int] | None:
+    """Return the row indices of a COO gradient, summed unless marked as coalesced, and its rows; None if dense."""
+    if gradient.layout is not torch.sparse_coo or gradient.sparse_dim() != 1:
+        return None
+    summed = gradient if gradient.is_coalesced() else gradient.coalesce()
+    return summed._indices()[0].numpy(), gradient.shape[0]
 
 
 LAYOUTS = ("csr", "coo")

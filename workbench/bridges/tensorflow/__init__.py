@@ -32,14 +32,11 @@ import scipy.sparse
 
 from workbench import data, formats
 from workbench.bridges.contracts import (
-    ContractError,
     Framework,
     Source,
-    Violation,
-    dense_gradient_violation,
     feed_of,
-    find_row_violations,
     require,
+    require_row_gradients,
     require_sound,
 )
 from workbench.formats.parts import Parts
@@ -73,15 +70,14 @@ def require_row_sparse(gradients: Iterable[Any], names: Iterable[str]) -> None:
 
     A regularizer of a layer's weight, for one, makes its gradient dense.
     """
-    found: list[Violation] = []
-    for gradient, name in zip(gradients, names, strict=True):
-        if isinstance(gradient, tf.IndexedSlices):
-            count = None if gradient.dense_shape is None else int(gradient.dense_shape[0])
-            found += find_row_violations(name, gradient.indices.numpy(), count, TENSORFLOW)
-        else:
-            found.append(dense_gradient_violation(name, TENSORFLOW))
-    if found:
-        raise ContractError(found)
+    require_row_gradients(gradients, names, TENSORFLOW, _rows_of)
+
+
+def _rows_of(gradient: Any) -> tuple[np.ndarray, int | None] | None:
+    """Return the row indices of IndexedSlices and the rows of the weight, None if unknown; None if dense."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return None
+    return gradient.indices.numpy(), None if gradient.dense_shape is None else int(gradient.dense_shape[0])
 
 
 TENSORFLOW = Framework(
