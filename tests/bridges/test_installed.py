@@ -15,7 +15,7 @@ def of(monkeypatch, **versions):
 
 
 def test_nothing_is_imported_to_tell_what_is_there():
-    code = "from workbench.bridges import installed; installed.frameworks(); import sys; print(*sys.modules)"
+    code = "from workbench.command import doctor; doctor.frameworks(); import sys; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {name.split(".")[0] for name in out.split()} & {"torch", "tensorflow", "keras", "sklearn", "implicit"}
 

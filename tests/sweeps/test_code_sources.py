@@ -49,7 +49,7 @@ def names(files, copy):
 def test_the_files_of_cells_on_the_cpu_are_those_that_compute_them(copy, used):
     for name, files in used.items():
         assert names(files, copy) >= {
-            *(f"kernels/vector/{file}.py" for file in ("lanes", "gather", "tiles", "values", "operands")),
+            *(f"kernels/vector/{file}.py" for file in ("lanes", "gather", "tiles", "operands")),
             *("kernels/plan.py", "kernels/threads.py", "workbench/data/batches/feed.py"),
             *(
                 "workbench/data/batches/in_memory.py",

@@ -76,9 +76,8 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 @data.command("list")
 def list_(json: Json = False) -> None:
     """List the data sets: their parameters and defaults, where they come from, their licence."""
-    from workbench.command import data_list
 
-    show_sources(data_list.sources(), json)
+    show_sources(sources(), json)
 
 
 @data.command()
