@@ -76,7 +76,6 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 @data.command("list")
 def list_(json: Json = False) -> None:
     """List the data sets: their parameters and defaults, where they come from, their licence."""
-
     show_sources(sources(), json)
 
 
