@@ -8,8 +8,8 @@ from workbench import data, formats, graph, ops
 from workbench.formats import RowSparse
 from workbench.kvstore import LocalStore, StoreError
 from workbench.module import Module
-from workbench.module import worker as module_worker
-from workbench.module.worker import slices_of
+from workbench.module import training as module_worker
+from workbench.module.training import slices_of
 
 MODELS = {
     "linear": (small.linear, small.batches, {}),

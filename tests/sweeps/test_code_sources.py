@@ -102,7 +102,7 @@ def test_what_is_compiled_for_a_device_is_in_the_hash_of_its_cells_alone(copy, u
             "kernels/gpu/update.cu",
             "kernels/losses/softmax.cu",
         ),
-        *("workbench/training/device.py", "workbench/training/device_execution.py", "kernels/gpu/slots.py"),
+        *("workbench/training/device.py", "kernels/gpu/slots.py"),
     } <= on_cuda
     for name in set(CELLS) - {"cuda"}:
         assert not [file for file in names(used[name], copy) if file.endswith((".cu", ".cuh"))]

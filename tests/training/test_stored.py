@@ -13,7 +13,7 @@ from tests.support.sweeps import row_of_trial
 from workbench import data, training
 from workbench.sweeps import problem
 from workbench.sweeps.spec import Cell
-from workbench.training.device_execution import arrays_of
+from workbench.training.device import arrays_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,9 +6,8 @@ import pytest
 
 from workbench import data, training
 from workbench.sweeps.check import check_step
-from workbench.training import device_execution
-from workbench.training.device import DeviceRun
-from workbench.training.device_execution import most_entries
+from workbench.training import device
+from workbench.training.device import DeviceRun, most_entries
 from workbench.training.setup import complete_settings
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
@@ -148,7 +147,7 @@ def test_batches_that_repeat_have_a_slot_each_and_are_copied_once(way: str) -> N
 
 @both_ways
 def test_many_batches_that_repeat_are_copied_anew(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_execution, "MOST_KEPT", 3)
+    monkeypatch.setattr(device, "MOST_KEPT", 3)
     here, there = in_graph(way, shuffle=False, optimizer="adagrad")
     assert_same_training(here, there)
     assert len(there.launching.made.slots) == 2

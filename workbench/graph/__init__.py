@@ -20,8 +20,7 @@ import scipy.sparse
 
 from workbench import formats, ops
 from workbench.graph.explanation import Explanation
-from workbench.graph.inference import Facts, Inference
-from workbench.graph.nodes import KIND, VERSION, GraphError, merged
+from workbench.graph.inference import KIND, VERSION, Facts, GraphError, Inference, merged
 from workbench.graph.symbol import Graph, Symbol, canonical, constant, scope, variable
 from workbench.json_text import is_whole, parsed
 

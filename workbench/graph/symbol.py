@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from workbench import formats as known_formats
 from workbench import ops
-from workbench.graph import explanation, inference, nodes
-from workbench.graph.nodes import GraphError, merged, named, ordered
+from workbench.graph import explanation, inference
+from workbench.graph.inference import GraphError, merged, named, ordered
 from workbench.ops.contract import Op, Symbolic
 
 # Python's operators on symbols: each adds the node of the operator of that meaning.
@@ -251,7 +251,7 @@ class Graph(ABC):
         >>> variable("x").to_json() == variable("x").to_json()
         True
         """
-        return nodes.text(self)
+        return inference.text(self)
 
 
 @final

@@ -14,10 +14,9 @@ from workbench.graph import Graph
 from workbench.kvstore import LazyRandomRows, LocalStore, Store, caught_up
 from workbench.metrics import Accumulator
 from workbench.module import checkpoint, initialisers, training
-from workbench.module import worker as module_worker
 from workbench.module.checkpoint import Layout, Position, Prepared
 from workbench.module.initialisers import ModuleError, Spec
-from workbench.module.worker import Worker
+from workbench.module.training import Worker
 from workbench.optimizers import Updater
 
 
@@ -213,7 +212,7 @@ class Module:
         known = self.layout.known(arrays, dtype, convert)
         facts = self.layout.symbol.infer(**known)
         self.per_row = self.layout.per_row(known)
-        row_reads = module_worker.find(self.layout.symbol, facts.facts, list(arrays))
+        row_reads = training.find(self.layout.symbol, facts.facts, list(arrays))
         options: dict[str, Any] = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
         options["grad_req"] = dict.fromkeys(self.trained, "write")
         for _ in range(self.count):

@@ -5,23 +5,387 @@ batch plan is built there, too, or on that thread. Every step ends by waiting fo
 of the host.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
 import kernels
-from kernels.gpu.row_sums import UNKNOWN
+from kernels import plan
+from kernels.gpu import indices, updates
+from kernels.gpu.row_sums import UNKNOWN, Lengths
+from kernels.gpu.slots import DenseStep, Room, Step
+from kernels.plan import BatchPlan, row_length
+from kernels.products import csr_dense
 from kernels.sessions import Beside, CudaSession, Session
 from workbench import data, formats, optimizers
 from workbench.data.batches import feed
 from workbench.formats import RowSparse
+from workbench.optimizers import Optimizer
 from workbench.optimizers.contract import numbers_of
-from workbench.training import device_execution
-from workbench.training.device_execution import Batch, ByKernel, DeviceExecution, DevicePhaseTimer, InGraph, arrays_of
 from workbench.training.setup import Setup, SetupError, not_on_cuda
 from workbench.training.training import PhaseTimer, StepEvent, Training
+
+# The steps of a training on a device, launched kernel by kernel (`ByKernel`) or as one CUDA graph each (`InGraph`).
+#
+# A step in a graph reads its batch from a slot, filled while an earlier step runs. Batches that repeat have a slot
+# each, for good, while they are at most `MOST_KEPT`. All others are cut, planned on the host if they are CSR, and
+# copied anew in every epoch, into two slots in turn: with `ahead` one is filled while the other's step runs.
+
+
+def arrays_of(x: Any) -> tuple[np.ndarray, ...]:
+    """Return the arrays of X that are copied: the array itself, or indptr from 0 on, indices and data."""
+    return (x,) if isinstance(x, np.ndarray) else (x.indptr - x.indptr[0], x.indices, x.data)
+
+
+@dataclass
+class DeviceBatch:
+    """A batch on the device: its arrays in the setup's format, targets, its plan and its values in the plan's order."""
+
+    rows: int
+    arrays: tuple[Any, ...]
+    y: Any
+    plan: BatchPlan | None
+    values: Any
+    work: Beside | None
+    """What must have arrived before the first step reads it; None once it has."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds of the host: convert, plan, and all that is inside of `work`."""
+
+    @property
+    def row_lengths(self) -> Lengths:
+        """Lengths of rows, as the plan knows them."""
+        return UNKNOWN if self.plan is None else Lengths.of_rows(self.plan)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        planned = 0 if self.plan is None else self.plan.nbytes + self.values.nbytes
+        return planned + sum(array.nbytes for array in (*self.arrays, self.y))
+
+
+@dataclass
+class SlotBatch:
+    """A batch in a slot of a step that is one graph; `work` and `seconds` as those of `DeviceBatch`."""
+
+    rows: int
+    slot: int
+    work: Beside | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """0: a batch has no memory of its own, slots are the step's."""
+        return 0
+
+
+class DevicePhaseTimer:
+    """Marks of the device at the ends of the phases of a step; `seconds()` is asked for when all are passed."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.marks = session, [("", session.mark())]
+
+    def split(self, phase: str) -> None:
+        """Count what was queued since the last lap to `phase`."""
+        self.marks.append((phase, self.session.mark()))
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds by phase, by the clock of the device; all work before the last mark must be done."""
+        totals: dict[str, float] = {}
+        for (_, start), (phase, end) in zip(self.marks, self.marks[1:], strict=False):
+            totals[phase] = totals.get(phase, 0.0) + self.session.seconds(start, end)
+        return totals
+
+
+Batch = DeviceBatch | SlotBatch
+"""A batch on the device, or on its way there."""
+
+AnyBatch = TypeVar("AnyBatch", bound=Batch)
+
+
+class DeviceExecution(ABC, Generic[AnyBatch]):
+    """Steps that change the weights [D, N] and states that it was made with, in place, where they are."""
+
+    keeps: bool
+    """Whether the batches of an epoch stay on the device, for those after it."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes on the device beside weights, states and what `prepare` made."""
+
+    @abstractmethod
+    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> AnyBatch:
+        """Queue the copies of a batch on the second stream, and its plan; one built on the host is a lap."""
+
+    @abstractmethod
+    def step(self, batch: AnyBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
+        """Return a whole step by a batch that has arrived, with the numbers of the rule; the mean loss before it."""
+
+    # The same in parts, by which a step is checked before it is timed
+
+    @abstractmethod
+    def forward(self, batch: AnyBatch) -> float:
+        """Return the mean loss of a batch that has arrived; `slope` gives the gradient of its scores."""
+
+    @abstractmethod
+    def slope(self, rows: int) -> Any:
+        """Return the gradient of the scores of the last `forward`, on the device [rows, N]."""
+
+    @abstractmethod
+    def backward(self, batch: AnyBatch) -> Any:
+        """Return the gradient of the weights after `forward`: dense, `RowSparse`, or None, left as its factors."""
+
+    @abstractmethod
+    def update(self, batch: AnyBatch, gradient: Any, numbers: Sequence[float]) -> None:
+        """Change weights and states by what `backward` gave."""
+
+
+Product = Callable[[tuple, Any, Any, Lengths], None]
+"""`product(arrays of X, other, out, what is known of the entries of rows of X)`."""
+
+CUSPARSE = {"scipy.csr_dense": "cusparse.csr_dense", "scipy.csr_t_dense_full": "cusparse.csr_t_dense_full"}
+"""The vendor's kernels on a CUDA device in the place of those on the CPU."""
+
+
+def choose_products(setup: Setup, session: Session) -> tuple[Product, Product]:
+    """Return the forward product and the one of a dense gradient for a setup."""
+    if setup.format == "dense":
+        return _by_blas(session, False), _by_blas(session, True)
+    forward, backward = _kernel_by_name(setup.forward_rule.kernel), _kernel_by_name(setup.gradient_rule.kernel)
+    if setup.format == "coo":
+        return lambda x, w, out, _: forward(*x, w, out), lambda x, g, out, _: backward(x[1], x[0], x[2], g, out)
+    if setup.forward_rule.kernel == "csr_dense":
+        return _csr_dense, _of_csr(backward)
+    return _of_csr(forward), _of_csr(backward)
+
+
+def _csr_dense(x: tuple, w: Any, out: Any, lengths: Lengths) -> None:
+    """Write x @ w to `out` for x = (indptr, indices, data) of CSR, whose rows have entries as `lengths` says."""
+    indptr, columns, values = x
+    csr_dense.on_device(indptr, columns, values, w, out, lengths)
+
+
+def _of_csr(product: Callable[..., None]) -> Product:
+    """Return a product (x, other, out, lengths) that calls a CSR kernel."""
+    return lambda x, other, out, _: product(*x, other, out)
+
+
+def _by_blas(session: Session, transposed: bool) -> Product:
+    """Return a product (x, other, out, lengths) of dense x by the session's BLAS, x transposed if asked."""
+    return lambda x, other, out, _: session.matmul(x[0], other, out, transposed)
+
+
+def _kernel_by_name(kernel: str) -> Callable[..., None]:
+    """Return the CUDA implementation of a kernel, or of its cuSPARSE competitor by the engine's name for it."""
+    return kernels.get(CUSPARSE.get(kernel, kernel)).cuda
+
+
+def coordinates(indptr: Any, columns: Any, values: Any) -> tuple[Any, Any, Any]:
+    """Return the arrays (row, col, data) of a CSR batch in COO form; columns and values stay where they are."""
+    return indices.rows_of(indptr, columns.size, np.dtype(columns.dtype)), columns, values
+
+
+@final
+class ByKernel(DeviceExecution[DeviceBatch]):
+    """A step as single kernel launches; buffers hold `rows` rows, the batch plan is built on the second stream.
+
+    Of batches that are kept it also has rows and columns in the order of their entries, where that may pay.
+    """
+
+    def __init__(
+        self, setup: Setup, session: Session, optimizer: Optimizer, tables: Sequence[Any], loss: str, rows: int
+    ) -> None:
+        self.setup, self.session, self.device, self.optimizer = setup, session, session.device, optimizer
+        self.tables, self.keeps = tables, not setup.shuffle
+        self.shape, self.dtype = tables[0].shape, np.dtype(setup.dtype)
+        self.scores, self.slopes = (self.device.empty((rows, self.shape[1]), self.dtype) for _ in range(2))  # [R, N]
+        self.forward_of, self.gradient_of = choose_products(setup, session)
+        self.loss_of = kernels.get(loss).cuda
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the scores and their gradient."""
+        return self.scores.nbytes + self.slopes.nbytes
+
+    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> DeviceBatch:
+        """Copy a batch to new arrays on the device, with its column index if the gradient needs one."""
+        with self.session.beside() as work:
+            arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
+            y = self.session.copy(y, work)
+            work.marks["copied"] = self.session.mark()
+            plan, values = None, None
+            if self.setup.gradient_rule.plan:
+                plan = indices.build(arrays[0], arrays[1], x.shape[1], in_order_of_length=self.keeps)
+                values = indices.in_order(plan, arrays[2])
+            if self.setup.format == "coo":
+                arrays = coordinates(*arrays)
+        return DeviceBatch(x.shape[0], arrays, y, plan, values, work)
+
+    def step(self, batch: DeviceBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
+        """Return forward, loss, gradient and update; the loss is read before the gradient."""
+        loss = self._forward(batch, laps)
+        self.update(batch, self._backward(batch, laps), numbers)
+        laps.split("update")
+        return loss
+
+    def forward(self, batch: DeviceBatch) -> float:
+        """Launch two kernels, and read what the loss sums."""
+        return self._forward(batch, None)
+
+    def _forward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> float:
+        """Compute scores and loss of a batch and write the gradient of the scores; returns the loss."""
+        scores, slope = self.scores[: batch.rows], self.slope(batch.rows)
+        self.forward_of(batch.arrays, self.tables[0], scores, batch.row_lengths)
+        _lap(laps, "forward")
+        loss = self.loss_of(scores, batch.y, slope)
+        _lap(laps, "loss")
+        return float(loss)
+
+    def slope(self, rows: int) -> Any:
+        """Return the rows of the scores' gradient that a batch fills, a view."""
+        return self.slopes[:rows]
+
+    def backward(self, batch: DeviceBatch) -> Any:
+        """Return the gradient in the form that the setup says."""
+        return self._backward(batch, None)
+
+    def _backward(self, batch: DeviceBatch, laps: DevicePhaseTimer | None) -> Any:
+        """Return the weight gradient of a batch, dense or by rows; None if it is fused with the update."""
+        if self.setup.gradient == "fused":
+            return None
+        slope = self.slope(batch.rows)
+        if self.setup.gradient == "row_sparse":
+            plan = batch.plan
+            assert plan is not None
+            values = self.device.empty((plan.columns.size, self.shape[1]), self.dtype)  # [U, N]
+            lengths = Lengths.of_columns(plan)
+            csr_dense.on_device(plan.segments, plan.rows, batch.values, slope, values, lengths)
+            gradient = RowSparse.assemble(values, plan.columns, self.shape)
+        else:
+            gradient = self.device.empty(self.shape, self.dtype)
+            self.gradient_of(batch.arrays, slope, gradient, batch.row_lengths)
+        _lap(laps, "gradient")
+        return gradient
+
+    def update(self, batch: DeviceBatch, gradient: Any, numbers: Sequence[float]) -> None:
+        """Update the weights on the device by the kernel for a fused, dense, lazy or scattered gradient."""
+        operands: tuple[Any, ...]
+        if gradient is None:
+            plan, slope, rule = batch.plan, self.slope(batch.rows), self.optimizer.rule
+            assert plan is not None
+            operands = plan.columns, plan.segments, plan.rows, batch.values, slope
+            updates.fused(rule, tuple(self.tables), operands, rule.settings(*numbers), Lengths.of_columns(plan))
+            return
+        if not isinstance(gradient, RowSparse):
+            kind, operands = "dense", (gradient,)
+        elif self.setup.update == "lazy":
+            kind, operands = "lazy", (gradient.indices, gradient.values)
+        else:
+            full = self.device.zeros(gradient.shape, self.dtype)
+            kernels.get("scatter_rows").cuda(gradient.values, gradient.indices, full)
+            kind, operands = "dense", (full,)
+        kernels.get(f"{self.optimizer.name}_{kind}").cuda(*self.tables, *operands, *numbers)
+
+
+def _lap(laps: DevicePhaseTimer | None, phase: str) -> None:
+    """Record the time of a phase if times are measured."""
+    if laps is not None:
+        laps.split(phase)
+
+
+MOST_KEPT = 256
+"""Batches that have a slot each. A slot has a graph of its own, which takes memory of the driver and time to make."""
+
+
+def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches) -> int:
+    """Return the largest number of stored entries of a batch.
+
+    Exact for a fixed order, else of the longest rows together.
+    """
+    if not batches.shuffle and batches.last in ("keep", "discard"):
+        return int(np.add.reduceat(lengths, np.arange(0, lengths.size, batches.rows)).max())
+    times = 1 if batches.last in ("keep", "discard") else 2 + batches.rows // batches.total  # that a row is in a batch
+    longest = np.sort(lengths)[::-1][: batches.rows]
+    return int(np.repeat(longest, times)[: batches.rows].sum())
+
+
+def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
+    """Return the sizes that fit every batch of CSR data, or of stored rows, of up to `rows` rows."""
+    x = batches.x if isinstance(batches.x, data.StoredRows) else formats.to_format(batches.x, "csr")
+    lengths = data.row_lengths(x)
+    entries, longest = most_entries(lengths, batches), int(lengths.max(initial=0))
+    known = Lengths(row_length(lengths.size, x.nnz, longest), longest)
+    return Room(rows, entries, min(entries, x.shape[1]), known)
+
+
+@final
+class InGraph(DeviceExecution[SlotBatch]):
+    """A step as one CUDA graph, with slots and buffers allocated for the largest of `batches`."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        session: Session,
+        optimizer: Optimizer,
+        tables: Sequence[Any],
+        loss: str,
+        rows: int,
+        batches: data.Batches | data.StoredBatches,
+    ) -> None:
+        self.keeps = not setup.shuffle and len(batches) <= MOST_KEPT
+        slots = len(batches) if self.keeps else 2
+        arguments = session, optimizer.rule.name, list(tables)
+        self.made: Step | DenseStep = (
+            DenseStep(*arguments, rows, loss, slots)
+            if setup.format == "dense"
+            else Step(*arguments, room_of(batches, rows), loss, slots)
+        )
+        self.turn = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all slots, and of what a step computes on the way."""
+        return self.made.nbytes
+
+    def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> SlotBatch:
+        """Load a batch into the next slot; the plan of a CSR one is built on the host, by the thread that prepares."""
+        slot = self.turn % len(self.made.slots)
+        self.turn += 1
+        if isinstance(self.made, DenseStep):
+            return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x, y))
+        built = plan.build(x.indptr, x.indices, x.shape[1])
+        built.in_order(x.data)
+        laps.split("plan")
+        return SlotBatch(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
+
+    def step(self, batch: SlotBatch, numbers: Sequence[float], laps: DevicePhaseTimer) -> float:
+        """Launch the graph, and read the loss after that."""
+        self.update(batch, None, numbers)
+        laps.split("graph")
+        return self.made.loss()
+
+    def forward(self, batch: SlotBatch) -> float:
+        """Launch the first kernels of the graph, one by one."""
+        self.made.forward(batch.slot)
+        return self.made.loss()
+
+    def slope(self, rows: int) -> Any:
+        """Return the rows of the scores' gradient that a batch fills, a view."""
+        return self.made.grad_scores[:rows]
+
+    def backward(self, batch: SlotBatch) -> Any:
+        """Return the gradient [D, N] of a dense batch; of a CSR batch it is never held."""
+        return self.made.backward(batch.slot) if isinstance(self.made, DenseStep) else None
+
+    def update(self, batch: SlotBatch, gradient: Any, numbers: Sequence[float]) -> None:
+        """Launch the whole recorded step again; it computes the same gradients once more."""
+        self.made.run(batch.slot, *numbers)
+
 
 STEPS_WATCHED = 3
 """Steps on new batches after which no further one takes more memory."""
@@ -43,7 +407,7 @@ class DeviceRun(Training):
         self.device = self.session.device
         self.optimizer = optimizers.get(setup.optimizer)
         self.options = self.optimizer.resolve(setup.options)
-        self.forward_of, _ = device_execution.choose_products(setup, self.session)
+        self.forward_of, _ = choose_products(setup, self.session)
         self.weights = self.device.zeros((self.features, self.width), self.dtype)
         shape = self.features if self.optimizer.states_by_row else (self.features, self.width)
         self.states = [self.device.zeros(shape, self.dtype) for _ in self.optimizer.states]
@@ -220,7 +584,7 @@ class DeviceRun(Training):
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             if self.setup.format == "coo":
-                arrays = device_execution.coordinates(*arrays)
+                arrays = coordinates(*arrays)
         self.session.wait_for(work.marks["end"])
         scores = self.device.empty((x.shape[0], self.width), self.dtype)
         self.forward_of(arrays, self.weights, scores, UNKNOWN)
