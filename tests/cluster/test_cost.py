@@ -88,12 +88,12 @@ def test_what_is_done_for_messages_and_the_wait_for_the_slowest_are_in_the_time_
 
 def test_processes_of_one_machine_share_its_cores_and_send_messages_alone_too():
     speeds = Speeds(ROWWISE, Line(2e-4, 1e-7), spread=0.1)
-    one, two, four = predict(work(), speeds, Network(), (1, 2, 4), Cores(2, beside=1.5))
+    one, two, four = predict(work(), speeds, Network(), (1, 2, 4), Cores(2, slowdown=1.5))
     apart = predict(work(), speeds, Network(), (2, 4))
     assert one.seconds == pytest.approx(speeds.shared.seconds(ROWS, work().touched[ROWS]))
     assert two.seconds == pytest.approx(1.5 * apart[0].seconds)
     assert four.seconds == pytest.approx(3 * apart[1].seconds)
-    assert [Cores(4, beside=1.6).factor(count) for count in (1, 2, 4, 8)] == pytest.approx([1.0, 1.2, 1.6, 3.2])
+    assert [Cores(4, slowdown=1.6).factor(count) for count in (1, 2, 4, 8)] == pytest.approx([1.0, 1.2, 1.6, 3.2])
 
 
 def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_is(monkeypatch):

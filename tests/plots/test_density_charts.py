@@ -49,21 +49,21 @@ def test_what_ran_only_beside_other_programs_is_grey_and_hollow_and_not_on_the_l
     lines = figure.axes[0].get_lines()
     quiet = next(line for line in lines if len(line.get_xdata()) == 5)
     assert not [density for density in quiet.get_xdata() if 0.009 < density < 0.011]
-    (beside,) = (line for line in lines if str(line.get_label()).endswith(style.BESIDE))
+    (beside,) = (line for line in lines if str(line.get_label()).endswith(style.DISTURBED))
     pooled = pool_rounds(store.frame(rows))
     (known,) = pooled[pooled["status"] == "disturbed"].to_dict("records")
     assert beside.get_xydata().tolist() == [pytest.approx([known["density_measured"], known["seconds_step"]])]
     assert (beside.get_color(), beside.get_markerfacecolor()) == (style.GREY, "white")
     assert beside.get_marker() == quiet.get_marker(), "the configuration is still told"
-    assert f"{style.BESIDE}: 4 trials" in said(figure)
-    assert style.BESIDE not in said(drawn("memory_density", rows)[0]), "memory does not change next to other programs"
+    assert f"{style.DISTURBED}: 4 trials" in said(figure)
+    assert style.DISTURBED not in said(drawn("memory_density", rows)[0]), "memory is the same next to other programs"
 
 
 def test_a_chart_of_cells_that_all_ran_beside_other_programs_has_their_times():
     figure, _ = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
     grey = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
     assert sorted(len(line.get_xdata()) for line in grey if str(line.get_label()).startswith("_")) == [6, 6]
-    assert f"{style.BESIDE}: 48 trials" in said(figure)
+    assert f"{style.DISTURBED}: 48 trials" in said(figure)
     assert "12 of 12 configurations only next to other programs" in said(figure)
 
 
@@ -83,8 +83,8 @@ def test_what_ran_only_beside_other_programs_is_never_the_baseline():
 def test_what_ran_only_beside_other_programs_is_named_in_charts_of_one_density(name):
     rows = [maker.disturbed(row) if row["format"] == "csr" else row for row in maker.sweep(densities=(0.01,))]
     figure, sentence = drawn(name, rows)
-    assert f", {style.BESIDE}" in said(figure)
-    assert f"{style.BESIDE}: 4 trials" in said(figure)
+    assert f", {style.DISTURBED}" in said(figure)
+    assert f"{style.DISTURBED}: 4 trials" in said(figure)
     if name == "phases":
         assert sentence.startswith("At 1 % density a step of dense spends"), "the finding is of what was left alone"
 

@@ -66,7 +66,7 @@ from workbench.sweeps.spec import Cell, roots_of
 #
 # Processes of one machine are predicted to be checked against what is measured. They share its C cores: beyond C
 # they take turns, so all of a step takes M / C as long, and cores that are all at work are slower than one alone
-# (`beside`).
+# (`slowdown`).
 #
 # >>> work = Work(rows=1024, touched={1024: 9000, 512: 6000, 256: 3800}, bytes_row=64)
 # >>> speeds = Speeds(alone=Line(row=4e-6, touched=1e-8), shared=Line(row=4e-6, touched=1e-7))
@@ -133,16 +133,16 @@ class Network:
 @final
 @dataclass(frozen=True)
 class Cores:
-    """Cores that processes of one machine share, so many; all at work, each takes `beside` times as long."""
+    """Cores that processes of one machine share, so many; all at work, each takes `slowdown` times as long."""
 
     count: int
-    beside: float = 1.0
+    slowdown: float = 1.0
 
     def factor(self, processes: int) -> float:
         """Return the ratio of the time that so many processes take to that of one."""
         if processes <= self.count:
-            return 1 + (self.beside - 1) * (processes - 1) / max(self.count - 1, 1)
-        return self.beside * processes / self.count
+            return 1 + (self.slowdown - 1) * (processes - 1) / max(self.count - 1, 1)
+        return self.slowdown * processes / self.count
 
 
 @final

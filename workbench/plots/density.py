@@ -66,7 +66,7 @@ class Shown:
     def _best_of(self, lines: Sequence[list[configurations.Record]]) -> list[list[configurations.Record]]:
         """Return the lowest line at most densities, and the lines that are more than 10 % lower at another one."""
         best = _standing([row for rows in lines for row in rows], self.measure)
-        able = [row for row in style.drawable(best, self.measure) if not style.is_beside(row, self.measure)]
+        able = [row for row in style.drawable(best, self.measure) if not style.is_disturbed(row, self.measure)]
         least = {row["density"]: row[self.measure] for row in able}
         near = 1.0 if self.measure.startswith("seconds") else EQUIVALENCE_MARGIN  # memory is alike, whatever computes
         wins = [sum(row[self.measure] <= near * least.get(row["density"], 0.0)
@@ -125,7 +125,7 @@ def _standing(rows: Sequence[configurations.Record], measure: str) -> list[confi
 
 def _rank(row: configurations.Record, measure: str) -> tuple[bool, bool, float]:
     """Return the sort key of a configuration: drawable first, then undisturbed, then by value."""
-    return not style.drawable([row], measure), style.is_beside(row, measure), row[measure] or 0.0
+    return not style.drawable([row], measure), style.is_disturbed(row, measure), row[measure] or 0.0
 
 
 MEASURED = ("seconds_step", "bytes_peak")
@@ -206,9 +206,9 @@ def baseline(axes: Axes, shown: Shown) -> None:
         line |= {"label": style.name(rows[0], rows)}
         if len(baselines) < FEWEST_MARKED:
             line["marker"] = ""
-        _beside(axes, rows, shown.measure)
+        _draw_disturbed(axes, rows, shown.measure)
         if not x:
-            hollow = style.beside(look) | {"linestyle": "none"} if style.drawable(rows, shown.measure) else {}
+            hollow = style.hollow_look(look) | {"linestyle": "none"} if style.drawable(rows, shown.measure) else {}
             axes.plot([], [], **line | hollow)
             continue
         band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
@@ -253,16 +253,16 @@ def _moved(densities: Sequence[float], shift: Shift) -> list[float]:
     return [density * (1 + shift) for density in densities]
 
 
-def _beside(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
+def _draw_disturbed(axes: Axes, rows: Sequence[configurations.Record], measure: str, shift: Shift = 0.0) -> None:
     """Grey hollow markers of the configurations that were measured only next to other programs."""
     densities, known = _points(rows, measure, is_disturbed=True)
     if known:
-        look = style.beside(style.look(rows[0])) | {"linestyle": "none"}
+        look = style.hollow_look(style.look(rows[0])) | {"linestyle": "none"}
         x = _moved(densities, shift)
         axes.plot(
             x,
             [k.value for k in known],
-            label=f"_{formatting.short_configuration_name(rows[0])}, {style.BESIDE}",
+            label=f"_{formatting.short_configuration_name(rows[0])}, {style.DISTURBED}",
             **look,
         )
 
@@ -271,7 +271,7 @@ def _points(
     rows: Sequence[configurations.Record], measure: str, is_disturbed: bool = False
 ) -> tuple[list[float], list[Interval]]:
     """Return densities, rising, and intervals of the rows that can be drawn: disturbed ones, or the rest."""
-    drawn = [row for row in style.drawable(rows, measure) if style.is_beside(row, measure) == is_disturbed]
+    drawn = [row for row in style.drawable(rows, measure) if style.is_disturbed(row, measure) == is_disturbed]
     pairs = [(configurations.density_of(row), interval_of(row, measure)) for row in drawn]
     known = [(density, interval) for density, interval in pairs if density is not None and interval is not None]
     return [density for density, _ in known], [interval for _, interval in known]
@@ -287,12 +287,12 @@ def whiskers(
     densities, known = _points(rows, measure)
     if not style.drawable(rows, measure):
         return
-    _beside(axes, rows, measure, shift)
+    _draw_disturbed(axes, rows, measure, shift)
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
     x = _moved(densities, shift)
     look = style.look(rows[0]) | change
     if not x:  # the legend has the markers that are drawn
-        axes.plot([], [], label=label, **style.beside(look) | {"linestyle": "none"})
+        axes.plot([], [], label=label, **style.hollow_look(look) | {"linestyle": "none"})
         return
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 
@@ -422,7 +422,7 @@ def draw(figure: Figure, shown: Shown, label: str) -> Axes:
     for place, row in enumerate(lost, len(rows)):
         axes.text(0.01 * longest, place, style.without(row), va="center", fontsize=style.SMALL)
     _baseline(
-        axes, [row for row in rows if configurations.is_dense(row) and not style.is_beside(row, measure)], measure
+        axes, [row for row in rows if configurations.is_dense(row) and not style.is_disturbed(row, measure)], measure
     )
     drawn = [*rows, *lost]
     axes.set_yticks(range(len(drawn)), [style.name(row, drawn) for row in drawn])
@@ -453,7 +453,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longe
     known = interval_of(row, measure)
     if known is None:
         return
-    look = style.beside(style.look(row)) if style.is_beside(row, measure) else style.look(row)
+    look = style.hollow_look(style.look(row)) if style.is_disturbed(row, measure) else style.look(row)
     face = look["markerfacecolor"]
     bar: dict[str, Any] = {"facecolor": face, "edgecolor": look["color"], "linewidth": 1.8, "height": 0.56}
     axes.barh(place, known.value, linestyle=look["linestyle"] if face == "white" else "-", **bar)

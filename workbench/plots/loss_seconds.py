@@ -37,8 +37,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     axes = figure.add_subplot()
     for row in trained:
         seconds, loss = curve_of(row).T[:2]
-        is_beside = style.is_beside(row, "seconds_step")
-        look = style.beside(style.look(row)) if is_beside else style.look(row)
+        is_disturbed = style.is_disturbed(row, "seconds_step")
+        look = style.hollow_look(style.look(row)) if is_disturbed else style.look(row)
         look |= {"markevery": max(seconds.size // 8, 1), "markersize": 5}
         axes.plot(seconds, loss, color=look["color"], linewidth=0.8, alpha=0.35)
         axes.plot(seconds, np.where(np.isfinite(loss), smooth(row), np.nan), label=_label(row, rows), **look)
@@ -70,8 +70,8 @@ def _label(row: configurations.Record, rows: Sequence[configurations.Record]) ->
     quality = (
         f", {row['quality_name']} {formatting.format_number(row['quality'])}" if row["quality"] is not None else ""
     )
-    beside = f", {style.BESIDE}" if style.is_beside(row, "seconds_step") else ""
-    return f"{style.name(row, rows)}{quality}{beside}"
+    disturbed = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
+    return f"{style.name(row, rows)}{quality}{disturbed}"
 
 
 def _scale_time(axes: Axes, rows: Sequence[configurations.Record]) -> None:
@@ -169,7 +169,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
 
 def _rank(row: configurations.Record, seconds: float) -> tuple[bool, float]:
     """Return the sort key of a configuration: undisturbed first, then by time."""
-    return style.is_beside(row, "seconds_step"), seconds
+    return style.is_disturbed(row, "seconds_step"), seconds
 
 
 def _told(row: configurations.Record, steps: int, dense: configurations.Record, dense_steps: int) -> tuple[str, str]:

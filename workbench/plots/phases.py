@@ -76,7 +76,7 @@ def _bar(axes: Axes, place: int, row: configurations.Record, unit: float, longes
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
-        look |= {"alpha": PALE} if style.is_beside(row, "seconds_step") else {}
+        look |= {"alpha": PALE} if style.is_disturbed(row, "seconds_step") else {}
         axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
         if width > ROOM * len(name) * longest:
             colour = "white" if name in DARK else "black"
@@ -90,7 +90,7 @@ def _note(row: configurations.Record) -> str:
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
-    note = f", {style.BESIDE}" if style.is_beside(row, "seconds_step") else ""
+    note = f", {style.DISTURBED}" if style.is_disturbed(row, "seconds_step") else ""
     if not any(phases.values()):
         return f"{formatting.format_measured_quantity(row, 'seconds_step')}{note}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
@@ -118,7 +118,7 @@ def _axes(axes: Axes, rows: Sequence[configurations.Record], longest: float, sca
 
 def _rank(row: configurations.Record) -> tuple[bool, bool, float]:
     """Return the sort key of a configuration: undisturbed first, sparse first, then by time."""
-    return style.is_beside(row, "seconds_step"), configurations.is_dense(row), row["seconds_step"]
+    return style.is_disturbed(row, "seconds_step"), configurations.is_dense(row), row["seconds_step"]
 
 
 def _finding(rows: Sequence[configurations.Record], density: str | None) -> str:

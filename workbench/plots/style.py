@@ -53,7 +53,7 @@ SEVERAL = (0, (1, 1))
 FILLED = {"lazy": "left", "exact": "top"}
 """Filled half of the marker of several trainers, by update; right for all others."""
 GREY = "#555555"
-BESIDE = "next to other programs"
+DISTURBED = "next to other programs"
 """Name of what was measured only while other programs ran: grey and hollow, and never the best of a chart."""
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
@@ -81,12 +81,12 @@ def look(row: configurations.Record) -> dict[str, Any]:
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
 
-def is_beside(row: configurations.Record, measure: str) -> bool:
+def is_disturbed(row: configurations.Record, measure: str) -> bool:
     """Return whether a row's number in a measure is only from next to other programs, which do not change memory."""
     return measure.startswith("seconds") and row["status"] == "disturbed"
 
 
-def beside(look: dict[str, Any]) -> dict[str, Any]:
+def hollow_look(look: dict[str, Any]) -> dict[str, Any]:
     """Return the look of a configuration where it was measured only next to other programs; its marker stays."""
     half = {"fillstyle": "full", "markeredgewidth": 1.4}
     return look | half | {"color": GREY, "markeredgecolor": GREY, "markerfacecolor": "white"}
@@ -219,7 +219,7 @@ def _place(label: str) -> int:
 
     Dense, configurations, other marks, configurations without a result, left out.
     """
-    starts = {"dense": 0, "predicted": 2, BESIDE: 2, "no result": 3, "left out": 4}
+    starts = {"dense": 0, "predicted": 2, DISTURBED: 2, "no result": 3, "left out": 4}
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
@@ -288,8 +288,8 @@ def count_lost(axes: Axes, rows: Sequence[configurations.Record], lost: Sequence
         label = f"no result: {formatting.join_items(f'{count} {status}' for status, count in failed)}"
         axes.plot([], [], "x", color=GREY, markersize=8, markeredgewidth=2, label=label)
     if busy := sum(row["rounds_disturbed"] for row in rows):
-        look = beside({"marker": "o" if any(is_beside(row, "seconds_step") for row in rows) else ""})
-        axes.plot([], [], linestyle="none", label=f"{BESIDE}: {formatting.format_count(busy, 'trial')}", **look)
+        look = hollow_look({"marker": "o" if any(is_disturbed(row, "seconds_step") for row in rows) else ""})
+        axes.plot([], [], linestyle="none", label=f"{DISTURBED}: {formatting.format_count(busy, 'trial')}", **look)
 
 
 def drawable(rows: Iterable[configurations.Record], measure: str) -> list[configurations.Record]:

@@ -70,18 +70,18 @@ def _of_epoch(row: configurations.Record, known: Interval, column: str) -> Inter
 def _line(axes: Axes, points: Sequence[Point], column: str) -> None:
     """Draw a configuration; what was measured only next to other programs is not on the line, grey and hollow."""
     row = points[0][0]
-    beside = [point for point in points if style.is_beside(point[0], column)]
-    quiet = [point for point in points if not style.is_beside(point[0], column)]
+    disturbed = [point for point in points if style.is_disturbed(point[0], column)]
+    quiet = [point for point in points if not style.is_disturbed(point[0], column)]
     x, known = [row[table_size.ROWS] for row, _ in quiet], [interval for _, interval in quiet]
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
     axes.errorbar(
         x, [k.value for k in known], yerr=ends, label=formatting.short_configuration_name(row), capsize=3, **_look(row)
     )
-    if beside:
-        look = style.beside(_look(row)) | {"linestyle": "none"}
-        x, known = [row[table_size.ROWS] for row, _ in beside], [interval for _, interval in beside]
+    if disturbed:
+        look = style.hollow_look(_look(row)) | {"linestyle": "none"}
+        x, known = [row[table_size.ROWS] for row, _ in disturbed], [interval for _, interval in disturbed]
         axes.plot(
-            x, [k.value for k in known], label=f"_{formatting.short_configuration_name(row)}, {style.BESIDE}", **look
+            x, [k.value for k in known], label=f"_{formatting.short_configuration_name(row)}, {style.DISTURBED}", **look
         )
 
 

@@ -119,7 +119,7 @@ def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
             of_errors[each.lines[0]] = str(each.get_label())
     for line in axes.get_lines():
         label = of_errors.get(line, str(line.get_label()))
-        is_told = not label.startswith("_") or label.endswith(style.BESIDE)
+        is_told = not label.startswith("_") or label.endswith(style.DISTURBED)
         if is_told and line.get_transform() == axes.transData and np.size(line.get_xdata()):
             yield line, label.removeprefix("_")
 
