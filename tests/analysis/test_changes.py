@@ -139,7 +139,7 @@ def test_more_memory_is_worse():
     found = compare_runs(measured("r1", seed=1), measured("r2", seed=2, change=twice))
     assert {one.verdict for one in found.memory} == {"slower"}
     assert found.is_worse
-    assert "cells of 36 take more" in " ".join(changes.sentences(found))
+    assert "configurations of 36 take more" in " ".join(changes.sentences(found))
 
 
 def test_rows_that_are_in_both_runs_are_no_evidence():

@@ -221,7 +221,7 @@ def test_the_check_finds_a_wrong_gradient_of_a_dense_graph(monkeypatch: pytest.M
 def test_labels_out_of_range_are_refused_before_they_are_copied() -> None:
     _, there = in_graph("dense")
     with pytest.raises(ValueError, match=r"labels\[3\] is 9; scores have 3 columns, so labels are 0 to 2"):
-        there.launching.prepare(np.zeros((16, 30)), np.where(np.arange(16) == 3, 9, 0), training.events.PhaseTimer())
+        there.launching.prepare(np.zeros((16, 30)), np.where(np.arange(16) == 3, 9, 0), training.training.PhaseTimer())
     assert "fill" not in there.session.log
 
 
