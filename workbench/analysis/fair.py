@@ -116,7 +116,6 @@ def _fastest(records: Iterable[Record], **values: str) -> Record | None:
     return min(able, key=lambda record: record["seconds"], default=None)
 
 
-
 def list_epoch_targets(found: Sequence[Compared]) -> list[Goal]:
     """Return the targets of whole epochs: each configuration, and the geometric mean, of all and of each rule."""
     what = "epoch / fastest competitor"

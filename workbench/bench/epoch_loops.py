@@ -142,6 +142,7 @@ def _narrow(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) 
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
+        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
         sums, active, slopes = room
         for k in range(losses.size):
             first = k * batch_rows
@@ -236,6 +237,7 @@ def _wide(step: Any, rate_of: Any, fetch: Any, is_direct: bool, is_far: bool) ->
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
+        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
         slots, active, sums, scores = room
         outputs = scores.shape[1]
         weights = arrays[0].reshape(slots.size, outputs)
@@ -271,6 +273,7 @@ def _narrow_indexed(step: Any, rate_of: Any) -> Any:
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
+        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
         starts, columns, segments, places, values, scores, _ = room
         slopes = scores.reshape(-1)
         for k in range(losses.size):
@@ -298,6 +301,7 @@ def _wide_indexed(step: Any, rate_of: Any) -> Any:
 
     @loop
     def train(indptr, indices, data, labels, order, batch_rows, rate, powers, arrays, intercept, room, losses):
+        """Train on all batches of the order in place; write the mean loss of each batch to `losses`."""
         starts, columns, segments, places, values, scores, sums = room
         outputs = scores.shape[1]
         weights = arrays[0].reshape(arrays[0].size // outputs, outputs)

@@ -113,6 +113,7 @@ def all_configurations() -> tuple[Configuration, ...]:
     """Return all configurations: those of a default run, in which each pair occurs `TIMES` times, then the others."""
 
     def is_possible(values: Mapping[str, Any]) -> bool:
+        """Return whether a configuration of these values is possible."""
         return Configuration(**values).is_possible
 
     chosen = covering_array(AXES, 1, is_possible)

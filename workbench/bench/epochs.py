@@ -485,6 +485,7 @@ class Runner:
             return {name: {"status": "memory", "reason": reason} for name in CANDIDATES}
 
         def of(left_out: list[str]) -> Iterator[Record]:
+            """Yield the answers of a new process that times all candidates but those left out."""
             settings = {"configuration": asdict(configuration), "policy": asdict(self.policy)}
             request = settings | {"threads": self.threads, "left_out": left_out}
             return self.worker.answers(request, lambda _: SECONDS_CANDIDATE)

@@ -28,9 +28,7 @@ bench = typer.Typer(
     cls=Group,
     help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.",
 )
-Out = Annotated[
-    Path | None, typer.Option(help="File to write, by default report.html, or report.md, next to the rows.")
-]
+Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html or .md next to the rows.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
 Rows = Annotated[
@@ -41,8 +39,6 @@ OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists 
 Named = Annotated[list[str] | None, typer.Option(help="A configuration by name; a wrong name lists all.")]
 Folder = Annotated[Path, typer.Option(help="Folder of records and page; what it has is not measured again.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
-Cases = Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")]
-Alone = Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")]
 OnDevice = Annotated[
     str, typer.Option("--device", help="cpu, or cuda: our GPU implementations against competitors on the same GPU.")
 ]
@@ -310,7 +306,7 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
 def bench_advise(
     ctx: typer.Context,
     quick: Annotated[bool, typer.Option("--quick", help="Twelve cases, about half an hour; all take an hour.")] = False,
-    case: Cases = None,
+    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
     ] = Path("runs/bench-advise"),
@@ -421,8 +417,8 @@ def bench_fit(
     positive: Annotated[str, typer.Option(help="Class that means yes, for --data.")] = "",
     width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
     model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
-    case: Cases = None,
-    contender: Alone = None,
+    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
+    contender: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
     first_seconds: FirstSeconds = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
@@ -542,7 +538,7 @@ def bench_end(
     megabytes: Annotated[
         list[int] | None, typer.Option(min=1, help="Size of the file to train on; by default 1, 10 and 100.")
     ] = None,
-    candidate: Alone = None,
+    candidate: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Files of 1 GB too.")] = False,
     results: Annotated[
         Path, typer.Option(help="Folder of records, page and files; what it has is not measured again.")

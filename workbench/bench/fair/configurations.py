@@ -49,6 +49,7 @@ def covering_array(
     found: list[dict[str, Any]] = []
 
     def take(place: int) -> None:
+        """Append the candidate at this index to the result and count its pairs as covered."""
         np.add.at(covered, pairs[place], 1)
         is_left[place] = False
         found.append(left[place])
