@@ -1,4 +1,4 @@
-"""Whole epochs beside the fastest loop: configurations, every candidate against float64 loops, runs and the page."""
+"""Whole epochs compared with the fastest loop: configurations, candidates against float64 loops, runs, the page."""
 
 import itertools
 

@@ -133,7 +133,7 @@ def test_code_is_named_after_its_row_its_shape_and_all_that_its_row_refers_to(mo
 
 def test_files_that_vector_code_is_made_from_are_found_by_their_imports() -> None:
     found = files_of("kernels.vector.lanes")
-    assert {f"kernels.vector.{name}" for name in ("lanes", "operands", "values", "tiles")} <= found
+    assert {f"kernels.vector.{name}" for name in ("lanes", "operands", "tiles")} <= found
     assert {"kernels.formula", "kernels.bounds", "kernels._compat.numba_internals", "kernels.aligned"} <= found
     assert not found & {"kernels.contract", "kernels.registry"}  # or each change of these would compile all anew
 

@@ -173,10 +173,10 @@ def test_a_state_of_one_number_a_row_is_predicted_as_such():
 def test_more_memory_than_allowed_is_refused_before_it_is_touched_and_the_limit_ends():
     with memory.limit_memory(memory.asked_bytes() + 2**26):
         np.ones(2**22, np.uint8)
-        with pytest.raises(MemoryError):
-            np.empty(2**27, np.uint8)
+        with pytest.raises(MemoryError):  # more than any memory that is given back meanwhile makes room for
+            np.empty(2**30, np.uint8)
     with memory.limit_memory(None):
-        np.empty(2**27, np.uint8)
+        np.empty(2**30, np.uint8)
     with pytest.raises(MemoryError, match="before it began; the limit is 1000"), memory.limit_memory(1000):
         pass
 

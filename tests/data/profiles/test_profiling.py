@@ -25,7 +25,8 @@ def test_the_answer_is_the_profile(tmp_path):
     own = data.profile(data.load("power_law", **parameters))
     assert (found["entries"], found["duplicate_rows"]) == (own.entries, own.duplicate_rows)
     assert found["columns"]["ranks"] == [list(point) for point in own.columns.ranks]
-    assert found.keys() == asdict(own).keys()
+    assert found.keys() == asdict(own).keys() | {"task", "guesses"}
+    assert (found["task"], found["guesses"]) == ("binary", [])
 
 
 def test_what_cannot_be_read_is_an_answer_in_words():
