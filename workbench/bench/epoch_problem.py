@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import unknown_name
-from workbench.bench import epoch_loops
+from workbench.bench import epoch_loops, experiment
 from workbench.bench.epoch_loops import RULES
 from workbench.bench.fair.configurations import covering_array
 from workbench.bench.shapes import BenchError, Shape, draw_batch
@@ -136,13 +136,11 @@ def choose_configurations(
 
     `BenchError` lists the known.
     """
-    known = {one.name: one for one in all_configurations()}
-    for name in names:
-        if name not in known:
-            raise BenchError(unknown_name("configuration", name, known))
+    every = all_configurations()
+    named = experiment.find_by_name(every, names)
     if optimizer and optimizer not in RULES:
         raise BenchError(unknown_name("optimizer", optimizer, RULES))
-    chosen = [known[name] for name in names] or list(known.values() if is_full else default_configurations())
+    chosen = named or list(every if is_full else default_configurations())
     chosen = [one for one in chosen if optimizer in ("", one.optimizer)]
     return chosen[:QUICK] if is_quick else chosen
 

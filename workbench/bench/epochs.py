@@ -1,4 +1,4 @@
-"""Whole epochs of every shape and rule beside the fastest loop that does the same work: `bench epochs`.
+"""Whole epochs of every shape and rule, compared with the fastest loop that does the same work: `bench epochs`.
 
 A configuration is logistic regression (N = 1) or softmax on synthetic CSR rows, float32, with an intercept and the
 loss of every batch. A process draws the rows, makes every candidate ready, compares its first epoch with float64 loops,

@@ -14,9 +14,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, TypeVar, final
 
 from kernels import threads as threads_of_kernels
+from kernels.registry import unknown_name
 from workbench import store
 from workbench.bench.shapes import BenchError
 from workbench.measure import machine, memory
@@ -29,6 +30,27 @@ SHARE_MEMORY = 0.85
 Record = dict[str, Any]
 Progress = Callable[[str, float], None]
 """Called with what is measured now, and the share of the whole that is done."""
+
+
+class Named(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str:
+        """Name by which it is asked for."""
+
+
+NamedOne = TypeVar("NamedOne", bound=Named)
+
+
+def find_by_name(configurations: Iterable[NamedOne], names: Iterable[str]) -> list[NamedOne]:
+    """Return the configurations of these names, in their order; `BenchError` lists the known for another name."""
+    known, found = {one.name: one for one in configurations}, []
+    for name in names:
+        if name not in known:
+            raise BenchError(unknown_name("configuration", name, known))
+        found.append(known[name])
+    return found
 
 
 def resolve_threads(threads: int | None) -> int:

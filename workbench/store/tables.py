@@ -127,7 +127,7 @@ _CLUSTER_TABLE = {
 CLUSTER = Table.of("cluster", "bench-cluster.jsonl", 1, _CLUSTER_TABLE)
 
 
-# The columns of a record of `bench fair`: a candidate in a configuration, timed beside all others.
+# The columns of a record of `bench end`: a start of a candidate on a file.
 
 _END_TABLE = {
     "identity": """
@@ -159,6 +159,8 @@ _END_TABLE = {
 }
 
 END = Table.of("end", "bench-end.jsonl", 1, _END_TABLE)
+
+# The columns of a record of `bench fair` and of `bench epochs`: a candidate in a configuration, timed with all others.
 
 _FAIR_TABLE = {
     "identity": """

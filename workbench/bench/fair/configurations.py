@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.registry import unknown_name
+from workbench.bench import experiment
 from workbench.bench.shapes import BenchError
 
 # Covering arrays: few combinations of values in which every pair of values of two axes occurs.
@@ -148,11 +148,8 @@ def choose_configurations(
 
     `BenchError` lists the known.
     """
-    known = {one.name: one for one in all_configurations()}
-    for name in names:
-        if name not in known:
-            raise BenchError(unknown_name("configuration", name, known))
-    found = [known[name] for name in names] or (quick_configurations() if is_quick else list(known.values()))
+    every = all_configurations()
+    found = experiment.find_by_name(every, names) or (quick_configurations() if is_quick else list(every))
     for axis, value in (only or {}).items():
         if value is not None and value not in {getattr(one, axis) for one in found}:
             values = ", ".join(f"{each:g}" for each in sorted({getattr(one, axis) for one in found}))
