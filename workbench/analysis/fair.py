@@ -1,4 +1,4 @@
-"""Both sides, and whole epochs, beside the best independent ones: time ratios, targets, and what is left out."""
+"""Both sides, and whole epochs, compared with the best independent ones: time ratios, targets, and what is left out."""
 
 import itertools
 import math

@@ -356,14 +356,14 @@ def fair_method(found: Sequence[fair.Compared]) -> str:
     )
 
 
-# Whole epochs beside the fastest competitor.
+# Whole epochs compared with the fastest competitor.
 
 
 EPOCH_COLUMNS = ("configuration", "project", "ns an entry", "fastest competitor", "its ns an entry", "time ratio")
 
 
 def write_epochs(folder: str | Path, command: str = "") -> Path:
-    """Write the page of whole epochs beside the fastest competitor."""
+    """Write the page of whole epochs compared with the fastest competitor."""
     folder = Path(folder)
     found = fair.compare_epochs([written(record) for record in store.EPOCHS.read(folder)])
     wanted = fair.list_epoch_targets(found)
