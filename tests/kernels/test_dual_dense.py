@@ -14,8 +14,6 @@ from tests.support.implementations import run, same_bits
 
 LANES = full_lanes(32)
 FULL = LANES * dual_dense.IN_FLIGHT
-COLUMNS = FULL + 1
-"""Of rows in both forms: a length with a loop that the test of lengths compiles."""
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name != "nan and inf"])
@@ -65,10 +63,9 @@ def test_rows_beyond_the_caches_are_asked_for_ahead(monkeypatch) -> None:
     ],
 )
 def test_it_comes_to_what_rows_in_csr_form_come_to(loss: str, dtype: type, width: int) -> None:
-    x = np.random.default_rng(2).standard_normal((30, COLUMNS)).astype(dtype)
-    starts, columns = np.arange(31, dtype=np.int32) * COLUMNS, np.arange(COLUMNS, dtype=np.int32)
-    csr = starts, np.tile(columns, 30), x.reshape(-1)
-    case = Case(*csr, COLUMNS, width)
+    x = np.random.default_rng(2).standard_normal((30, 70)).astype(dtype)
+    csr = np.arange(31) * 70, np.tile(np.arange(70), 30), x.reshape(-1)
+    case = Case(*csr, 70, width)
     _, _, _, *rest = dual.get(loss).arguments(case)
     rest[2] = np.full(30, -1, dtype)  # squares
     sparse, dense = run(dual.get(loss).cpu, (*csr, *rest)), run(dual_dense.get(loss).cpu, (x, *rest))
