@@ -40,6 +40,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("seconds", fontsize=style.NORMAL)
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)  # grid lines would cut the bars
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=len(used), fontsize=style.SMALL, frameon=False)
     title = f"From the file to predictions, {case}"
