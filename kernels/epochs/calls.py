@@ -228,10 +228,6 @@ FEW_COLUMNS = 1024
 ENTRY_WORK = 16
 """What taking up an entry costs, in both passes over it, beside its columns, in the measure of `threads.is_serial`."""
 
-LONG = 128
-"""Mean entries of a row from which on entries are not asked for: the processor reads ahead by itself in time, and rows
-to come would drive the weights from the nearest cache. 10 % of the time with 2,458 entries a row."""
-
 DIRECT_SHARE = 4
 """Share of a core's cache from which on weights are stepped at once by several threads, not summed for each before."""
 
@@ -463,9 +459,8 @@ def _is_unchanged(table: np.ndarray) -> bool:
 
 def _is_far(call: Call) -> tuple[bool, bool]:
     """Whether entries of X come from beyond a core's cache, and whether weights and states do."""
-    bytes_state, rows = sum(array.nbytes for array in call.arrays), max(call.indptr.size - 1, 1)
-    is_far = call.indices.nbytes + call.data.nbytes > cache_bytes(2) and call.indices.size < LONG * rows
-    return is_far, bytes_state > cache_bytes(2)
+    bytes_x, bytes_state = call.indices.nbytes + call.data.nbytes, sum(array.nbytes for array in call.arrays)
+    return bytes_x > cache_bytes(2), bytes_state > cache_bytes(2)
 
 
 def _rows(call: Call, width: int) -> loops.Rows:

@@ -17,7 +17,7 @@ from kernels.code_cache import inlined, njit
 from kernels.epochs import placed, scattered, touched
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import ALL, Hashing, Touched, find, forget, make_after, make_before, put
-from kernels.loss_blocks import block_of
+from kernels.loss_blocks import block_of, element_of
 from kernels.rules.rule import Rule
 from kernels.vector.lanes import emit_row, prefetch
 
@@ -59,6 +59,8 @@ def suits(rule: Rule, settings: np.ndarray, is_unchanged: bool) -> bool:
 
 def direct_for(parts: int, indices: np.ndarray, weights: np.ndarray) -> Direct:
     """Columns of each part, for weights [D, N]: about as many entries each, by a sample, and whole lines of memory."""
+    if parts == 1:
+        return Direct(np.array([0, len(weights)]))
     columns, unit = len(weights), max(LINE // (weights.shape[1] * weights.itemsize), 1)
     sample = np.sort(indices[:: max(indices.size // SAMPLED, 1)])
     places = sample.size * np.arange(1, parts) // parts
@@ -130,6 +132,10 @@ STARTS_AHEAD, ENTRIES_AHEAD, WEIGHTS_AHEAD = 16, 8, 2
 
 LINE_ENTRIES = 16
 """Entries that share a line of memory, at most."""
+
+ASKED = 32
+"""Entries of a row that are asked for ahead, at most: then the processor reads ahead by itself, and more would drive
+the weights from the nearest cache. With 300 entries in a row 5 % of the time; 128 of them gain 3 %."""
 
 compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)
 """References to arrays are not counted, as the call holds them: counting took half the time of a batch of one row."""
@@ -204,8 +210,9 @@ def make_look_ahead(programs: Programs) -> Callable:
         if is_far[0] and place + STARTS_AHEAD < order.size:
             prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
             row = np.uint64(order[place + ENTRIES_AHEAD])
-            stop = np.uint64(rows.indptr[row + np.uint64(1)])
-            for k in range(np.uint64(rows.indptr[row]), stop, np.uint64(LINE_ENTRIES)):
+            start, stop = np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])
+            stop = min(stop, start + np.uint64(ASKED))
+            for k in range(start, stop, np.uint64(LINE_ENTRIES)):
                 prefetch(rows.indices, k)
                 prefetch(rows.data, k)
             prefetch(rows.indices, stop - np.uint64(1))  # a row rarely begins at a line: it is on one more
@@ -224,7 +231,7 @@ def make_forward(programs: Programs, loss: str) -> Callable:
 
     It returns (sum of losses, position of an invalid target or -1).
     """
-    score, block, look_ahead = programs.score, block_of(loss), make_look_ahead(programs)
+    score, losses, look_ahead = programs.score, make_losses(loss), make_look_ahead(programs)
 
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
         """Fill scores and gradients of order[first:last]; return (sum of losses, invalid target or -1)."""
@@ -238,7 +245,7 @@ def make_forward(programs: Programs, loss: str) -> Callable:
                 emit_row(score, place - begin, weights.shape[1], operands)
                 take_target(targets, place - begin, rows.targets, row)
             slope = slopes[begin - first : end - first]
-            part, wrong = block(scores[: end - begin], targets[: end - begin], slope, share)
+            part, wrong = losses(scores[: end - begin], targets[: end - begin], slope, share)
             if wrong >= 0:
                 return total, begin + wrong
             total += part
@@ -247,6 +254,32 @@ def make_forward(programs: Programs, loss: str) -> Callable:
         return total, -1
 
     return inlined(forward)
+
+
+FEW_SCORES = 8
+"""Scores below which each has its loss by itself: a block takes memory for its losses, which costs 25 ns."""
+
+
+def make_losses(loss: str) -> Callable:
+    """Return a compiled function: writes the gradients of some scores; (sum of losses, invalid target or -1)."""
+    block, element = block_of(loss), element_of(loss)
+    if element is None:
+        return block
+
+    def losses(scores, targets, slope, share):
+        """Write the gradient of scores [r, N], times `share`; return (sum of losses, -1)."""
+        if scores.size >= FEW_SCORES:
+            return block(scores, targets, slope, share)
+        total, one = 0.0, scores.dtype.type(1)
+        for q in range(scores.shape[0]):
+            for n in range(scores.shape[1]):
+                target = targets[q] if targets.ndim == 1 else targets[q, n]
+                part, change = element(scores[q, n], target, one)
+                slope[q, n] = change * share
+                total += part
+        return total, -1
+
+    return inlined(losses)
 
 
 @inlined

@@ -47,7 +47,7 @@ def numbers_at(settings, at, count: int) -> list:
 
 def sum_of_column(lane, u, starts, rows, values, slope) -> Callable:
     """Return a function of the tile that emits the sum of column u's entries, values times gradient rows."""
-    return lambda j: lane.sum(starts[u], starts[u + 1], lambda k: (values[k], slope.row(rows[k], j)), rows.last)
+    return lambda j: lane.sum_of_rows(starts[u], starts[u + 1], values, rows, slope, j)
 
 
 def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
@@ -240,7 +240,7 @@ def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
 
     def block(j, _):
         """Write the scores of the outputs of block j."""
-        total = lane.sum(indptr[row], indptr[row + 1], lambda k: (data[k], weights.row(indices[k], j)), indices.last)
+        total = lane.sum_of_rows(indptr[row], indptr[row + 1], data, indices, weights, j)
         added = intercept.row(nought, j).load()
         scores.row(q, j).store([one + other for one, other in zip(total, added, strict=True)])
 

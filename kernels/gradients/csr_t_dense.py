@@ -36,8 +36,7 @@ def _row(lane, u, segments, rows, values, g, out):
 
     def block(j, _):
         """Write block j of row u of the result."""
-        entry = lambda k: (values[k], g.row(rows[k], j))  # noqa: E731
-        out.row(u, j).store(lane.sum(segments[u], segments[u + 1], entry, rows.last))
+        out.row(u, j).store(lane.sum_of_rows(segments[u], segments[u + 1], values, rows, g, j))
 
     lane.blocks(block)
 

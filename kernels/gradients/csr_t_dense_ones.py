@@ -35,7 +35,7 @@ def _row(lane, u, segments, rows, g, out):
 
     def block(j, _):
         """Write block j of row u of the result."""
-        out.row(u, j).store(lane.sum(segments[u], segments[u + 1], lambda k: (None, g.row(rows[k], j)), rows.last))
+        out.row(u, j).store(lane.sum_of_rows(segments[u], segments[u + 1], None, rows, g, j))
 
     lane.blocks(block)
 

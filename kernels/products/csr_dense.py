@@ -35,7 +35,7 @@ def _row(lane, u, indptr, indices, data, x, out):
 
     def block(j, _):
         """Write block j of row u of the result."""
-        total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
+        total = lane.sum_of_rows(indptr[u], indptr[u + 1], data, indices, x, j)
         out.row(u, j).store(total)
 
     lane.blocks(block)

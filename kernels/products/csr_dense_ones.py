@@ -36,7 +36,7 @@ def _row(lane, u, indptr, indices, x, out):
 
     def block(j, _):
         """Write block j of row u of the result."""
-        out.row(u, j).store(lane.sum(indptr[u], indptr[u + 1], lambda k: (None, x.row(indices[k], j)), indices.last))
+        out.row(u, j).store(lane.sum_of_rows(indptr[u], indptr[u + 1], None, indices, x, j))
 
     lane.blocks(block)
 

@@ -163,7 +163,7 @@ def fused(rule) -> Callable:
 
         def gradient(j) -> list:
             """Return the sum of the entries for block j as vectors."""
-            return lane.sum(segments[u], segments[u + 1], lambda k: (values[k], g.row(rows[k], j)), rows.last)
+            return lane.sum_of_rows(segments[u], segments[u + 1], values, rows, g, j)
 
         step(rule, lane, columns[u], args[:count], gradient, args[count + 5 :], _ahead(lane, u, columns))
 

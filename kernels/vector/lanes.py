@@ -7,7 +7,7 @@ cache. The same code runs wherever LLVM has vectors: lanes are as wide as the pr
 
     def row(lane, u, indptr, indices, data, x, out):
         def block(j, _):
-            total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
+            total = lane.sum_of_rows(indptr[u], indptr[u + 1], data, indices, x, j)
             out.row(u, j).store(total)
         lane.blocks(block)
 
@@ -29,8 +29,8 @@ from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
-from kernels.vector.operands import Int, Vectors, argument
-from kernels.vector.tiles import Cut, Tile
+from kernels.vector.operands import Array, Int, Vectors, argument
+from kernels.vector.tiles import Cut, Tile, gathers
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -39,6 +39,10 @@ Scalar: TypeAlias = float
 
 AHEAD = 16
 """Rows between a prefetch and its use, where each is visited once."""
+
+
+GATHERED, GATHERS = 32, 4
+"""Bytes that an instruction gathers, and the sums of such vectors that are in flight."""
 
 
 class Program(NamedTuple):
@@ -203,6 +207,53 @@ class Lane:
                 half = len(sums) // 2
                 sums = [a + b for a, b in zip(sums[:half], sums[half:], strict=True)]
         return self.loop(start, stop, 1, sums, lambda k, sums: entries(k, sums, 1))
+
+    def sum_of_rows(
+        self, start: Int, stop: Int, scales: Array | None, rows: Array, table: Array, j: Int
+    ) -> list[Float]:
+        """Emit the sum over k from start to stop of scales[k] * table[rows[k]] from column j on, for each vector.
+
+        Without `scales` they count as 1. Rows of one number are gathered, many at a time, unless they are prefetched:
+        on one core of a Xeon 0.41 ns an entry instead of 0.6, of 300 in a row and 3,000 columns.
+        """
+        if self.cut.width == 1 and gathers() and not (self.cut.far_rows or self.cut.head):
+            return [self._sum_gathered(start, stop, scales, rows, table)]
+        scale = (lambda k: None) if scales is None else scales.__getitem__
+        return self.sum(start, stop, lambda k: (scale(k), table.row(rows[k], j)), rows.last)
+
+    def _sum_gathered(self, start: Int, stop: Int, scales: Array | None, rows: Array, table: Array) -> Float:
+        """Emit the sum over k of scales[k] * table[rows[k]] of a table of one column: vectors of entries, then single
+        ones.
+        """
+        tile, nought = self.tile, self.integer(0)
+        vector = Tile(self.bits, GATHERED * 8 // self.bits, 1, masked=False)
+        self.use(vector)
+        sums = [self.float(self.zeros())] * GATHERS
+
+        def entries(k: Int, sums: list[Float]) -> list[Float]:
+            """Add a vector of entries to each sum."""
+            added = []
+            for number, one in enumerate(sums):
+                at = k + number * vector.lanes
+                scale = None if scales is None else scales.row(nought, at).load()[0]
+                added += self._add(scale, [table.gathered(rows.indices_at(at))], [one])
+            return added
+
+        for count in (GATHERS, 1):
+            while len(sums) > count:
+                half = len(sums) // 2
+                sums = [a + b for a, b in zip(sums[:half], sums[half:], strict=True)]
+            end = start + (stop - start).rounded_down(count * vector.lanes)
+            sums = self.loop(start, end, count * vector.lanes, sums, entries)
+            start = end
+        total = self.total(sums)
+        self.use(tile)
+
+        def entry(k: Int, sums: list[Float]) -> list[Float]:
+            """Add one entry."""
+            return self._add(None if scales is None else scales[k], table.row(rows[k], nought).load(), sums)
+
+        return self.loop(start, stop, 1, [total], entry)[0]
 
     def _head(self, start: Int, stop: Int, term: Callable) -> tuple[list[Float], Int]:
         """Emit the sum of the first `cut.head` entries without a branch, for short rows whose lengths are

@@ -242,9 +242,41 @@ class Array:
         return self._pointer(k)
 
     def row(self, r: Int, j: Int) -> Row:
-        """Return row `r` from column `j` on."""
-        pointer = self._pointer(r * self.columns + j)
+        """Return row `r` from column `j` on; rows are as wide as the lane's, but for an array of one row."""
+        pointer = self._pointer(r * (self.lane.cut.width or self.columns) + j)
         return Row(self.lane, pointer, functools.partial(self._check_row, r=r, j=j))
+
+    def indices_at(self, k: Int) -> ir.Value:
+        """Load the vector of indices from element `k` on."""
+        lane, lanes = self.lane, self.lane.tile.lanes
+        kind = ir.VectorType(ir.IntType(self.kind.dtype.bitwidth), lanes)
+        if bounds.is_on():
+            self._check("load of indices", k, lane.columns(), self.rows * self.columns)
+        pointer = lane.builder.bitcast(self._pointer(k), kind.as_pointer())
+        loaded = lane.builder.load(pointer)
+        loaded.align = self.kind.dtype.bitwidth // 8
+        return loaded
+
+    def gathered(self, indices: ir.Value) -> Float:
+        """Load the elements at a vector of indices."""
+        lane, lanes = self.lane, self.lane.tile.lanes
+        if bounds.is_on():
+            self._check_gathered(indices)
+        places = lane.builder.sext(indices, ir.VectorType(I64, lanes)) if indices.type.element != I64 else indices
+        pointers = lane.builder.gep(self.data, [places], source_etype=lane.element)
+        pointers.type = ir.VectorType(self.data.type, lanes)  # llvmlite takes it for one pointer
+        mask = ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
+        name = f"llvm.masked.gather.v{lanes}f{lane.bits}.v{lanes}p0"
+        function = lane.declare(name, lane.vector, pointers.type, I32, mask.type, lane.vector)
+        return lane.float(lane.builder.call(function, [pointers, I32(lane.bits // 8), mask, lane.zeros()]))
+
+    def _check_gathered(self, indices: ir.Value) -> None:
+        """Emit the bounds check of each of a vector of indices."""
+        lane = self.lane
+        for number in range(lane.tile.lanes):
+            index = lane.builder.extract_element(indices, I32(number))
+            place = lane.builder.zext(index, I64) if index.type != I64 else index
+            self._check_element("load", Int(lane, place))
 
     def prefetch(self, k: Int) -> None:
         """Prefetch element `k`."""

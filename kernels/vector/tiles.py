@@ -86,10 +86,21 @@ class Cut:
     head: int = 0
     """Entries of a row that are summed without a branch; then no row may be empty."""
 
+    @property
+    def width(self) -> int:
+        """Columns of the rows if all that are cut so have as many, else 0: a constant spares a multiplication."""
+        return self.rest.width if self.full is None and not self.rest.masked else 0
+
 
 def full_lanes(bits: int) -> int:
     """Return the elements of a register."""
     return register_bytes() * 8 // bits
+
+
+@functools.cache
+def gathers() -> bool:
+    """Return whether the processor has an instruction that loads a register from many places, with masks: AVX-512."""
+    return {"avx512f", "avx512vl"} <= features()
 
 
 def widest(bits: int) -> int:
