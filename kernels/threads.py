@@ -225,6 +225,11 @@ def parallel() -> Iterator[None]:
             _asked.pop()
 
 
+def is_forced_parallel() -> bool:
+    """Return whether the calls of this thread run on all threads even if that is slower, as within `parallel()`."""
+    return this_thread.is_serial is False
+
+
 def get_threads() -> int:
     """Return the threads of the next parallel call of this thread."""
     return 1 if this_thread.is_serial else numba_internals.layer().count()

@@ -1,7 +1,8 @@
 """The gradient of a batch on one thread in sums that have a place for every column, beside a list of those touched.
 
 Each entry is added at the place of its column, which is put into the list the first time: a mark of a byte tells, so
-that no column is looked for and nothing is guessed. Sums of a column have the order of its entries, as listed ones do.
+that no column is looked for and nothing is guessed. Of one output the sum is the mark: it is not zero, or negative zero
+where its entries cancel. Sums of a column have the order of its entries, as listed ones do.
 """
 
 from collections.abc import Callable
@@ -29,8 +30,11 @@ CLEARED = 4
 
 
 class Scattered(NamedTuple):
-    """`sums` [D, N] and `marks` uint8 [D], all zero between batches; the `columns` int64 [most + 1] that are touched,
-    and how many these are, `counts` int64 [1]."""
+    """`sums` [D, N] and `marks` [D], all zero between batches; the `columns` int64 [most + 1] that are touched, and how
+    many these are, `counts` int64 [1].
+
+    Marks are uint8; where the sums are marks themselves, integers of their size in their memory.
+    """
 
     sums: np.ndarray
     marks: np.ndarray
@@ -50,17 +54,46 @@ def suits(entries: int, batches: int, weights: np.ndarray) -> bool:
     return weights.shape[1] * weights.itemsize <= LINE and weights.size > PLACES * entries and is_cleared_soon
 
 
-def scattered_for(most: int, weights: np.ndarray) -> Scattered:
-    """Allocate the memory for batches of at most `most` entries."""
+def scattered_for(most: int, weights: np.ndarray, marks_itself: bool) -> Scattered:
+    """Allocate the memory for batches of at most `most` entries; `marks_itself`: the sums are the marks."""
     columns, width = weights.shape
     sums = table(columns, width, weights.dtype)
     sums[...] = 0
     listed = np.empty(min(most, columns) + 1, np.int64)
-    return Scattered(sums, np.zeros(columns, np.uint8), listed, np.zeros(1, np.int64))
+    marks = sums.reshape(-1).view(f"i{sums.itemsize}") if marks_itself else np.zeros(columns, np.uint8)
+    return Scattered(sums, marks, listed, np.zeros(1, np.int64))
+
+
+def make_gather_one(programs: Programs) -> Callable:
+    """Return `make_gather` for one output, whose sums are the marks."""
+
+    def gather(rows, order, first, last, slope, is_far, scattered):
+        """Add the gradient of order[first:last] to the sums; return the count of active columns, which are listed."""
+        sums, marks, columns, _ = scattered
+        count, cancelled = np.uint64(0), marks.dtype.type(np.iinfo(marks.dtype).min)  # the bits of negative zero
+        for place in range(first, last):
+            if is_far[1] and place + SUMS_AHEAD < last:
+                row = np.uint64(order[place + SUMS_AHEAD])
+                for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+                    prefetch(sums, np.uint64(rows.indices[k]))
+            row, change = np.uint64(order[place]), slope[place - first, 0]
+            for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+                column = np.uint64(rows.indices[k])
+                columns[count] = column
+                count += np.uint64(marks[column] == 0)
+                total = sums[column, 0] + rows.data[k] * change
+                sums[column, 0] = total
+                if total == 0:
+                    marks[column] = cancelled
+        return np.int64(count)
+
+    return inlined(gather)
 
 
 def make_gather(programs: Programs) -> Callable:
     """Return a compiled function: adds the gradient of rows order[first:last]; returns the count of active columns."""
+    if programs.marked:
+        return make_gather_one(programs)
     add = programs.add
 
     def gather(rows, order, first, last, slope, is_far, scattered):
@@ -104,14 +137,15 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
 
 def make_step(programs: Programs) -> Callable:
     """Return a compiled function: the update of the listed columns by their sums, which are cleared."""
-    steps = programs.steps_placed
+    steps, marks_itself = programs.steps_placed, bool(programs.marked)
 
     def step(owner, parts, stepped, settings, at, scattered, batch):
         """Update the listed columns by their sums; sums and marks are cleared."""
         sums, marks, columns, counts = scattered
         count, width = counts[0], sums.shape[1]
         emit_row(steps, 0, width, (count, *stepped, columns, sums, settings, at))
-        for number in range(np.uint64(count)):
-            marks[np.uint64(columns[number])] = 0
+        if not marks_itself:
+            for number in range(np.uint64(count)):
+                marks[np.uint64(columns[number])] = 0
 
     return inlined(step)

@@ -52,15 +52,7 @@ class Costs:
         """Return the cost of the rows before this one."""
         if self.starts is None:
             return row
-        return self._start(self.starts, row) - self._start(self.starts, self.lane.integer(0)) + row * self.per_row
-
-    @staticmethod
-    def _start(starts: "Array", row: Int) -> Int:
-        """Return element `row` of the row pointers. Raises TypeError if they are floats."""
-        start = starts[row]
-        if not isinstance(start, Int):
-            raise TypeError(f"{starts.name} has floating-point elements; expected integers.")
-        return start
+        return self.starts.index(row) - self.starts.index(self.lane.integer(0)) + row * self.per_row
 
     def first(self, part: Int, parts: Int) -> Int:
         """Return the first row of a part, parts having equal cost as far as whole rows allow; `rows` for the end."""

@@ -29,7 +29,7 @@ from numba.extending import intrinsic
 
 from kernels._compat.numba_internals import cgutils
 from kernels.formula import Float
-from kernels.vector.operands import Array, Int, Vectors, argument
+from kernels.vector.operands import Array, Int, Row, Vectors, argument
 from kernels.vector.tiles import Cut, Tile, gathers
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -218,8 +218,12 @@ class Lane:
         """
         if self.cut.width == 1 and gathers() and not (self.cut.far_rows or self.cut.head):
             return [self._sum_gathered(start, stop, scales, rows, table)]
-        scale = (lambda k: None) if scales is None else scales.__getitem__
-        return self.sum(start, stop, lambda k: (scale(k), table.row(rows[k], j)), rows.last)
+
+        def term(k: Int) -> tuple[Float | None, Row]:
+            """Return scale and row of entry k."""
+            return None if scales is None else scales.number(k), table.row(rows.index(k), j)
+
+        return self.sum(start, stop, term, rows.last)
 
     def _sum_gathered(self, start: Int, stop: Int, scales: Array | None, rows: Array, table: Array) -> Float:
         """Emit the sum over k of scales[k] * table[rows[k]] of a table of one column: vectors of entries, then single
@@ -251,7 +255,8 @@ class Lane:
 
         def entry(k: Int, sums: list[Float]) -> list[Float]:
             """Add one entry."""
-            return self._add(None if scales is None else scales[k], table.row(rows[k], nought).load(), sums)
+            scale = None if scales is None else scales.number(k)
+            return self._add(scale, table.row(rows.index(k), nought).load(), sums)
 
         return self.loop(start, stop, 1, [total], entry)[0]
 

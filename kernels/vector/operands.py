@@ -214,6 +214,18 @@ class Array:
             loaded = builder.zext(loaded, I64)
         return Int(self.lane, loaded)
 
+    def index(self, k: Int) -> Int:
+        """Return element `k` of an array of integers. Raises TypeError if they are floats."""
+        if not isinstance(found := self[k], Int):
+            raise TypeError(f"{self.name} has floating-point elements; expected integers.")
+        return found
+
+    def number(self, k: Int) -> Float:
+        """Return element `k` of an array of floats. Raises TypeError if they are integers."""
+        if not isinstance(found := self[k], Float):
+            raise TypeError(f"{self.name} has integer elements; expected floats.")
+        return found
+
     def __setitem__(self, k: Int, number: Float) -> None:
         self._check_element("store", k)
         self.lane.builder.store(number.value, self._pointer(k))
@@ -249,12 +261,13 @@ class Array:
     def indices_at(self, k: Int) -> ir.Value:
         """Load the vector of indices from element `k` on."""
         lane, lanes = self.lane, self.lane.tile.lanes
-        kind = ir.VectorType(ir.IntType(self.kind.dtype.bitwidth), lanes)
+        bits = self.lane.context.get_value_type(self.kind.dtype).width
+        kind = ir.VectorType(ir.IntType(bits), lanes)
         if bounds.is_on():
             self._check("load of indices", k, lane.columns(), self.rows * self.columns)
         pointer = lane.builder.bitcast(self._pointer(k), kind.as_pointer())
         loaded = lane.builder.load(pointer)
-        loaded.align = self.kind.dtype.bitwidth // 8
+        loaded.align = bits // 8
         return loaded
 
     def gathered(self, indices: ir.Value) -> Float:

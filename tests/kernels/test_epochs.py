@@ -150,8 +150,37 @@ def test_threads_that_execute_the_parts_change_no_bit(case: Case, monkeypatch: p
 
     monkeypatch.setattr(Series, "following", turns)
     monkeypatch.setattr(calls, "is_serial", lambda work, within: False)
+    monkeypatch.setattr(calls, "_gains", lambda *batch: True)
     assert same_bits(shared, assert_as_defined(kernel, case, batch_rows=17))
     assert set(sides) == {ALONE, SHARED}
+
+
+def test_batches_go_to_several_threads_where_these_gain() -> None:
+    one, wide = np.zeros((10_000, 1), np.float32), np.zeros((10_000, 32), np.float32)
+    assert calls._gains("placed", 20_000, one)
+    assert not calls._gains("placed", 19_999, wide)  # the sums of the parts are added for every column
+    assert not calls._gains("listed", 10**6, one)
+    assert calls._gains("listed", 1_000, wide)
+    assert calls._gains("direct", 1_000, wide)
+    assert not calls._gains("direct", 10**6, wide[:, :31])
+    assert calls._gains("grouped", 1_000, wide)
+
+
+def test_weights_that_are_far_are_asked_for_where_rows_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
+    kernel, rule = epochs.get("logistic", "adagrad"), get_rule("adagrad")
+
+    def asks(entries: int, batch_rows: int, is_direct: bool = False) -> bool:
+        case = random_case(10, 500, 10 * entries, 1)
+        names = [name for name, _, _ in kernel.parsed]
+        made = dict(zip(names, kernel.arguments(case), strict=True)) | {"batch_rows": batch_rows}
+        return calls._is_far(calls.Call.of(rule, "lazy", tuple(made.values())), is_direct)[1]
+
+    assert asks(calls.FEW_ENTRIES - 1, 3)
+    assert not asks(calls.FEW_ENTRIES, 3)
+    assert asks(calls.FEW_ENTRIES, 1)
+    assert asks(calls.FEW_ENTRIES, 3, is_direct=True)
+    assert not asks(calls.FEW_ENTRIES_AT_ONCE, 1)
 
 
 def test_a_way_or_steps_that_there_are_not_are_refused() -> None:

@@ -10,15 +10,17 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+import scipy.sparse
 
 import kernels
 from kernels.code_cache import files_of
 from kernels.formula import clipped, sqrt
+from kernels.products import csr_dense
 from kernels.rules import rule
-from kernels.vector import gather, tiles
+from kernels.vector import gather, lanes, tiles
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
-from tests.support.cases import random_case
+from tests.support.cases import from_rows, random_case
 from tests.support.implementations import assert_close, get, run
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +143,7 @@ def test_files_that_vector_code_is_made_from_are_found_by_their_imports() -> Non
 CHILD = """
 import numpy as np, kernels, sys
 sys.path.insert(0, ".")
-from tests.support.cases import random_case
+from tests.support.cases import from_rows, random_case
 from tests.support.implementations import assert_close, run
 from kernels.vector import tiles
 print(tiles.register_bytes())
@@ -187,7 +189,7 @@ def test_same_code_runs_on_processors_with_narrower_vectors(processor: str, tmp_
 MISSES = """
 import kernels, sys
 sys.path.insert(0, ".")
-from tests.support.cases import random_case
+from tests.support.cases import from_rows, random_case
 from kernels.vector import gather
 kernel = kernels.get("csr_dense")
 args = kernel.arguments(random_case(9, 8, 60, 16))
@@ -207,3 +209,29 @@ def test_values_of_one_are_left_out() -> None:
     without = out.copy()
     kernels.get("csr_dense_ones").cpu(indptr, indices, x, without)
     assert_close(case, [without], [out])
+
+
+@pytest.mark.parametrize("name", ["csr_dense", "csr_dense_ones"])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_one_number_are_gathered_for_every_count_of_entries(name: str, index: type, dtype: type) -> None:
+    lengths = np.arange(75)
+    columns = np.random.default_rng(1).integers(0, 90, lengths.sum())
+    case = from_rows(np.repeat(lengths, lengths), columns, lengths.size, 90, 1, dtype=dtype, index=index)
+    kernel = get(name)
+    args = kernel.arguments(case)
+    assert_close(case, run(kernel.cpu, args), run(kernel.reference, args))
+
+
+def test_a_processor_without_gathers_sums_an_entry_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(lanes, "gathers", lambda: made.append("asked") or False)
+    monkeypatch.setattr(lanes.Lane, "_sum_gathered", lambda *row: pytest.fail("gathered"))
+    case = random_case(20, 50, 700, 1)
+    loop = RowLoop(csr_dense._row, starts=0, name="without_gathers")
+    out = np.zeros((20, 1), np.float32)
+    x = np.random.default_rng(2).standard_normal((50, 1)).astype(np.float32)
+    loop.run((1, 4, False), 20, 0, case.indptr, case.indices, case.data, x, out)
+    dense = scipy.sparse.csr_array((case.data, case.indices, case.indptr), (20, 50)) @ x
+    np.testing.assert_allclose(out, dense, rtol=1e-5, atol=1e-5)
+    assert made

@@ -7,7 +7,7 @@ from kernels import Case, epochs, threads
 from kernels.epochs import calls, placed, scattered, touched
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile, unchanged
-from tests.support.cases import random_case
+from tests.support.cases import from_rows, random_case
 from tests.support.implementations import run, same_bits
 
 
@@ -46,6 +46,16 @@ def test_they_have_the_bits_of_sums_that_are_listed(
     for way_of_sums in (scattered, placed):
         monkeypatch.setattr(way_of_sums, "suits", lambda *sizes: False)
     assert same_bits(at_places, assert_as_defined(kernel, case, batch_rows=17, **unchanged(kernel, case)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_column_whose_entries_cancel_is_stepped_once(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scattered, "suits", lambda *sizes: True)
+    rows, columns = np.repeat(np.arange(4), 6), np.tile([0, 1, 1, 2, 1, 0], 4)
+    case = from_rows(rows, columns, 4, 3, 1, dtype=dtype)
+    case.data[:] = np.tile([1, 2, -2, 0, 2, -1], 4)  # column 0 cancels, column 1 cancels and comes again
+    for rule in ("adam", "adagrad"):  # a second step of Adam would change weights without a gradient
+        assert_as_defined(epochs.get("logistic", rule), case, batch_rows=2)
 
 
 def test_columns_from_beyond_the_cache_are_asked_for_and_summed_alike(monkeypatch: pytest.MonkeyPatch) -> None:

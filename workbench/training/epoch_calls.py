@@ -202,7 +202,8 @@ class EpochCalls:
             rows = order[first : first + stride]
             losses = self.call(x, held["label"], held.get("weight"), rows, self.run.setup.batch_rows)
             laps.split("batches")
-            loss = float(losses @ self._rows_of(len(losses), rows.size)) / rows.size
+            rest = rows.size - (losses.size - 1) * self.run.setup.batch_rows
+            loss = float(losses[:-1].sum() * self.run.setup.batch_rows + losses[-1] * rest) / rows.size
             yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
             laps = PhaseTimer()
 
@@ -252,12 +253,6 @@ class EpochCalls:
         if self.run.setup.update == "standard":
             return x.shape[1] * self.run.width
         return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
-
-    def _rows_of(self, batches: int, rows: int) -> np.ndarray:
-        """Return the rows of each batch, of which the last may have fewer."""
-        counts = np.full(batches, self.run.setup.batch_rows)
-        counts[-1] = rows - counts[:-1].sum()
-        return counts
 
     def step_by(self, batch: "Prepared") -> None:
         """Do the step of one prepared batch, whose rows are taken as the data is held."""
