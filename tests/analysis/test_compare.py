@@ -305,7 +305,8 @@ def cut_off(row):
     """A dense row whose time was out before it had taken a step."""
     if row["format"] != "dense":
         return row
-    return row | {"status": "timeout", "seconds_step": None, "samples": None, "bytes_peak": None}
+    nothing = dict.fromkeys(("seconds_step", "seconds_first_step", "samples", "bytes_peak"))
+    return row | nothing | {"status": "timeout"}
 
 
 def test_a_dense_side_that_was_cut_off_is_bounded_by_the_bytes_that_it_reads():
@@ -321,6 +322,34 @@ def test_a_dense_side_that_was_cut_off_is_bounded_by_the_bytes_that_it_reads():
 def test_bytes_that_it_reads_decide_nothing_where_sparse_takes_longer():
     found = judged(DENSE, SPARSE, change=cut_off)
     assert (found.verdict, found.ratio, found.why) == ("inconclusive", None, compare.NO_RESULT)
+
+
+@pytest.mark.parametrize("status", ["timeout", "stopped"])
+def test_a_side_that_was_ended_in_its_first_step_is_bounded_by_the_seconds_of_that(status):
+    def dense_ended(row):
+        return cut_off(row) | ({"status": status, "seconds_first_step": 20.0} if row["format"] == "dense" else {})
+
+    def sparse_ended(row):
+        ended = {"status": status, "seconds_step": None, "samples": None, "seconds_first_step": 20.0}
+        return row if row["format"] == "dense" else row | ended
+
+    found = judged(DENSE, SPARSE, change=dense_ended)
+    of_sparse = SPARSE.seconds(0.01)
+    assert (found.verdict, found.source, found.ratio.rounds) == ("sparse", compare.BOUNDED, 0)
+    assert found.ratio.low == pytest.approx(compare.STEADY * 20.0 / of_sparse, rel=0.1)
+    said = verdict_text.contest_sentence(found, "seconds_step")
+    assert "times faster (dense was cut off when its time was out)." in said
+    found = judged(DENSE, SPARSE, change=sparse_ended)
+    assert (found.verdict, found.source, found.ratio.low) == ("dense", compare.BOUNDED, 0)
+    said = verdict_text.contest_sentence(found, "seconds_step")
+    assert "at least" in said
+    assert "(sparse was cut off when its time was out)." in said
+
+
+def test_seconds_of_a_first_step_decide_nothing_where_the_other_side_takes_longer():
+    ended = {"seconds_first_step": 1e-9}
+    found = judged(DENSE, SPARSE, change=lambda row: cut_off(row) | (ended if row["format"] == "dense" else {}))
+    assert (found.verdict, found.why) == ("inconclusive", compare.NO_RESULT)
 
 
 def test_memory_of_a_side_that_was_cut_off_is_that_of_the_formulas():

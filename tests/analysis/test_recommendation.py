@@ -192,7 +192,7 @@ def test_dense_that_cannot_fit_loses_to_sparse_that_had_no_time():
 
 @pytest.mark.parametrize(("seconds", "side"), [(5e-5, "dense"), (2e-4, "csr")])
 def test_of_a_side_that_had_no_time_the_prediction_decides_which_one_to_take(seconds, side):
-    dense = {"seconds_step": None, "status": "stopped", "seconds_predicted": seconds}
+    dense = {"seconds_step": None, "seconds_first_step": None, "status": "stopped", "seconds_predicted": seconds}
     rows = [row | ({"seconds_predicted": 1e-4} if row["format"] != "dense" else dense) for row in swept(rounds=1)]
     came = said(rows)
     assert (came.time.source, came.settings["format"]) == ("predicted", side)

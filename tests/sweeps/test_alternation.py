@@ -126,6 +126,41 @@ def test_a_clock_stands_still_while_its_process_rests(monkeypatch):
     assert clock.why_end["status"] == "timeout"
 
 
+def test_a_clock_tells_what_the_first_step_had_taken_when_the_time_was_out(monkeypatch):
+    now = Clock()
+    for module in (budget, child):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=now))
+    clock = TrialClock(10.0)
+    now.now = 2.0
+    clock.enter(budget.COMPILING)
+    now.now = 5.0
+    clock.enter("measuring")
+    clock.enter_steps(4)
+    now.now = 6.0
+    clock.rest()
+    now.now = 100.0
+    clock.resume()
+    now.now = 109.0
+    assert clock.why_end["seconds_first_step"] == pytest.approx(10.0 / 4)
+    clock.enter_steps(0)
+    assert "seconds_first_step" not in clock.why_end
+    clock.end = 105.0
+    clock.enter_steps(1)
+    now.now = 110.0
+    assert clock.why_end == {
+        "status": "stopped",
+        "reason": "The budget was out while this trial ran.",
+        "seconds_first_step": pytest.approx(1.0),
+    }
+
+
+def test_a_trial_says_when_its_first_step_begins_and_ends(monkeypatch):
+    said = []
+    monkeypatch.setattr(child, "tell", said.append)
+    list(trial.answers({name: value for name, value in TURNS.items() if name != "in_turns"}))
+    assert [answer["steps_begun"] for answer in said if "steps_begun" in answer] == [1, 0]
+
+
 def tasks(count: int = 2, **settings: object) -> list[Task]:
     cells = [Cell(**{**TINY, "density": 0.1, "seed": seed, **settings}) for seed in range(count)]
     return [Task(cell, grid.configuration_key(cell), 0) for cell in cells]

@@ -251,7 +251,7 @@ def _of_unmeasured(
     timed = [
         row if trials_of(row, measure, "") else fastest_predicted(side) for row, side in ((best, sparse), (base, dense))
     ]
-    bound = least_of_dense(base, best, measure)
+    bound = bound_by_time(base, best, measure)
     first, against = timed
     if first is not None and against is not None and measure == "seconds_step":
         ratio = posterior((), {0: against[PREDICTION], 1: first[PREDICTION]}).ratio(0, 1)
@@ -294,15 +294,35 @@ def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
     return found.ratio(0, 1)
 
 
-def least_of_dense(dense: Record, sparse: Record, measure: str) -> Ratio | None:
-    """Return a lower bound of dense / sparse for a dense record that timed out: the time to read its batches."""
-    values = [trial.seconds for trial in trials_of(sparse, measure, "")]
-    sizes = [dense[name] or sparse[name] for name in ("batch_rows", "features")]
-    if measure != "seconds_step" or dense["status"] != "timeout" or not values or not all(sizes):
+def bound_by_time(dense: Record, sparse: Record, measure: str) -> Ratio | None:
+    """Return a bound of dense / sparse where one was measured and the other ended before a step of it was; None without
+    one that decides.
+    """
+    if measure != "seconds_step":
         return None
+    if times := [trial.seconds for trial in trials_of(sparse, measure, "")]:
+        least = max(_least_to_read(dense, sparse), _least_of_first_step(dense)) / max(times)
+        return Ratio(least, least, math.inf, 0, 0, 1.0) if least > 1 else None
+    if times := [trial.seconds for trial in trials_of(dense, measure, "")]:
+        least = _least_of_first_step(sparse) / max(times)
+        return Ratio(1 / least, 0.0, 1 / least, 0, 0, 0.0) if least > 1 else None
+    return None
+
+
+def _least_to_read(dense: Record, sparse: Record) -> float:
+    """Return the least seconds that reading the batches of a dense record takes that was cut off, else 0."""
+    sizes = [dense[name] or sparse[name] for name in ("batch_rows", "features")]
+    if dense["status"] != "timeout" or not all(sizes):
+        return 0.0
     itemsize = 8 if dense["dtype"] == "float64" else 4
-    least = sizes[0] * sizes[1] * itemsize / BYTES_A_SECOND / max(values)
-    return Ratio(least, least, math.inf, 0, 0, 1.0) if least > 1 else None
+    return sizes[0] * sizes[1] * itemsize / BYTES_A_SECOND
+
+
+def _least_of_first_step(row: Record) -> float:
+    """Return the least seconds of a later step of a record that was ended in its first step, else 0."""
+    seconds = number_or_none(row.get("seconds_first_step"))
+    was_ended = row["status"] in UNTRIED and not number_or_none(row.get("seconds_step"))
+    return STEADY * seconds if was_ended and seconds else 0.0
 
 
 PREDICTION = "seconds_predicted"
@@ -312,6 +332,8 @@ SIZED = ((*configurations.NUMBERED, "timeout"), UNTRIED, ("memory",))
 """Statuses of rows with bytes, measured or by formula, the first of which that a side has stand for it."""
 OFF, BYTES_OFF = 0.1, 8e6
 """How far a measured peak may be from the predicted bytes: a share and bytes."""
+STEADY = 0.5
+"""Share of the first step that a later one takes at least: memory is not touched for the first time."""
 BYTES_A_SECOND = 1e11
 """More than the caches and the memory of a machine with few cores give; so bytes by it are a least time."""
 

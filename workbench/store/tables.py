@@ -352,7 +352,7 @@ what sets them (by: stream, gather, instructions, operations), bytes and bytes_g
         seconds_epoch number one pass over the data, seconds
         seconds_prepare number slice, convert and plan of a batch when it is made, mean seconds
         seconds_compile number compiling the kernels, seconds, not in any other time
-        seconds_first_step number first step after compiling, caches cold, seconds
+        seconds_first_step number first step after compiling, caches cold, seconds; so far, if the trial was ended in it
         seconds_slice number cutting the batch out of the data, mean seconds a step
         seconds_convert number converting the batch to its format, mean seconds a step
         seconds_plan number index work of the batch, mean seconds a step

@@ -128,6 +128,7 @@ class TrialClock:
         self.started, self.compiling = time.monotonic(), 0.0
         self._since: float | None = None
         self._rests_since: float | None = None
+        self._steps, self._steps_since = 0, 0.0
 
     def rest(self) -> None:
         """Pause the clock until `resume`, while other processes compute."""
@@ -151,11 +152,18 @@ class TrialClock:
             self.compiling += now - self._since
         self._since = now if stage == COMPILING else None
 
+    def enter_steps(self, count: int) -> None:
+        """Note that the trial has begun its first steps, at most `count` that end together; 0: they have ended."""
+        self._steps, self._steps_since = count, self.seconds - self.compiling
+
     @property
     def why_end(self) -> dict[str, Any]:
-        """The columns of an end for time, or nothing."""
-        if time.monotonic() > self.end:
-            return {"status": "stopped", "reason": "The budget was out while this trial ran."}
-        if self._since is not None:
+        """The columns of an end for time, or nothing; with what the first step had taken, if it is ended in that."""
+        if self._since is not None and time.monotonic() <= self.end:
             return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")
-        return child.why_too_long(self.started + self.compiling, self.most, "seconds_cell")
+        ended: dict[str, Any] = {"status": "stopped", "reason": "The budget was out while this trial ran."}
+        if time.monotonic() <= self.end:
+            ended = child.why_too_long(self.started + self.compiling, self.most, "seconds_cell")
+        if ended and self._steps and self._since is None:
+            ended["seconds_first_step"] = (self.seconds - self.compiling - self._steps_since) / self._steps
+        return ended

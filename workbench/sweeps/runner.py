@@ -456,6 +456,8 @@ class Supervisor:
         elif "stage" in answer:
             clock.enter(answer["stage"])
             self.enter(answer["stage"])
+        elif "steps_begun" in answer:
+            clock.enter_steps(answer["steps_begun"])
         else:
             return False
         return True

@@ -142,8 +142,10 @@ class Timing:
         self._events, self.curve = run.events(), Curve()
         self.is_first, self.has_turns = True, False
         self._watch()
+        child.tell({"steps_begun": steps_epoch if run.setup.launch in ("epoch", "dual") else 1})
         first = time.perf_counter()
         self._step()
+        child.tell({"steps_begun": 0})
         self.seconds_first_step = (time.perf_counter() - first) / self.steps_last
         self.calls_parallel = threads.this_thread.calls_parallel
         are_new = run.setup.shuffle or run.setup.launch in ("epoch", "dual") or not run.keeps
