@@ -30,6 +30,7 @@ from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, rises, take_target
 from kernels.epochs.programs import Programs, programs_for
+from kernels.epochs.touched import FACTOR
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.threads import compiled_with_arrays
@@ -137,28 +138,36 @@ def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
 
 @compiled_with_arrays
 def _of_repeated(indices, data):
-    """Return the squared 2-norm of a row that may have duplicate columns, which are summed first."""
+    """Return the squared 2-norm of a row that may have duplicate columns, which are summed first, by a hash table: to
+    sort them would take a second to compile.
+    """
     total = 0.0
     if indices.size <= FEW_ENTRIES:
         for k in range(indices.size):
             for other in range(indices.size):
                 total += np.float64(data[k]) * data[other] * (indices[k] == indices[other])
         return total
-    place = np.argsort(indices)
-    column, entry = indices[place[0]], 0.0
-    for p in place:
-        if indices[p] != column:
-            total += entry * entry
-            column, entry = indices[p], 0.0
-        entry += data[p]
-    return total + entry * entry
+    bits = 4
+    while 1 << bits < 2 * indices.size:
+        bits += 1
+    columns, sums = np.zeros(1 << bits, np.int64), np.zeros(1 << bits)
+    for k in range(indices.size):
+        column = np.int64(indices[k]) + 1  # 0 is a free place
+        place = np.uint64(column) * FACTOR >> np.uint64(64 - bits)
+        while columns[place] != 0 and columns[place] != column:
+            place = (place + np.uint64(1)) & np.uint64((1 << bits) - 1)
+        columns[place] = column
+        sums[place] += data[k]
+    for place in range(sums.size):
+        total += sums[place] * sums[place]
+    return total
 
 
 @inlined
 def square_of(indices, data, start, stop):
     """Return the squared 2-norm of entries start to stop - 1, duplicates summed first.
 
-    O(entries), or O(entries log entries) if columns do not ascend.
+    O(entries).
     """
     if not rises(indices, start, stop):
         return _of_repeated(indices[start:stop], data[start:stop])
