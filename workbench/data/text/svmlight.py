@@ -147,7 +147,7 @@ def _read_labels(text, at, several, labels, count):
 @compiled
 def _read_rows(text, several, labels, label_counts, queries, starts, columns, values):
     """Return (rows, labels, entries, whether a number is hard) of the text; rows is -1 if some line is wrong."""
-    at = row = entry = label = 0
+    at = row = entry = label = np.int64(0)  # a literal 0 would have functions compiled once more
     has_hard = False
     starts[0] = 0
     while at < text.size:

@@ -218,7 +218,7 @@ def _read_rows(text, ignores_importance, labels, starts, hashes, numbers, values
 
     Rows are -1 if a line is wrong or holds a number that only Python reads.
     """
-    at = row = entry = 0
+    at = row = entry = np.int64(0)  # a literal 0 would have functions compiled once more
     namespace, length, has_several = np.int64(NO_NAMESPACE), np.int64(0), False
     starts[0] = 0
     while at < text.size:
