@@ -1,9 +1,6 @@
 """The front door in a notebook, executed by nbclient: cards, pictures, progress, and the panel without a front end."""
 
-import nbformat
 import pytest
-
-nbclient = pytest.importorskip("nbclient")
 
 CELLS = (
     "import numpy as np, workbench as wb\nX = np.eye(32)[np.arange(128) % 32]; y = np.arange(128) % 2",
@@ -20,6 +17,7 @@ CELLS = (
 
 @pytest.mark.slow
 def test_cells_of_a_newcomer_show_cards_and_pictures(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")  # take seconds
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
     client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()

@@ -4,7 +4,6 @@ import re
 import shutil
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from tests.support import rows as made
@@ -218,6 +217,8 @@ SWEEP = (
 
 
 def test_stop_below_a_sweep_ends_it_and_keeps_the_rows(notebook):
+    import nbformat  # takes seconds
+
     cells = [nbformat.v4.new_code_cell(text) for text in SWEEP]
     made = nbformat.v4.new_notebook(cells=cells, metadata=nbformat.read(START, 4).metadata)
     page = notebook(nbformat.writes(made), width=1280)

@@ -4,15 +4,16 @@ import ast
 import importlib.util
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
-import papermill
 import pytest
-from papermill.exceptions import PapermillExecutionError
 
 from tests.support.clocks import SECONDS
 from workbench.panels import lab
 from workbench.study import choices, suited
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -40,15 +41,32 @@ def here(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def read(path: Path) -> nbformat.NotebookNode:
+def read(path: Path) -> "NotebookNode":
+    import nbformat  # takes seconds: not when tests are collected
+
     return nbformat.read(path, as_version=4)
 
 
-def tagged(notebook: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
+def inspected(path: Path) -> dict[str, dict]:
+    """What papermill says of a notebook's parameters."""
+    import papermill
+
+    return papermill.inspect_notebook(path)
+
+
+def execute(path: Path, out: str, **parameters) -> "NotebookNode":
+    """The notebook that papermill writes to `out`."""
+    import papermill
+
+    papermill.execute_notebook(path, out, parameters=parameters, progress_bar=False, start_timeout=SECONDS)
+    return read(Path(out))
+
+
+def tagged(notebook: "NotebookNode", tag: str) -> "list[NotebookNode]":
     return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
 
 
-def needed(notebook: nbformat.NotebookNode) -> set[str]:
+def needed(notebook: "NotebookNode") -> set[str]:
     """The frameworks, and packages of other extras, that a notebook imports."""
     trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
     nodes = [node for tree in trees for node in ast.walk(tree)]
@@ -62,7 +80,7 @@ def unexpected(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not any(known in line for known in START)]
 
 
-def problems(notebook: nbformat.NotebookNode) -> list[str]:
+def problems(notebook: "NotebookNode") -> list[str]:
     """What a committed notebook must not have."""
     found = []
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -84,6 +102,8 @@ def problems(notebook: nbformat.NotebookNode) -> list[str]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_committed_notebook_is_clean(path):
+    import nbformat
+
     notebook = read(path)
     nbformat.validate(notebook)
     assert not problems(notebook)
@@ -116,17 +136,16 @@ def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
 
 
 def test_papermill_lists_the_parameters_with_their_help():
-    found = papermill.inspect_notebook(LAB)
+    found = inspected(LAB)
     assert found["densities"]["inferred_type_name"] == "list"
     assert all(entry["help"] for entry in found.values())
 
 
-def run(out: str, **parameters) -> nbformat.NotebookNode:
-    papermill.execute_notebook(LAB, out, parameters=parameters, progress_bar=False, start_timeout=SECONDS)
-    return read(Path(out))
+def run(out: str, **parameters) -> "NotebookNode":
+    return execute(LAB, out, **parameters)
 
 
-def outputs(notebook: nbformat.NotebookNode, cell: str) -> str:
+def outputs(notebook: "NotebookNode", cell: str) -> str:
     """Everything that the cell of that id put out, as text."""
     found = next(entry for entry in notebook.cells if entry.id == cell)
     return "".join(out.get("text", "") + "".join(out.get("data", {}).values()) for out in found.outputs)
@@ -183,7 +202,7 @@ def test_parameters_of_the_others_are_literals_with_type_and_help(path, logged):
         assert line.count("  # ") == 1, line
         ast.literal_eval(node.value)
     assert lines[-1].startswith("smoke: bool = False  # ")
-    assert papermill.inspect_notebook(path)
+    assert inspected(path)
     assert not logged, "papermill cannot read a line: a second = in it, say"
 
 
@@ -191,8 +210,7 @@ def test_parameters_of_the_others_are_literals_with_type_and_help(path, logged):
 def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
     if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
         pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
-    papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False, start_timeout=SECONDS)
-    notebook = read(Path("out.ipynb"))
+    notebook = execute(path, "out.ipynb", smoke=True)
     assert tagged(notebook, "gate")[0].execution_count, "the last cell was reached and holds"
     said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
     errors = [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
@@ -212,6 +230,8 @@ def test_a_notebook_that_needs_a_framework_says_so_before_its_code_and_in_its_fi
 
 def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here):
     """The others are refused by the same call: see `test_panel_choices.py`."""
+    from papermill.exceptions import PapermillExecutionError
+
     with pytest.raises(PapermillExecutionError) as error:
         run("out.ipynb", densties=[0.1])
     assert "Unknown parameter 'densties'. Did you mean 'densities'?" in str(error.value)

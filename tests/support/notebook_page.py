@@ -4,9 +4,6 @@ import re
 import shutil
 from pathlib import Path
 
-import nbconvert
-import nbformat
-
 from tests.support.browser import open_page
 from tests.support.clocks import until
 
@@ -103,6 +100,9 @@ class Lab:
 
     def exported(self) -> str:
         """The saved notebook as a page for readers without a kernel: the first one that says that the run is over."""
+        import nbconvert  # takes seconds, as nbformat does
+        import nbformat
+
         self.page.locator("details", has_text="Stopped.").wait_for(state="attached")
         text = self.saved("Stopped.")
         return nbconvert.HTMLExporter().from_notebook_node(nbformat.reads(text, as_version=4))[0]

@@ -170,21 +170,21 @@ def tasks(count: int = 2, **settings: object) -> list[Task]:
 @pytest.mark.parametrize(
     ("given", "suits"),
     [
-        (tasks(), True),
-        (tasks(6), True),
-        (tasks(7), False),
-        (tasks(1), False),
-        (tasks(epochs=1), False),
-        (tasks(device="cuda"), False),
-        (tasks(trainers=2, threads=2, batch_rows=20), False),
+        ({}, True),
+        ({"count": 6}, True),
+        ({"count": 7}, False),
+        ({"count": 1}, False),
+        ({"epochs": 1}, False),
+        ({"device": "cuda"}, False),
+        ({"trainers": 2, "threads": 2, "batch_rows": 20}, False),
     ],
     ids=["two", "six", "seven", "one", "epochs", "cuda", "trainers"],
 )
 def test_few_candidates_that_take_steps_on_the_cpu_take_turns(tmp_path, monkeypatch, given, suits):
-    supervisor = Supervisor(spec_of(), tmp_path)
-    assert supervisor.in_turns.suits(given) == suits
+    supervisor, few = Supervisor(spec_of(), tmp_path), tasks(**given)
+    assert supervisor.in_turns.suits(few) == suits
     monkeypatch.setattr(child, "can_alternate", lambda: False)
-    assert not supervisor.in_turns.suits(given)
+    assert not supervisor.in_turns.suits(few)
 
 
 @needs_turns
