@@ -143,22 +143,36 @@ def test_a_clock_tells_what_the_first_step_had_taken_when_the_time_was_out(monke
     now.now = 109.0
     assert clock.why_end["seconds_first_step"] == pytest.approx(10.0 / 4)
     clock.enter_steps(0)
-    assert "seconds_first_step" not in clock.why_end
-    clock.end = 105.0
+    now.now = 120.0
+    assert clock.why_end["seconds_first_step"] == pytest.approx(10.0 / 4), "it has ended, and no other one began"
+    clock.begin()
+    clock.end = 125.0
     clock.enter_steps(1)
-    now.now = 110.0
-    assert clock.why_end == {
-        "status": "stopped",
-        "reason": "The budget was out while this trial ran.",
-        "seconds_first_step": pytest.approx(1.0),
-    }
+    now.now = 125.1
+    assert clock.why_end["seconds_first_step"] == pytest.approx(5.1)
+    assert clock.why_end["status"] == "stopped"
 
 
-def test_a_trial_says_when_its_first_step_begins_and_ends(monkeypatch):
+def test_a_first_step_bounds_nothing_if_it_is_short_or_compiles(monkeypatch):
+    now = Clock()
+    for module in (budget, child):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=now))
+    clock = TrialClock(10.0)
+    clock.enter_steps(1)
+    now.now = 0.4
+    clock.enter_steps(0)
+    clock.enter_steps(1)
+    clock.enter(budget.COMPILING)
+    now.now = 11.0
+    clock.end = 10.0
+    assert clock.why_end == {"status": "stopped", "reason": "The budget was out while this trial ran."}
+
+
+def test_a_trial_says_when_a_part_of_a_checked_step_and_its_first_step_begin_and_end(monkeypatch):
     said = []
     monkeypatch.setattr(child, "tell", said.append)
     list(trial.answers({name: value for name, value in TURNS.items() if name != "in_turns"}))
-    assert [answer["steps_begun"] for answer in said if "steps_begun" in answer] == [1, 0]
+    assert [answer["steps_begun"] for answer in said if "steps_begun" in answer] == [1, 0] * (2 * 3 + 1)
 
 
 def tasks(count: int = 2, **settings: object) -> list[Task]:

@@ -57,6 +57,8 @@ COMPILING = "compiling"
 """The stage of a trial in which its code is loaded, or compiled where this machine never ran it."""
 SECONDS_COMPILE = 900.0
 """What compiling the code of a trial may take; it is kept when it is done, and would be lost if that were ended."""
+SECONDS_FIRST_STEP = 1.0
+"""The least time of a first step that says something of later ones: a short one starts threads and touches memory."""
 SECONDS_LEAST = 3.0
 """What a trial may take however little is left: enough for arrays in memory and some steps."""
 END_SHARE, END_SECONDS = 1.05, 0.5
@@ -128,7 +130,7 @@ class TrialClock:
         self.started, self.compiling = time.monotonic(), 0.0
         self._since: float | None = None
         self._rests_since: float | None = None
-        self._steps, self._steps_since = 0, 0.0
+        self._steps, self._steps_since, self._longest = 0, 0.0, 0.0
 
     def rest(self) -> None:
         """Pause the clock until `resume`, while other processes compute."""
@@ -153,17 +155,28 @@ class TrialClock:
         self._since = now if stage == COMPILING else None
 
     def enter_steps(self, count: int) -> None:
-        """Note that the trial has begun its first steps, at most `count` that end together; 0: they have ended."""
+        """Note that steps, or a part of them, have begun, at most `count` that end together; 0: they have ended.
+
+        What the longest has taken, a step, is a bound of the first one. Code that is compiled meanwhile counts as none.
+        """
+        self._longest = self._seconds_longest()
         self._steps, self._steps_since = count, self.seconds - self.compiling
+
+    def _seconds_longest(self) -> float:
+        """Return the seconds a step of the longest part of steps so far, the one at work among them."""
+        if not self._steps:
+            return self._longest
+        compiling = 0.0 if self._since is None else time.monotonic() - self._since
+        return max((self.seconds - self.compiling - compiling - self._steps_since) / self._steps, self._longest)
 
     @property
     def why_end(self) -> dict[str, Any]:
-        """The columns of an end for time, or nothing; with what the first step had taken, if it is ended in that."""
+        """The columns of an end for time, or nothing; with what the first step had taken, if that was long."""
         if self._since is not None and time.monotonic() <= self.end:
             return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")
         ended: dict[str, Any] = {"status": "stopped", "reason": "The budget was out while this trial ran."}
         if time.monotonic() <= self.end:
             ended = child.why_too_long(self.started + self.compiling, self.most, "seconds_cell")
-        if ended and self._steps and self._since is None:
-            ended["seconds_first_step"] = (self.seconds - self.compiling - self._steps_since) / self._steps
+        if ended and (seconds := self._seconds_longest()) >= SECONDS_FIRST_STEP:
+            ended["seconds_first_step"] = seconds
         return ended

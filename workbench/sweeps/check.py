@@ -4,7 +4,8 @@ Each stage is checked with the input it really got: scores against the batch and
 scores, the gradient against the slope, the new weights against the gradient and the optimizer's reference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,20 +54,24 @@ DRAWS_AT_KINKS = 3
 """Random parameters that a model with kinks is checked on, until its step is right: a fault is wrong on all."""
 
 
-def check_step(run: Training) -> Checked:
+StepPart = Callable[[], AbstractContextManager[Any]]
+"""Makes the context in which a part of the step is computed; the references are computed outside."""
+
+
+def check_step(run: Training, step_part: StepPart = nullcontext) -> Checked:
     """Run the training's first step on random parameters, compare it with the reference, and restore the training.
 
     If the gradient jumps at a sum of zero, rounding to the other side makes a step seem wrong; the parameters are then
     drawn anew once.
     """
     for seed in range(DRAWS_AT_KINKS if run.model.has_kinks else 1):
-        checked = _check_step(run, np.random.default_rng(seed))
+        checked = _check_step(run, np.random.default_rng(seed), step_part)
         if not checked.reason:
             break
     return checked
 
 
-def _check_step(run: Training, generator: np.random.Generator) -> Checked:
+def _check_step(run: Training, generator: np.random.Generator, step_part: StepPart) -> Checked:
     """Return the errors of a step's stages against float64, on random weights and sampled rows."""
     batch = next(iter(run.feed.epoch(0)))
     prepared = run.prepare(batch)
@@ -74,14 +79,16 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     touched = np.unique(x.indices)
     _draw(run, touched, generator)
     scores = run.scores_of(batch)
-    run.forward(prepared)
-    slope = run.slope()
+    with step_part():
+        run.forward(prepared)
+        slope = run.slope()
     others = {name: formats.astype(array, np.float64) for name, array in batch.others.items()}
     forward = _forward(run, scores, x, others, generator)
     errors = {"forward": forward, "loss": _loss(run, scores, slope, batch.y, generator)}
     columns = _sampled_columns(x, touched, generator)
     expected = expected_gradients(run, x, slope.astype(np.float64), columns, others)
-    gradients = run.backward()
+    with step_part():
+        gradients = run.backward()
     rows = {parameter.name: run.rows_of(parameter, columns) for parameter in run.parameters}
     for name, reference in expected.items():
         if (part := run.gradient_rows(gradients[name], rows[name], name)) is not None:
@@ -91,7 +98,8 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     ascended = {}
     if isinstance(run, Run) and run.setup.launch == "dual":
         ascended = dual_reference(run, x, touched, batch.y)
-    run.update(gradients)
+    with step_part():
+        run.update(gradients)
     for parameter in run.parameters:
         stepped = _stepped(run, parameter, before[parameter.name], expected[parameter.name])
         if parameter.name in ascended:

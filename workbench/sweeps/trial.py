@@ -9,6 +9,7 @@ import math
 import time
 import traceback
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, final
 
@@ -130,6 +131,14 @@ def round_digits(values: Iterable[float], digits: int) -> list[float]:
 # Timing of a training's steps: warmed up, sampled in one go or in turns, and the columns of a row about them.
 
 
+@contextmanager
+def steps_at_work(count: int = 1) -> Iterator[None]:
+    """Tell the supervisor that at most so many steps, or a part of them, are computed in the context."""
+    child.tell({"steps_begun": count})
+    yield
+    child.tell({"steps_begun": 0})
+
+
 @final
 class Timing:
     """Samples of a training's steps; the first step and the warm-up are over when it is made.
@@ -142,10 +151,9 @@ class Timing:
         self._events, self.curve = run.events(), Curve()
         self.is_first, self.has_turns = True, False
         self._watch()
-        child.tell({"steps_begun": steps_epoch if run.setup.launch in ("epoch", "dual") else 1})
         first = time.perf_counter()
-        self._step()
-        child.tell({"steps_begun": 0})
+        with steps_at_work(steps_epoch if run.setup.launch in ("epoch", "dual") else 1):
+            self._step()
         self.seconds_first_step = (time.perf_counter() - first) / self.steps_last
         self.calls_parallel = threads.this_thread.calls_parallel
         are_new = run.setup.shuffle or run.setup.launch in ("epoch", "dual") or not run.keeps
@@ -455,7 +463,7 @@ class _Trial:
 
     def check(self, run: Training) -> None:
         """The step that will be timed, against the reference; a wrong one is never timed."""
-        checked = check_step(run)
+        checked = check_step(run, steps_at_work)
         self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
         if checked.reason:
             raise TrialEnded("wrong", checked.reason)
