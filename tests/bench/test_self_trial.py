@@ -51,6 +51,13 @@ def test_a_meeting_that_was_cut_off_is_not_counted():
     assert [one.verdict for one in whole["quiet"]] == ["inconclusive"]
 
 
+@pytest.mark.parametrize(("status", "count"), [("ok", 0), ("disturbed", 1)])
+def test_a_meeting_that_the_schedule_gave_up_next_to_a_load_is_counted(status, count):
+    noisy = [1.0, 2.0, 0.5, 1.5]
+    found = same.decisions(meeting(noisy, noisy[::-1], "busy core", status=status))
+    assert sum(map(len, found.values())) == count
+
+
 def test_a_meeting_whose_rounds_were_all_disturbed_is_decided_only_by_a_large_factor():
     for factor, verdict in ((1.3, "inconclusive"), (9.0, "sparse")):
         found = same.decisions(meeting([1.0] * 12, [factor] * 12, "memory traffic", status="disturbed"))

@@ -18,7 +18,7 @@ from workbench.measure import loads
 from workbench.measure.posterior import Scatter, Trial, residuals, severity_of, usual_scatter
 from workbench.measure.rounds import MOST as ROUNDS
 from workbench.measure.rounds import Decision, decide_comparison, rounds_due
-from workbench.sweeps.schedule import TIMED, Comparison, ComparisonState, Schedule
+from workbench.sweeps.schedule import PATIENCE, TIMED, Comparison, ComparisonState, Schedule
 from workbench.sweeps.spec import Cell
 
 FILE = "self-same.jsonl"
@@ -91,10 +91,15 @@ def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
 
 
 def _decision(rows: list[Mapping[str, Any]], usual: Scatter) -> Decision | None:
-    """Return the decision of one comparison in whose run rounds scatter as usual; None if it was cut off."""
+    """Return the decision of one comparison in whose run rounds scatter as usual; None if it was cut off.
+
+    One whose last rounds were all disturbed has its end, too: the schedule gives it up.
+    """
     decision, trials_done = _decided(rows, NAMES, usual), Counter(row["round"] for row in rows)
-    measured = sum(count == len(NAMES) for count in trials_done.values())
-    return None if rounds_due(decision, measured, ROUNDS) else decision
+    measured = [number for number, count in sorted(trials_done.items()) if count == len(NAMES)]
+    disturbed = {row["round"] for row in rows if row["status"] == "disturbed"}
+    is_given_up = len(measured) >= PATIENCE and disturbed.issuperset(measured[-PATIENCE:])
+    return None if rounds_due(decision, len(measured), ROUNDS) and not is_given_up else decision
 
 
 def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str], usual: Scatter | None = None) -> Decision:
