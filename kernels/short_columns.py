@@ -11,10 +11,9 @@ whose entries are a `head`, 13 ns one of seven entries in the mean.
 
 import numpy as np
 
-from kernels._compat.numba_internals import layer
+from kernels._compat.numba_internals import each_part, layer
 from kernels.code_cache import inlined
 from kernels.threads import compiled, equal_cost, share
-from kernels.vector.parts import each_part
 
 COLUMNS = 128
 """Columns that a stream takes at once, at most."""

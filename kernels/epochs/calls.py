@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels import aligned
-from kernels._compat.numba_internals import layer
+from kernels._compat.numba_internals import each_part, layer
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
 from kernels.contract import KernelError
@@ -44,7 +44,6 @@ from kernels.rules import steps
 from kernels.rules.rule import Rule
 from kernels.threads import BLOCK, call_in_pieces, compiled, get_threads, is_forced_parallel, is_serial
 from kernels.vector.lanes import emit_row
-from kernels.vector.parts import each_part
 from kernels.vector.tiles import cache_bytes, is_far_state
 
 # The compiled loop of an epoch on several threads, for batches that have work for them.

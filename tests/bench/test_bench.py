@@ -12,7 +12,7 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import candidates, configurations, experiment, runner, steps, steps_cpu, steps_of_user_code
+from workbench.bench import candidates, configurations, experiment, runner, steps, steps_of_user_code
 from workbench.bench.candidates import Ready, Traffic
 from workbench.bench.child import measure
 from workbench.bench.configurations import Cell, Entry, Field
@@ -165,7 +165,7 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
     assert ("seconds_plan" in ours) == (batches == "new")
 
 
-@pytest.mark.parametrize("make", [steps_cpu.Graph, steps_of_user_code.Training, steps_of_user_code.Fitted])
+@pytest.mark.parametrize("make", [configurations.Graph, steps_of_user_code.Training, steps_of_user_code.Fitted])
 @pytest.mark.parametrize("batches", ["repeat", "new"])
 def test_steps_of_ours_on_large_batches_reach_the_weights_of_the_definition(make, batches):
     problem = steps.make_problem(Shape("large batch", 300, 500, 20), 1, "sgd")

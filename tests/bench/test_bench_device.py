@@ -11,7 +11,7 @@ from tests.bench.test_bench import QUICK, TINY
 from workbench import plots, store
 from workbench.analysis import bench, performance_targets
 from workbench.analysis.performance_targets import FUSED
-from workbench.bench import configurations, device, runner, steps_device
+from workbench.bench import configurations, device, runner
 from workbench.bench.child import measure, prepare_and_check
 from workbench.bench.configurations import Cell
 from workbench.bench.device import CopyLimit, Events, OnDevice, copy_rate
@@ -107,7 +107,7 @@ def emulator():
     from tests.support.emulator.device import emulator
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps_device, "CudaSession", lambda: EmulatedSession(emulator))
+        patch.setattr(configurations, "CudaSession", lambda: EmulatedSession(emulator))
         yield emulator
 
 

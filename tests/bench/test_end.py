@@ -8,8 +8,8 @@ import pytest
 
 from workbench import store
 from workbench.analysis import end
-from workbench.bench.end import candidates, runner, script
-from workbench.bench.end.candidates import Candidate, Paths, get
+from workbench.bench.end import runner, script
+from workbench.bench.end.runner import Candidate, Paths, get
 from workbench.bench.shapes import BenchError
 from workbench.command.bench import end_table
 from workbench.reports import suites as reports
@@ -79,7 +79,7 @@ def test_the_script_predicts_better_than_chance(format, library, small_files, tm
 
 def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
     (tmp_path / "a.svm").write_text("1 3:1 7:0.5\n0 2:1\n")
-    assert candidates.text_of(tmp_path / "a.svm").read_text() == "1 | 3:1 7:0.5\n-1 | 2:1\n"
+    assert runner.text_of(tmp_path / "a.svm").read_text() == "1 | 3:1 7:0.5\n-1 | 2:1\n"
     paths = Paths("svmlight", *[tmp_path / "a.svm"] * 2, tmp_path)
     commands = dict(get("Vowpal Wabbit, cache").commands(paths, {"passes": 2}))
     assert "--cache_file" in commands["train"]

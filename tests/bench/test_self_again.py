@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.self_trial_rows import Measured
-from workbench.bench.self_trial import busy, demo, duets, threads, trials, turns
+from workbench.bench.self_trial import answers, threads, trials, turns
 from workbench.bench.self_trial.trials import split_key
 from workbench.measure import loads, machine
 
@@ -12,7 +12,7 @@ from workbench.measure import loads, machine
 def measured(monkeypatch):
     monkeypatch.setattr(Measured, "rows", [])
     monkeypatch.setattr(trials, "Trials", Measured)
-    monkeypatch.setattr(demo.loads, "run_load", lambda name: loads.contextmanager(lambda: iter([0]))())
+    monkeypatch.setattr(answers.loads, "run_load", lambda name: loads.contextmanager(lambda: iter([0]))())
     return Measured.rows
 
 
@@ -29,7 +29,7 @@ def by_name(rows):
 def test_runs_of_the_demo_take_turns_and_agree(measured, tmp_path, monkeypatch):
     timed(monkeypatch, lambda cell: 3.0 if cell.format == "dense" else 1.0)
     runs = {"quiet": 2, "bursts": 1}
-    found = by_name(demo.demo(tmp_path, trials.Budget(60.0), runs))
+    found = by_name(answers.demo(tmp_path, trials.Budget(60.0), runs))
     same = found["a density's winner is the same in all runs", "all"]
     assert (same["hits"], same["count"], same["met"]) == (15, 15, True)
     for load, count in runs.items():
@@ -37,7 +37,7 @@ def test_runs_of_the_demo_take_turns_and_agree(measured, tmp_path, monkeypatch):
         assert (held["hits"], held["count"]) == (5 * count, 5 * count)
         assert found["a winner is named", load]["hits"] == 5 * count
     done = len(measured)
-    assert demo.demo(tmp_path, trials.Budget(60.0), runs)
+    assert answers.demo(tmp_path, trials.Budget(60.0), runs)
     assert len(measured) == done, "enough runs are stored"
 
 
@@ -47,7 +47,7 @@ def test_a_run_of_the_demo_that_names_another_winner_is_counted():
         return trials.outcome("demo", "density 0.1", f"{load}, {number}", **known)
 
     rows = [row(3.0, "quiet", 0), row(3.1, "quiet", 1), row(0.3, "quiet", 2), row(1.1, "bursts", 3)]
-    found = by_name(demo.outcomes(rows))
+    found = by_name(answers.demo_outcomes(rows))
     same = found["a density's winner is the same in all runs", "all"]
     assert (same["hits"], same["count"], same["met"]) == (2, 3, False)
     assert found["a winner is named", "bursts"]["hits"] == 0
@@ -58,7 +58,7 @@ def test_a_run_of_the_demo_that_names_another_winner_is_counted():
 
 def test_a_run_whose_rounds_were_all_disturbed_names_no_winner():
     row = trials.outcome("demo", "density 0.1", "busy core, 1", status="failed", reason="busy")
-    found = by_name(demo.outcomes([row]))
+    found = by_name(answers.demo_outcomes([row]))
     assert (found["a winner is named", "busy core"]["hits"], found["a winner is named", "busy core"]["count"]) == (0, 1)
 
 
@@ -81,8 +81,8 @@ def test_cells_that_are_slower_on_more_threads_are_counted(measured, tmp_path, m
 @pytest.mark.parametrize(("slower", "is_met"), [(1.2, True), (2.6, False)])
 def test_training_that_is_held_up_by_a_busy_core_is_counted(measured, tmp_path, monkeypatch, slower, is_met):
     timed(monkeypatch, lambda cell: 1.0 if cell.serial or cell.launch == "epoch" else slower)
-    found = by_name(busy.busy(tmp_path, trials.Budget(0.0)))
-    for load in busy.CONDITIONS:
+    found = by_name(threads.busy(tmp_path, trials.Budget(0.0)))
+    for load in threads.CONDITIONS:
         assert found["dense steps, softmax: all threads / one thread", load]["ratio"] == pytest.approx(slower, rel=0.01)
         assert found["csr epoch, logistic: all threads / one thread", load]["ratio"] == pytest.approx(1.0, rel=0.01)
         slow = found["all threads take 1.3 times as long as one", load]
@@ -115,9 +115,9 @@ def test_turns_that_shift_a_ratio_are_found_out(measured, tmp_path, monkeypatch,
 
 @pytest.mark.parametrize(("factor", "is_met"), [(1.0, True), (1.4, False)])
 def test_duets_that_shift_a_ratio_are_found_out(measured, tmp_path, monkeypatch, factor, is_met):
-    shift_second(monkeypatch, duets.NAMES[1], factor)
-    found = by_name(duets.duets(tmp_path, trials.Budget(0.0), most=6))
-    assert len(measured) == 6 * 2 * 2 * len(duets.CONDITIONS)
+    shift_second(monkeypatch, turns.DUET_NAMES[1], factor)
+    found = by_name(turns.duets(tmp_path, trials.Budget(0.0), most=6))
+    assert len(measured) == 6 * 2 * 2 * len(turns.CONDITIONS)
     assert {row["threads"] for row in measured} == {1}
     shift = found["ratio at once, one thread / ratio in turns, one thread", "quiet"]
     assert (shift["ratio"], shift["met"]) == (pytest.approx(factor, rel=1e-3), is_met)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support import self_trial_rows as maker
-from workbench.bench.self_trial import constants, noise, simulations
+from workbench.bench.self_trial import noise, simulations
 from workbench.bench.self_trial.noise import Group, Noise
 from workbench.bench.self_trial.simulations import answers
 from workbench.bench.self_trial.trials import SelfTrialError
@@ -74,7 +74,7 @@ def test_constants_are_found_again_in_noise_that_has_them():
         [Group(logs, np.full(logs.shape, is_disturbed), sets, np.ones(logs.shape))]
         for logs, is_disturbed in ((quiet, False), (beside, True))
     ]
-    found = constants.estimates(Noise(dict(zip((QUIET, "busy core"), map(tuple, groups), strict=True))))
+    found = simulations.estimates(Noise(dict(zip((QUIET, "busy core"), map(tuple, groups), strict=True))))
     assert found["process"] == pytest.approx(0.3, abs=0.03)
     assert found["shared"] == pytest.approx(0.0, abs=0.03)
     assert found["wider"] == pytest.approx(3, rel=0.05)
@@ -83,8 +83,8 @@ def test_constants_are_found_again_in_noise_that_has_them():
 
 
 def test_a_constant_that_a_recording_does_not_show_fails_with_a_reason_and_the_others_have_a_value():
-    rows = {row["what"].partition(":")[0]: row for row in constants.constants(maker.normal_noise(rounds=40))}
-    assert set(rows) == set(constants.CONSTANTS)
+    rows = {row["what"].partition(":")[0]: row for row in simulations.constants(maker.normal_noise(rounds=40))}
+    assert set(rows) == set(simulations.CONSTANTS)
     assert rows["bias"]["status"] == "failed"
     assert rows["process"]["status"] == "failed"
 

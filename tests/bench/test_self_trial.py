@@ -11,7 +11,7 @@ from tests.support import self_trial_rows as maker
 from tests.support.self_trial_rows import Measured
 from workbench import plots, store
 from workbench.analysis import self_trial as analysis
-from workbench.bench.self_trial import noise, parts, same, slow, threshold, trials
+from workbench.bench.self_trial import noise, parts, same, slow, trials
 from workbench.command import cli
 from workbench.measure import machine
 from workbench.reports import suites as reports
@@ -191,7 +191,7 @@ def test_a_trial_that_a_load_slows_must_be_flagged(monkeypatch):
         for number in range(4)
         for load, (seconds, share) in pairs.items()
     ]
-    found = {row["condition"]: row for row in threshold.outcomes(rows)}
+    found = {row["condition"]: row for row in slow.threshold_outcomes(rows)}
     assert [found[load]["met"] for load in ("busy core", "bursts", "memory traffic")] == [True, False, True]
     assert (found["busy core"]["hits"], found["bursts"]["hits"]) == (4, 0)
 

@@ -15,7 +15,7 @@ from tests.support import rows as maker
 from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
 from workbench.analysis import bench, breakeven, pool_rounds
-from workbench.plots import contenders, rival_ratio, style
+from workbench.plots import rival_ratio, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
 
@@ -239,10 +239,10 @@ def test_whose_kernels_compute_shows_in_colour_and_in_marker():
 
 def test_who_computes_looks_the_same_in_the_charts_of_trials_and_of_benchmarks():
     for sign in (0, 1):
-        assert len({look[sign] for look in contenders.FAMILIES.values()}) == len(contenders.FAMILIES)
+        assert len({look[sign] for look in style.FAMILIES.values()}) == len(style.FAMILIES)
     ours, scipy, dense = (style.look(row) for row in cells_of(("ours", "csr"), ("vendor", "csr"), ("dense", "dense")))
     for family, look in (("ours", ours), ("scipy", scipy), ("blas", dense)):
-        assert contenders.FAMILIES[family] == (look["color"], look["marker"])
+        assert style.FAMILIES[family] == (look["color"], look["marker"])
 
 
 def test_only_the_figure_is_used_and_importing_plots_loads_no_matplotlib():

@@ -1,23 +1,258 @@
-"""A configuration of a suite: a task on a shape at a width; and who takes part in it."""
+"""Configurations of a suite, a task on a shape at a width, and their candidates: kernels, and steps on cpu and cuda."""
 
 import dataclasses
 import functools
+import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import kernels
+from kernels import devices, plan
+from kernels.competitors.torch_sparse import UNAVAILABLE, pytorch
 from kernels.devices import Device
-from workbench import formats, ops
+from kernels.gpu import indices as on_device
+from kernels.gpu.slots import Room, Step
+from kernels.plan import BatchPlan
+from kernels.sessions import CudaSession, Session
+from workbench import executor, formats, graph, ops, optimizers
 from workbench.bench import candidates as of_kernels
 from workbench.bench import device as of_device
-from workbench.bench import steps, steps_cpu, steps_device, steps_pytorch
+from workbench.bench import steps, steps_pytorch, steps_tensorflow
 from workbench.bench.candidates import ALLOWED, Ready, Setting
 from workbench.bench.shapes import Batch, BenchError, Shape, draw_batch
+from workbench.bench.steps import Learner, Ours, Phases, Problem, StepContender
+from workbench.bench.steps_pytorch import bag_of, optimizer_of, take_step
+from workbench.formats import compressed
 from workbench.measure import closure
 from workbench.measure.machine import describe_stack
+from workbench.ops.products import plan_of
+
+
+def _numbers(problem: Problem, step: int) -> tuple[float, ...]:
+    """Return the numbers that the kernels of the rule take after the arrays."""
+    return (*problem.options.values(), *((step,) if problem.optimizer == "adam" else ()))
+
+
+class _OnDevice:
+    """Weights and states on the device; what both of ours share."""
+
+    def __init__(self, problem: Problem, on: Device) -> None:
+        self.problem, self.on, self.t = problem, on, 0
+        self.arrays: Sequence[Any] = ()
+
+    def start(self) -> None:
+        """Set everything back to the start."""
+        self.problem.reset()
+        self.t = 0
+        for array, table in zip(self.arrays, self.problem.tables, strict=True):
+            self.on.assign(array, self.on.put(table))
+
+    def weights(self) -> np.ndarray:
+        """Return the weights of the active rows."""
+        touched, width = self.problem.touched, self.problem.weights.shape[1]
+        out = self.on.empty((touched.size, width), np.float32)
+        kernels.get("take_rows").cuda(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
+        return self.on.read(out)  # synchronize!
+
+
+class CudaGraph(_OnDevice):
+    """The step as one CUDA graph. A batch has a slot of its own, which `prepare` fills from the host beside the steps
+    that are queued: nothing waits for the end of a step, so that copies of the next batch overlap it, as in training.
+    """
+
+    def __init__(self, problem: Problem, session: Session) -> None:
+        super().__init__(problem, session.device)
+        batches = problem.batches
+        most = max(batch.indices.size for batch in batches), max(np.unique(batch.indices).size for batch in batches)
+        self.arrays = [session.device.put(table) for table in problem.tables]
+        room = Room(batches[0].R, *most)
+        self.made = Step(session, problem.optimizer, self.arrays, room, "squared", slots=len(batches))
+
+    def prepare(self, number: int) -> int:
+        """Plan the batch on the host, queue its copies into its slot."""
+        batch = self.problem.batches[number]
+        batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
+        slot = self.made.slots[number]
+        slot.load(batch.indptr, batch.indices, batch.data, self.problem.targets[number], batch_plan)
+        return number
+
+    def step(self, prepared: int) -> None:
+        """One step."""
+        self.t += 1
+        self.made.run(prepared, *_numbers(self.problem, self.t))
+
+
+class CudaKernels(_OnDevice):
+    """Product, loss, and the fused update, launched one after the other; the plan is built on the device."""
+
+    def __init__(self, problem: Problem, on: Device) -> None:
+        super().__init__(problem, on)
+        self.arrays = [on.put(table) for table in problem.tables]
+        shape = problem.targets[0].shape
+        self.scores, self.slope = (on.empty(shape, np.float32) for _ in range(2))
+        self.product, self.loss = kernels.get("csr_dense").cuda, kernels.get("squared").cuda
+        self.update = kernels.get(f"{problem.optimizer}_fused").cuda
+
+    def prepare(self, number: int) -> tuple:
+        """Return the batch and its targets on the device, its plan, its values in the plan's order."""
+        batch = self.problem.batches[number]
+        arrays = [self.on.put(array) for array in (batch.indptr, batch.indices, batch.data)]
+        batch_plan = on_device.build(arrays[0], arrays[1], batch.D)
+        entries = batch_plan.columns, batch_plan.segments, batch_plan.rows, on_device.in_order(batch_plan, arrays[2])
+        return arrays, self.on.put(self.problem.targets[number]), entries
+
+    def step(self, prepared: tuple) -> None:
+        """Do one training step on a prepared batch, in place, and read its loss, as a training loop does."""
+        arrays, targets, entries = prepared
+        self.t += 1
+        self.product(*arrays, self.arrays[0], self.scores)
+        self.loss(self.scores, targets, self.slope)
+        self.update(*self.arrays, *entries, self.slope, *_numbers(self.problem, self.t))
+
+
+class CudaTorch:
+    """EmbeddingBag(mode="sum", sparse=True) on the device, with the optimizers that take sparse gradients."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.torch, self.problem = pytorch(), problem
+        if not self.torch.cuda.is_available():
+            raise BenchError(f"PyTorch {self.torch.__version__} sees no CUDA device; install a build of it for CUDA.")
+        self.bag = bag_of(self.torch, self._there(problem.tables[0]))
+        self.optimizer = optimizer_of(self.torch, problem, self.bag)
+
+    def _there(self, array: np.ndarray) -> Any:
+        """Return a PyTorch tensor on the device."""
+        return self.torch.from_numpy(array).to("cuda")
+
+    def prepare(self, number: int) -> tuple:
+        """Return the tensors on the device, through pinned memory."""
+        batch = self.problem.batches[number]
+        arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
+        return tuple(self.torch.from_numpy(array).pin_memory().to("cuda", non_blocking=True) for array in arrays)
+
+    def step(self, prepared: tuple) -> None:
+        """One step."""
+        take_step(self.torch, self.bag, self.optimizer, prepared)
+
+    def start(self) -> None:
+        """Set everything back to the start."""
+        self.problem.reset()
+        with self.torch.no_grad():
+            self.bag.weight.copy_(self._there(self.problem.tables[0]))
+        self.optimizer = optimizer_of(self.torch, self.problem, self.bag)
+
+    def weights(self) -> np.ndarray:
+        """Return the weights of the active rows."""
+        return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
+
+
+def list_device_step_candidates(on: Device | None = None) -> list[StepContender]:
+    """Return all learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
+    here = lambda: on or devices.CupyDevice()  # noqa: E731
+    return [
+        StepContender("ours, graph", "ours", lambda problem: CudaGraph(problem, CudaSession()), shares=False),
+        StepContender("ours, kernels", "ours", lambda problem: CudaKernels(problem, here()), shares=False),
+        StepContender("torch_cuda EmbeddingBag", "rival", CudaTorch, UNAVAILABLE, shares=False),
+    ]
+
+
+# Our own step as users run it: a graph bound to its tables, with an updater; what the graph costs beyond its kernels.
+#
+# The graph is that of linear regression, `squared_loss(dot(x, w), y)`; its gradient is left to the fused update.
+
+
+@dataclass
+class Graph:
+    """Executor and updater on the problem's tables. Its phase forward has the loss in it."""
+
+    problem: Problem
+    phases: Phases = field(default_factory=Phases)
+
+    def __post_init__(self) -> None:
+        problem, batch = self.problem, self.problem.batches[0]
+        scores = ops.dot(graph.variable("x"), graph.variable("w"), name="scores")
+        self.executor = executor.bind(
+            ops.squared_loss(scores, graph.variable("y")),
+            {"w": problem.tables[0]},
+            shapes={"x": (batch.R, batch.D), "y": problem.targets[0].shape},
+            dtypes={"x": np.float32, "y": np.float32},
+            formats={"x": "csr"},
+            grad_req={"w": "write"},
+            grad_formats={"w": "fused"},
+        )
+        self.start()
+
+    def prepare(self, number: int) -> tuple[Any, ...]:
+        """Return the batch as SciPy's array, made as a loader does, its plan where its one step reads one, and its
+        targets."""
+        return self._prepared(number, functools.partial(self.executor.new_plan, "x"))
+
+    def keep(self, number: int) -> tuple[Any, ...]:
+        """Return a batch that is used repeatedly, with its plan."""
+        return self._prepared(number, plan_of)
+
+    def _prepared(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
+        """Return (X as CSR, its plan or None, targets) of batch `number`; plan time is recorded."""
+        batch, start = self.problem.batches[number], perf_counter()
+        x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
+        batch_plan = plan_of_batch(x)
+        if batch_plan is not None:
+            batch_plan.in_order(x.data)
+        self.phases.split("plan", start)
+        return x, batch_plan, self.problem.targets[number]
+
+    def step(self, prepared: tuple[Any, ...]) -> None:
+        """One step."""
+        x, batch_plan, targets = prepared
+        self.phases.steps += 1
+        now = perf_counter()
+        plans = {} if batch_plan is None else {"x": batch_plan}
+        self.executor.forward(training=True, plans=plans, x=x, y=targets)
+        now = self.phases.split("forward", now)
+        gradients = self.executor.backward()
+        self.updater.update({"w": self.problem.tables[0]}, gradients)
+        self.executor.release()
+        self.phases.split("update", now)
+
+    def start(self) -> None:
+        """Set everything back to the start."""
+        self.problem.reset()
+        options: dict[str, Any] = {**self.problem.options}
+        self.updater = optimizers.Updater(self.problem.optimizer, **options)
+
+    def weights(self) -> np.ndarray:
+        """Return the weights of the active rows."""
+        return self.problem.tables[0][self.problem.touched]
+
+
+USERS = {"training": "Training", "module": "Fitted"}
+"""Our steps as users take them, by what they use: classes of `steps_users`."""
+
+OF_USERS = "workbench.bench.steps_of_user_code"
+"""Imported by its name: what it imports is a part of the steps' hash, and of no kernel's (`cells.roots_of`)."""
+
+
+def _of_users(name: str, problem: Problem) -> Learner:
+    """Return the learner of a training loop as users write it, by name."""
+    return getattr(importlib.import_module(OF_USERS), USERS[name])(problem)
+
+
+def list_step_candidates(problem_size: int, optimizer: str) -> Sequence[StepContender]:
+    """Return the CPU candidates of a step, own ones first, then PyTorch's and TensorFlow's; `problem_size` is D * N."""
+    two = functools.partial(Ours, fused=False)
+    ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
+    ours.append(StepContender("ours, graph", "ours", Graph, shares=False))
+    ours += [StepContender(f"ours, {name}", "ours", functools.partial(_of_users, name), shares=False) for name in USERS]
+    return [
+        *ours,
+        *steps_pytorch.list_torch_candidates(),
+        *steps_tensorflow.list_tensorflow_candidates(problem_size, optimizer),
+    ]
+
 
 MEASURED = frozenset({"workbench.bench.child", "workbench.measure.child"})
 """What the process of a cell runs; all that is not looked up by the name of a task follows from it."""
@@ -127,8 +362,8 @@ def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.Ste
     if cell.task == "pytorch":
         return steps_pytorch.list_pytorch_candidates()
     if cell.device == "cpu":
-        return steps_cpu.list_step_candidates(cell.shape.features * cell.width, cell.of_step[0])
-    return steps_device.list_device_step_candidates(on)
+        return list_step_candidates(cell.shape.features * cell.width, cell.of_step[0])
+    return list_device_step_candidates(on)
 
 
 def field_of(cell: Cell, on: Device | None = None) -> Field:
@@ -204,7 +439,7 @@ def roots_of(cell: Cell) -> frozenset[str]:
             "operator", ops.names()
         )
     if (cell.suite, cell.device) == ("step", "cpu"):
-        modules |= {steps_cpu.OF_USERS}
+        modules |= {OF_USERS}
     return MEASURED | modules
 
 

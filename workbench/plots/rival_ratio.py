@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from workbench.analysis import bench, formatting
-from workbench.plots import contenders, style
+from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
 BEST = "the fastest"
@@ -37,7 +37,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
         return message(figure, f"No configuration of {task} has a time of ours and of a competitor ({rival}).")
     axes = figure.add_subplot()
     lines = _lines(ratios)
-    looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in contenders.measured(frame))))
+    looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in style.measured(frame))))
     for number, (label, line) in enumerate(lines.items()):
         ends = [[r.value - r.low for r in line], [r.high - r.value for r in line]]
         shift = 1 + 0.012 * (number - (len(lines) - 1) / 2)  # or whiskers of different shapes would cover each other
@@ -46,14 +46,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
         for bar in bars:  # pale, or wide intervals would hide the lines
             bar.set_alpha(0.45)
     mean = bench.geometric_mean(r.value for r in ratios) or 1.0
-    _levels(axes, mean, GOALS.get((task if batches == contenders.ALL else f"{task} {batches}", rival)))
+    _levels(axes, mean, GOALS.get((task if batches == style.ALL else f"{task} {batches}", rival)))
     _scales(axes, sorted({r.row["width"] for r in ratios}))
     behind = sum(r.value < 1 for r in ratios)
-    against = "the fastest competitor" if rival == BEST else contenders.NAMES.get(rival, rival)
+    against = "the fastest competitor" if rival == BEST else style.NAMES.get(rival, rival)
     faster = f"{formatting.format_number(mean)} times as fast as {against}"
     rows = [r.row for r in ratios]
-    note = "whiskers: 95 % intervals" if batches == contenders.ALL else f"{batches} batches; whiskers: 95 % intervals"
-    contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, note)
+    note = "whiskers: 95 % intervals" if batches == style.ALL else f"{batches} batches; whiskers: 95 % intervals"
+    style.finish_bench_chart(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, note)
     where = f"behind in {behind} of them" if behind else "behind in none"
     return (
         f"Over {formatting.format_count(len(ratios), 'configuration')} of {task} ours is {faster}, by the geometric "
@@ -115,7 +115,7 @@ def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> 
     if task is None:
         return []
     ratios = bench.ratios(frame, task, "" if rival == BEST else rival)
-    return [r for r in ratios if r.row["batches"] in (None, batches) or batches == contenders.ALL]
+    return [r for r in ratios if r.row["batches"] in (None, batches) or batches == style.ALL]
 
 
 def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
@@ -152,14 +152,14 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
 
 def _rivals(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the options of the competitor control."""
-    families = {contenders.family(row) for row in contenders.measured(frame)} - {"ours"}
+    families = {style.family(row) for row in style.measured(frame)} - {"ours"}
     return (BEST, *sorted(families))
 
 
 def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the options of the batches control."""
-    batches = dict.fromkeys(row["batches"] for row in contenders.measured(frame) if row["batches"])
-    return (contenders.ALL, *batches)
+    batches = dict.fromkeys(row["batches"] for row in style.measured(frame) if row["batches"])
+    return (style.ALL, *batches)
 
 
 register(
@@ -169,9 +169,9 @@ register(
         draw,
         table,
         (
-            contenders.task_control(),
+            style.task_control(),
             Control("rival", "which competitor", _rivals, BEST),
-            Control("batches", "of steps: batches that repeat, new ones, or all", _batches, contenders.ALL),
+            Control("batches", "of steps: batches that repeat, new ones, or all", _batches, style.ALL),
         ),
         rows="bench",
     )

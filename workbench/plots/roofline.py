@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis import bench, formatting
-from workbench.plots import contenders, style
+from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
 MIB = 2**20
@@ -28,8 +28,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
     axes = figure.add_subplot()
     seen = set()
     for row in rows:
-        family = contenders.family(row)
-        label = None if family in seen else ("ours" if family == "ours" else contenders.NAMES.get(family, family))
+        family = style.family(row)
+        label = None if family in seen else ("ours" if family == "ours" else style.NAMES.get(family, family))
         seen.add(family)
         size: dict[str, Any] = {
             "markersize": 7 if family == "ours" else 6,
@@ -37,25 +37,25 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
             "alpha": 0.9,
             "markeredgewidth": 1.2,
         }
-        axes.plot([_intensity(row)], [_speed(row)], label=label, **contenders.look(row), **size)
+        axes.plot([_intensity(row)], [_speed(row)], label=label, **style.candidate_look(row), **size)
     axes.set_xscale("log")
     axes.set_yscale("log")
     _roofs(axes, frame, rows)
     style.log_axis(axes.xaxis, formatting.format_number, "operations for each byte that must move (flop/B)")
     style.log_axis(axes.yaxis, lambda value: f"{formatting.format_number(value / 1e9)}", "speed (Gflop/s)")
     title, sentence = _finding(rows, task)
-    shown = "all widths" if width == contenders.ALL else f"N {width}"
+    shown = "all widths" if width == style.ALL else f"N {width}"
     measured = bool(_streams(frame) or _gathers(frame))
     roofs = f"; roofs measured in the same run; gather roofs: rows of {ROW} B" if measured else ""
-    contenders.finish(figure, axes, title, rows, f"{task}; {shown}{roofs}")
+    style.finish_bench_chart(figure, axes, title, rows, f"{task}; {shown}{roofs}")
     return sentence
 
 
 def _rows(frame: pd.DataFrame, task: str | None, width: str) -> list[bench.Record]:
     """Return the records of a task and width that have an operation count."""
-    rows = contenders.measured(frame, task)
-    wanted = [row for row in rows if width in (contenders.ALL, str(row["width"]))]
-    return [row for row in wanted if row["flops"] and contenders.family(row) != "blas"]  # BLAS counts zeros as work
+    rows = style.measured(frame, task)
+    wanted = [row for row in rows if width in (style.ALL, str(row["width"]))]
+    return [row for row in wanted if row["flops"] and style.family(row) != "blas"]  # BLAS counts zeros as work
 
 
 def _intensity(row: bench.Record) -> float:
@@ -157,7 +157,7 @@ def _described(row: bench.Record) -> dict[str, str]:
 
 def _widths(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the options of the width control."""
-    return (contenders.ALL, *map(str, sorted({row["width"] for row in contenders.measured(frame)})))
+    return (style.ALL, *map(str, sorted({row["width"] for row in style.measured(frame)})))
 
 
 register(
@@ -166,7 +166,7 @@ register(
         "Speed under the machine's roofs",
         draw,
         table,
-        (contenders.task_control(), Control("width", "which width N", _widths, contenders.ALL)),
+        (style.task_control(), Control("width", "which width N", _widths, style.ALL)),
         rows="bench",
     )
 )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from workbench import plots, store
 from workbench.analysis import bench, performance_targets
-from workbench.plots import contenders
+from workbench.plots import style
 from workbench.reports import page
 from workbench.reports.page import written, written_frame
 
@@ -94,7 +94,7 @@ def _cut(table: pd.DataFrame, most: int | None) -> page.Table:
 
 def _tasks(frame: pd.DataFrame) -> list[str]:
     """Tasks that have a competitor's time."""
-    return [task for task in contenders.tasks(frame) if bench.ratios(frame, task)]
+    return [task for task in style.tasks(frame) if bench.ratios(frame, task)]
 
 
 def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """
     drawn = []
     for task in _tasks(frame):
-        known = {row["batches"] for row in contenders.measured(frame, task)} - {None}
+        known = {row["batches"] for row in style.measured(frame, task)} - {None}
         drawn += [_chart("rival_ratio", frame, task, batches) for batches in sorted(known, reverse=True) or [None]]
         if not known:
             drawn.append(_chart("roofline", frame, task))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels._compat.numba_internals import layer
+from kernels._compat.numba_internals import each_part, layer
 from kernels.code_cache import inlined
 from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import compiled, make_step_intercept, named, take_target, weigh
@@ -22,7 +22,6 @@ from kernels.rules import steps
 from kernels.rules.rule import Rule, get_rule
 from kernels.vector.gather import RowLoop
 from kernels.vector.lanes import emit_row
-from kernels.vector.parts import each_part
 from kernels.vector.tiles import LINE, Cut, Tile, cut_elements, cut_neighbours, full_lanes, most_vectors, tile_for
 
 # Vector code of a dense epoch's inner loops: scores of several rows at once, and steps by sums over the rows.

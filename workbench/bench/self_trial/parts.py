@@ -10,22 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels.registry import unknown_name
-from workbench.bench.self_trial import (
-    answers,
-    busy,
-    constants,
-    demo,
-    duets,
-    noise,
-    panel,
-    same,
-    simulations,
-    slow,
-    threads,
-    threshold,
-    trials,
-    turns,
-)
+from workbench.bench.self_trial import answers, noise, panel, same, simulations, slow, threads, trials, turns
 
 Rows = list[dict[str, Any]]
 
@@ -55,30 +40,32 @@ def _simulated(
         """Return the rows of the simulation on the noise recorded in the folder."""
         found = recorded(folder)
         budget.tell(what)
-        return list(simulation(found.every_second(constants.JUDGED) if is_judging else found))
+        return list(simulation(found.every_second(simulations.JUDGED) if is_judging else found))
 
     return Part(what, 0.0, run)
 
 
 PARTS = {
     "record": Part("records noise of this machine, which the simulations need", 0.25, noise.record),
-    "constants": _simulated(constants.constants, "compares the constants of the statistics with recorded noise", False),
+    "constants": _simulated(
+        simulations.constants, "compares the constants of the statistics with recorded noise", False
+    ),
     "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
     "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
     "power": _simulated(simulations.power, "simulates how often differences are decided"),
     "slow": Part("makes one kernel slower and looks which configurations move", 0.07, slow.slow),
-    "threshold": Part("runs loads next to trials and looks which suffer", 0.07, threshold.threshold),
+    "threshold": Part("runs loads next to trials and looks which suffer", 0.07, slow.threshold),
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
-    "busy": Part("lets training on all threads meet itself on one, quiet and next to a busy core", 0.05, busy.busy),
+    "busy": Part("lets training on all threads meet itself on one, quiet and next to a busy core", 0.05, threads.busy),
     "turns": Part(
         "measures two candidates by fresh processes and in turns, quiet and next to a busy core", 0.07, turns.turns
     ),
     "duets": Part(
-        "measures two candidates on one thread in turns and at once, quiet and next to a busy core", 0.07, duets.duets
+        "measures two candidates on one thread in turns and at once, quiet and next to a busy core", 0.07, turns.duets
     ),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
     "answers": Part("asks about files quiet and next to a busy core, and lets sweeps judge", 0.6, answers.answers),
-    "demo": Part("runs the demo again and again, quiet and next to a busy core", 0.6, demo.demo),
+    "demo": Part("runs the demo again and again, quiet and next to a busy core", 0.6, answers.demo),
     "same": Part("lets candidates meet themselves, quiet and next to loads", 0.6, same.same),
 }
 

@@ -1,8 +1,11 @@
-"""The part in which one kernel is made slower: the configurations that use it must move, by as much, and no others.
+"""The parts that slow trials on purpose: one kernel is made slower, or other programs run next to the trials.
 
-Inside the child's process the kernel's call is followed by a wait some times as long as the call, so what it computes
-stays as it is. Slowed and plain trials of a configuration are candidates of the same rounds; batches repeat, so that
-the kernel has a large part of the step.
+The configurations that use the kernel must become slower, by as much, and no others. In the child process the kernel's
+call is followed by a wait some times as long as the call, so its results do not change. Slowed and plain trials of a
+configuration are candidates of the same rounds; batches repeat, so that the kernel has a large part of the step.
+
+Other programs test the check for them: trials on one thread and on all are measured in turns without a load and next
+to each load, each once and whatever else ran. A trial that the check lets pass must not be slower than a quiet one.
 """
 
 import time
@@ -15,6 +18,8 @@ import numpy as np
 import kernels
 from workbench.bench.self_trial import trials
 from workbench.bench.self_trial.trials import CONTENDERS, cell_of, compared, contender_of, counted, split_key
+from workbench.measure import loads
+from workbench.measure.machine import disturbance_limit
 from workbench.measure.posterior import Ratio
 from workbench.measure.rounds import INTERIM_ANALYSES, counterbalanced_order, ratio_of
 from workbench.sweeps import grid, trial
@@ -134,3 +139,61 @@ def _seconds(rows: list[Mapping[str, Any]], name: str) -> dict[tuple[str, int], 
     """Return the step seconds of one configuration's successful trials by (run, round)."""
     own = (row for row in rows if split_key(row["key"])[1] == name and row["status"] == "ok")
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
+
+
+THRESHOLD_FILE = "self-threshold.jsonl"
+BESIDE = (loads.QUIET, *loads.LOADS)
+SLOWED = 1.1
+"""The most that a trial which passes may be slower than a quiet one."""
+
+
+def threshold_cells() -> dict[str, Cell]:
+    """Return the configurations to measure, by name."""
+    return {
+        f"{candidate}, {'one thread' if threads else 'all threads'}": cell_of(candidate, 512, 0.03, threads=threads)
+        for candidate in ("csr", "dense")
+        for threads in (1, None)
+    }
+
+
+def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
+    """Measure up to `most` rounds, at least those of a first look; threshold_outcomes of these rounds."""
+    rows, every = [], threshold_cells()
+    with trials.Trials(folder / THRESHOLD_FILE, trials.experiment("threshold")) as measured:
+        for number in range(most):
+            if number >= INTERIM_ANALYSES[0] and budget.is_over:
+                break
+            for load in counterbalanced_order(BESIDE, number):
+                with loads.run_load(load):
+                    for cell in counterbalanced_order(list(every.values()), number):
+                        budget.tell(f"{load} next to a trial, round {number + 1}")
+                        rows.append(measured.measure_once(trials.task_of(cell, load, number)))
+    return list(threshold_outcomes(rows))
+
+
+def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield ratio loaded / quiet of each configuration and load, and how many of its trials the check holds to be
+    disturbed."""
+    by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for row in rows:
+        key, load = split_key(row["key"])
+        by_cell.setdefault(key, {}).setdefault(load, []).append(row)
+    for by_load in by_cell.values():
+        quiet = _threshold_seconds(by_load.get(loads.QUIET, []))
+        for load in loads.LOADS:
+            if own := by_load.get(load, []):
+                yield _outcome(own, load, ratio_of(_threshold_seconds(own), quiet))
+
+
+def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
+    """Return the record of whether trials beside a load were flagged as disturbed, or not slowed."""
+    flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
+    threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
+    what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"
+    is_met = None if ratio is None else 2 * flagged > len(rows) or ratio.low <= SLOWED
+    return compared("threshold", what, load, ratio, hits=flagged, count=len(rows), met=is_met)
+
+
+def _threshold_seconds(rows: list[Mapping[str, Any]]) -> dict[tuple[str, int], float]:
+    """Return the step seconds of successful trials by (run, round)."""
+    return {(row["run"], row["round"]): row["seconds_step"] for row in rows if row["status"] == "ok"}

@@ -1,11 +1,14 @@
-"""The part in which two candidates are measured by fresh processes and in turns, quiet and beside a busy core.
+"""The parts that measure two candidates by fresh processes, in turns, and at the same time on a core each (duets).
 
-It finds how much a round's ratio varies in either arrangement, and by how much living in turns shifts the ratio against
-that of candidates that run alone, which is to stay within `SHIFT`. Trials count whatever ran beside them.
+They find how much a round's ratio varies in each arrangement, quiet and next to a busy core, and by how much the ratio
+in turns differs from that of candidates that run alone (at most `SHIFT`), and that of duets from that in turns. What
+slows the machine for a moment slows both of a duet (Bulej et al. 2020, Duet Benchmarking, ICPE), but each also takes
+caches and memory bandwidth from the other. Trials count whatever else ran.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +92,40 @@ def _seconds(rows: Sequence[Record], name: str) -> dict[tuple[str, int], float]:
     """Return the step seconds of one candidate's trials by (run, round)."""
     own = (row for row in rows if split_key(row["key"])[1] == name and row["seconds_step"])
     return {(row["run"], row["round"]): row["seconds_step"] for row in own}
+
+
+DUETS_FILE = "self-duets.jsonl"
+DUET_NAMES = ("in turns, one thread", "at once, one thread")
+
+
+def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
+    """Measure up to `most` rounds in either arrangement beside each load, at least those of a first look."""
+    rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
+    for first in range(0, most, ROUNDS_A_SET):
+        if first >= INTERIM_ANALYSES[0] and budget.is_over:
+            break
+        for load in CONDITIONS:
+            name = trials.experiment("duets", load)
+            with (
+                loads.run_load(load),
+                trials.Trials(folder / DUETS_FILE, name) as one,
+                trials.Trials(folder / DUETS_FILE, name) as two,
+            ):
+                for number in range(first, first + ROUNDS_A_SET):
+                    budget.tell(f"turns against duets, {load}, round {number + 1}")
+                    in_turns = one.measure_in_turns(duet_tasks_of(DUET_NAMES[0], number))
+                    at_once = measured_at_once((one, two), duet_tasks_of(DUET_NAMES[1], number))
+                    rows[load] += [{**row, "run": "one"} for row in (*in_turns, *at_once)]
+    return [found for load in CONDITIONS for found in outcomes("duets", DUET_NAMES, load, rows[load])]
+
+
+def duet_tasks_of(name: str, number: int) -> list[Task]:
+    """Return the trials of both candidates, on one thread each, in an arrangement of that name."""
+    order = counterbalanced_order(SIDES, number)
+    return [trials.task_of(cell_of(side, 512, 0.03, threads=1), f"{name} {side}", number) for side in order]
+
+
+def measured_at_once(each: Sequence[trials.Trials], tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Return the rows of tasks in fresh processes that run at the same time; each of `each` measures one."""
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return list(pool.map(lambda one, task: one.measure_once(task), each, tasks))
