@@ -1,6 +1,6 @@
 """Dense products by the BLAS that NumPy is linked with, on all of its threads or on one.
 
-OpenBLAS divides a product among all its threads and waits for the last one, so that beside a busy program it takes as
+OpenBLAS divides a product among all its threads and waits for the last one, so that next to a busy program it takes as
 long as that program lets it. Here each product runs on the thread count that was faster for such products, and yields
 to other programs as this package's own parallel calls do (`kernels.choice`, `kernels.choosing`).
 

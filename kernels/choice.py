@@ -1,4 +1,4 @@
-"""Costs of entering a parallel region on this machine, measured once and stored beside the compiled code.
+"""Costs of entering a parallel region on this machine, measured once and stored next to the compiled code.
 
 Measured on 2 cores of an EPYC 9004, guests of a shared host: entering takes 1.7 us while threads are awake, which they
 are for 45 us; 0.1, 1 and 5 ms later it takes 40, 70 and 160 us. The stored file is keyed by processor, cores, threading
@@ -61,8 +61,8 @@ BUSY = 8
 """An empty region that takes so many times as long as one of threads that are awake has no cores of its own."""
 
 MOST_DEBT = 32
-"""What is to be saved after such a region, beside the price of waking the threads, in such prices, at most: one price
-after the first, for a core is held up for a moment everywhere, and twice as many after each that follows."""
+"""What is to be saved after such a region, in addition to the price of waking the threads, in such prices, at most: one
+price after the first, for a core is held up for a moment everywhere, and twice as many after each that follows."""
 
 LARGE = 10
 """Prices of waking the threads from which on a call that gains so much does not ask."""
@@ -397,7 +397,7 @@ def _seconds_stay(threads: int, most: float) -> float:
 
 
 def is_undisturbed(found: Costs) -> bool:
-    """Return whether costs are worth storing: beside a busy program threads seem never awake, or asleep at once."""
+    """Return whether costs are worth storing: next to a busy program threads seem never awake, or asleep at once."""
     return found.seconds_awake < DISTURBED * found.seconds_asleep and found.seconds_stay >= GAPS[0]
 
 

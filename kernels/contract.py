@@ -169,7 +169,7 @@ def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
 # The check of a kernel's operands that every call pays for: half a microsecond, so that small batches stay cheap.
 #
 # It is written out for each kernel and compiled, as `dataclasses` makes methods: loops over operands and their axes
-# take three times as long, and so does a function for the check beside that of the call. What is wrong, and how to
+# take three times as long, and so does a function for the check next to that of the call. What is wrong, and how to
 # say so, is left to `contract.check_operands`, which is slower still.
 
 

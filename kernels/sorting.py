@@ -206,7 +206,7 @@ NUMBERS = 2
 """Widest row of g, in numbers: of wider ones a column's sum costs less in the order of a plan."""
 
 PLACES = 4
-"""Sums for each entry of a batch, at most: sums that leave the caches gain nothing. Of 131,000 entries, beside
+"""Sums for each entry of a batch, at most: sums that leave the caches gain nothing. Of 131,000 entries, next to
 other programs, without / with a plan: 0.42 / 1.11 ms for 100,000 columns, 0.54 / 1.14 for 300,000; in the midst of a
 step, for 1,000,000 as long."""
 

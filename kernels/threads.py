@@ -206,7 +206,7 @@ def _kept(is_serial: bool) -> Iterator[None]:
 def serial() -> AbstractContextManager[None]:
     """Run the calls of this thread within the block serially, whatever `set_threads` says.
 
-    For a thread that prepares data beside the computing one: the cores are busy with its parallel calls.
+    For a thread that prepares data in parallel with the computing one: the cores are busy with its parallel calls.
     """
     return _kept(is_serial=True)
 

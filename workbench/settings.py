@@ -30,7 +30,7 @@ class Control:
     kind: str
     default: Any = ""
     help: str = ""
-    """What stands beside the field; empty: the setting's meaning."""
+    """What stands next to the field; empty: the setting's meaning."""
     main: bool = False
     natural: str = ""
     """The word for None among the values of a list."""
@@ -212,7 +212,7 @@ MEASURE = (
     Control("rounds", "Rounds", "number", "12", "How often a comparison is measured at most; four are needed to "
             "decide."),
 )  # fmt: skip
-"""How a sweep measures, asked for beside the settings of its cells."""
+"""How a sweep measures, asked for next to the settings of its cells."""
 CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEASURE)
 """All that a person may choose of a study, in the order of its form."""
 

@@ -184,18 +184,18 @@ def make_merge(programs: Programs) -> Callable:
 @functools.cache
 def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
-    a `placed.Placed`, `grouped.Grouped`, `direct.Direct` or `Listed`. `told` is a pair of arrays [P]: the loss of each
-    part of a batch, and the place of its first wrong target or -1. `span` is the first batch to do and the end."""
+    a `placed.Placed`, `grouped.Grouped`, `direct.Direct` or `Listed`. `outcome` is a pair of arrays [P]: the loss of
+    each part of a batch, and the place of its first wrong target or -1. `span` is the first batch to do and the end."""
     one_pass, merge, store_of = make_two(programs, loss, sums)
     do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
-    def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, told, span):
+    def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, outcome, span):
         """Do the batches span[0] to span[1] - 1; return the position of an invalid target or -1."""
         rows, trained = Rows(*bare_rows), Trained(*bare_trained)
         scratch, store = Scratch(*memory[0]), store_of(memory[1])
-        (numbers, sums_intercept), (part_losses, wrong) = intercept, told
+        (numbers, sums_intercept), (part_losses, wrong) = intercept, outcome
         arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
         stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size
         for step in range(span[0], span[1]):
@@ -223,10 +223,12 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
 
 
 FEW_COLUMNS = 1024
-"""Columns below which neighbours may have two owners: they are stepped seldom beside what is summed for them."""
+"""Columns below which neighbours may have two owners: they are rarely stepped compared with what is summed for
+them."""
 
 ENTRY_WORK = 16
-"""What taking up an entry costs, in both passes over it, beside its columns, in the measure of `threads.is_serial`."""
+"""What taking up an entry costs, in both passes over it, in addition to its columns, in the measure of
+`threads.is_serial`."""
 
 FEW_ENTRIES, FEW_ENTRIES_AT_ONCE = 16, 64
 """Mean entries of a row below which weights and states from beyond a core's cache are asked for, where their gradient
@@ -390,9 +392,9 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         own = scratch.scores[0], scratch.targets[0], scratch.slope
         alone = _alone(store) if isinstance(store, Listed) else store
         return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses)
-    told = np.zeros(parts), np.zeros(parts, np.int64)
+    outcome = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
-    held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), told
+    held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), outcome
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
 
 

@@ -1,4 +1,4 @@
-"""The gradient of a batch on one thread in sums that have a place for every column, beside a list of those touched.
+"""The gradient of a batch on one thread in sums that have a place for every column, next to a list of those touched.
 
 Each entry is added at the place of its column, which is put into the list the first time: a mark of a byte tells, so
 that no column is looked for and nothing is guessed. Of one output the sum is the mark: it is not zero, or negative zero

@@ -72,7 +72,7 @@ sources: dict[str, Source] = {}
 
 
 def source(python_file: str, names: list[str], file: str = "", title: str = "", before: str = "") -> Source:
-    """Return the Source of the `.cu` file beside `python_file` (or of the file called `file` there), with kernels
+    """Return the Source of the `.cu` file next to `python_file` (or of the file called `file` there), with kernels
     `names`.
     """
     path = Path(python_file).with_name(file) if file else Path(python_file).with_suffix(".cu")

@@ -21,7 +21,7 @@ from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
 TERM_COST = 4
-"""What a term costs, in multiply-adds of `threads.is_serial`, and what an entry costs beside its terms."""
+"""What a term costs, in multiply-adds of `threads.is_serial`, and what an entry costs in addition to its terms."""
 
 
 def reference(indptr, indices, a_indptr, a_indices, a_data, b, out):

@@ -67,7 +67,7 @@ class Int:
 
 @final
 class Vectors(Backend):
-    """LLVM instructions for the current tile of a lane; a scalar beside a vector is spread to every lane."""
+    """LLVM instructions for the current tile of a lane; a scalar next to a vector is spread to every lane."""
 
     def __init__(self, lane: "Lane") -> None:
         self.lane = lane

@@ -175,7 +175,7 @@ def test_suites_of_the_device_name_both_caches_and_no_unknown_device():
     found = runner.cells_of("kernels", quick=True, only="csr_dense", device="cuda")
     assert {cell.cache for cell in found} == {"warm", "cold"}
     assert {cell.device for cell in found} == {"cuda"}
-    assert "on cuda cold" in next(cell.told for cell in found if cell.cache == "cold")
+    assert "on cuda cold" in next(cell.description for cell in found if cell.cache == "cold")
     assert {cell.shape.rows for cell in runner.cells_of("step", quick=True, device="cuda")} == {256, 4096, 65_536}
     with pytest.raises(BenchError, match=r"Unknown device of the suite \w+ 'tpu'.*Expected one of: cpu, cuda"):
         runner.cells_of("kernels", device="tpu")

@@ -1,8 +1,8 @@
-"""Quality of advice: the time of what was recommended over the least time of a full sweep, beside simpler rules.
+"""Quality of advice: the time of what was recommended over the least time of a full sweep, compared with simpler rules.
 
 Two numbers for each case. Of the choice between sparse and dense: the fastest configuration of the side that was
 chosen, over the fastest of all. Of the whole configuration: the configuration that was chosen, over the fastest of all.
-Configurations that train another model than dense count on neither side. A rule beside advice is not judged by a case
+Configurations that train another model than dense count on neither side. A simpler rule is not judged by a case
 in which its choice did not run; advice is, and takes as long as the slowest configuration that did.
 
 A suite judges something only if always the same answer fails it: dense must win some cases, and others must be close.
@@ -261,7 +261,7 @@ def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
 
 
 def _rule_statement(name: str, own: Sequence[Score]) -> Goal:
-    """State what a rule beside advice reaches; always the same side has to miss a goal, or the cases judge nothing."""
+    """State what a simpler rule reaches; always the same side has to miss a goal, or the cases judge nothing."""
     sides, wholes, worst = _reached_by_rule(own)
     without = len(own) - len(sides)
     left_out = f"; {formatting.format_count(without, 'case')} left out, where it did not run" if without else ""

@@ -66,15 +66,15 @@ def _unequal_execution(groups: Sequence[configurations.Group]) -> Iterator[str]:
     for group in groups:
         at = configurations.by_density(group.rows)
         met = contests(group.rows, "seconds_step")
-        told = [(one, execution.describe_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
-        if unequal := [(one, text) for one, text in told if text]:
+        described = [(one, execution.describe_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
+        if unequal := [(one, text) for one, text in described if text]:
             near, text = min(unequal, key=lambda pair: abs(math.log(pair[0].known[2].value)))
             where = formatting.format_densities([near])
             yield f"At {where}{_densities_clause(group, groups)} {text[:1].lower()}{text[1:]}"
 
 
 def _disturbances(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Yield the share of the trials beside which other programs ran, which count for less."""
+    """Yield the share of the trials during which other programs ran, which count for less."""
     disturbed = sum(row["rounds_disturbed"] for row in rows)
     if disturbed:
         trials = formatting.format_count(disturbed + sum(row["rounds"] for row in rows), "trial")
@@ -98,7 +98,7 @@ def _noisy_densities(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _machine(rows: Sequence[configurations.Record]) -> Iterator[str]:
-    """Disturbances of the machine beside the trials, and in how many configurations."""
+    """Disturbances of the machine during the trials, and in how many configurations."""
     met = [outliers.machine_state(row) for row in rows]
     kinds = Counter(
         kind for each in met for kind in each if kind != outliers.OTHERS
@@ -195,7 +195,7 @@ def _lazy(groups: Sequence[configurations.Group]) -> Iterator[str]:
 
 
 def _end_sentences(row: configurations.Record, fair: configurations.Record) -> str:
-    """Return final loss and quality of a configuration beside those of its dense counterpart, as text."""
+    """Return final loss and quality of a configuration compared with those of its dense counterpart, as text."""
     parts = []
     for name, column in (("loss", "loss_last"), (row["quality_name"] or "quality", "quality")):
         if row[column] is not None and fair[column] is not None:
@@ -292,7 +292,7 @@ def minimum_detectable_sentence(contests: Sequence[Contest]) -> str:
 
 
 def _disturbed(group: configurations.Group) -> str:
-    """Return the sentence on the share of trials beside which other programs ran; "" if there was none."""
+    """Return the sentence on the share of trials during which other programs ran; "" if there was none."""
     disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
     if not disturbed:
         return ""

@@ -29,8 +29,8 @@ from workbench.store import external
 #
 # Sentinels are, the first that there are: configurations whose code, versions and settings are the same in both runs;
 # the
-# fixed work that every trial times beside its own (`seconds_sentinel`); none, and then DRIFT is allowed for in every
-# interval.
+# fixed work that every trial times in addition to its own (`seconds_sentinel`); none, and then DRIFT is allowed for in
+# every interval.
 
 
 LEAST = 4
@@ -41,7 +41,7 @@ DRIFT = 0.12
 Medians over the same cells of 52 pairs of runs of one quiet two-core machine, minutes to hours apart: 0.11; most 0.27.
 """
 UNLIKE = 0.05
-"""Share by which a cell slows down more or less than the fixed work beside it."""
+"""Share by which a cell slows down more or less than the fixed work next to it."""
 NORMAL = 1.4826
 """Standard deviation of a normal distribution by its median absolute deviation."""
 
@@ -93,7 +93,7 @@ def drift_of(steps: Sequence[Difference], pairs: Pairs) -> Drift:
 
 
 def _work(rows: Iterable[Any]) -> np.ndarray:
-    """Return the logarithms of the seconds of the fixed work beside every round."""
+    """Return the logarithms of the seconds of the fixed work next to every round."""
     seconds = (value for row in rows for value in values_of(row, "seconds_sentinel").values())
     return np.log([value for value in seconds if value > 0])
 
@@ -108,7 +108,7 @@ VERDICTS = {
 ALPHA_ONE_SIDED = 0.0025
 """Probability that a build compared with itself has a slower cell anywhere; the same of a slower kernel."""
 PRIOR = 8
-"""Degrees of freedom that the deviation of the median cell counts for beside a cell's own."""
+"""Degrees of freedom that the deviation of the median cell counts for in addition to a cell's own."""
 PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph", "batches")
 SHARE = 0.05
 """A phase below this share of the step says nothing of its kernel: the clock is most of it."""

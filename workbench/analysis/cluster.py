@@ -68,8 +68,8 @@ def _byte_targets(rows: list[Record]) -> list[Goal]:
     if len(rows) > 1:
         each = [row["bytes_moved"] / row["touched"] for row in rows]
         apart = max(each) / min(each)
-        told = "bytes of a touched row, largest over smallest of these tables"
-        found.append(Goal(told, f"<= {MOST_TABLES_APART:g}", f"{apart:.5f}", apart <= MOST_TABLES_APART))
+        text = "bytes of a touched row, largest over smallest of these tables"
+        found.append(Goal(text, f"<= {MOST_TABLES_APART:g}", f"{apart:.5f}", apart <= MOST_TABLES_APART))
     return found
 
 
@@ -79,8 +79,8 @@ def _memory_targets(row: Record) -> Goal:
         name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None
     }
     if row["is_held"]:
-        told = "refused memory" if row["status"] == "memory" else "it had memory enough, so the limit is none"
-        return Goal("the same with all rows held", "refused memory", told, row["status"] == "memory")
+        text = "refused memory" if row["status"] == "memory" else "it had memory enough, so the limit is none"
+        return Goal("the same with all rows held", "refused memory", text, row["status"] == "memory")
     if row["status"] != "ok":
         return Goal("rows that are streamed", f"within {mebibytes['bytes_limit']} a process", row["reason"], False)
     return Goal(

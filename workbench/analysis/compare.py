@@ -72,7 +72,7 @@ class Contest(NamedTuple):
 
     @property
     def is_beside_others(self) -> bool:
-        """Whether other programs ran beside every round: then the factor is little known."""
+        """Whether other programs ran during every round: then the factor is little known."""
         return self.ratio is not None and 0 < self.ratio.rounds == self.ratio.disturbed
 
     @property
@@ -429,7 +429,7 @@ def _line(row: Record) -> tuple:
     return tuple(configurations.line_of(row).values())
 
 
-# Rows of a lazy or an exact update that trained a worse model than the standard one beside them.
+# Rows of a lazy or an exact update that trained a worse model than the standard one next to them.
 
 
 # A lazy update that ends this much worse than the standard one has trained another model.

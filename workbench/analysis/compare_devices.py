@@ -17,11 +17,11 @@ from workbench.analysis.changes import Change, compare_runs, count_by_verdict, f
 from workbench.analysis.compare import REMEDY, Contest, compare_best, trained_worse
 from workbench.analysis.pairs import CompareError
 
-# Rows of several machines: no group, ratio or break-even crosses them; here they are held beside each other.
+# Rows of several machines: no group, ratio or break-even crosses them; here they are held next to each other.
 #
 # What tells how machines differ is the configurations that all of them measured, and the fixed work that every trial
-# times beside its own (`seconds_sentinel`). Seconds of two machines are those of two runs, so intervals are as wide as
-# between runs.
+# times in addition to its own (`seconds_sentinel`). Seconds of two machines are those of two runs, so intervals are as
+# wide as between runs.
 
 VERDICTS = {"slower": "slower", "faster": "faster", "same": "alike", "ambiguous": "not told apart"}
 

@@ -91,13 +91,13 @@ def points_of_trials(trials: pd.DataFrame) -> pd.DataFrame:
 
 def _name(row: Mapping[str, Any], varied: list[str]) -> str:
     """Return the candidate as words: its model and the settings in `varied`, such as "logistic, lazy update"."""
-    told = [] if row["update"] == "standard" and "update" not in varied else [f"{row['update']} update"]
+    texts = [] if row["update"] == "standard" and "update" not in varied else [f"{row['update']} update"]
     others = [name for name in varied if name not in ("update", "gradient")]
     say = {setting.column or setting.name: setting for setting in settings.SETTINGS}
     for name in others:
         spoken = say[name].say(row[name]) if name in say else str(row[name])
-        told.append(f"{name.replace('_', ' ')} {row[name]:g}" if isinstance(row[name], float) else spoken)
-    return ", ".join([row["model"], *filter(None, told)])
+        texts.append(f"{name.replace('_', ' ')} {row[name]:g}" if isinstance(row[name], float) else spoken)
+    return ", ".join([row["model"], *filter(None, texts)])
 
 
 def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
@@ -184,7 +184,7 @@ def goals_by_repeat(first: Ends, second: Ends, measure: str) -> dict[int, float]
 
 
 def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
-    """Best end, short enough for a title, and in full the best of ours beside the best of the others."""
+    """Best end, short enough for a title, and in full the best of ours compared with the best of the others."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     found = final_values(trained, measure)
     first = best_candidate(trained, measure)
@@ -201,8 +201,8 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
     """Tell the end of each candidate, the levels, then pairs: the best of ours and the others of ours, and the
     competitors.
 
-    A competitor is set beside those of ours that are of its model, where its name begins with that, else beside those
-    of the model of the best.
+    A competitor is compared with those of ours that are of its model, where its name begins with that, else with
+    those of the model of the best.
     """
     found = final_values(curves, measure)
     if not found:
@@ -325,7 +325,8 @@ def _compare_time(ratio: Ratio | None, first: str, second: str) -> str:
     return f"{faster} is {formatting.format_gain(ratio)} faster {where}"
 
 
-# Quality beside speed: what a training came to on held-out rows, how long it took to a given one, what updates change.
+# Quality compared with speed: what a training came to on held-out rows, how long it took to a given one, what updates
+# change.
 #
 # All of it is of rows that trained epochs. The target is what the slowest-moving honest side comes to: the dense
 # baseline with a standard update, less 1 %; a configuration that never gets there has no time, however fast its steps
@@ -379,9 +380,9 @@ def trained_records(rows: Iterable[Record]) -> list[TrainedRecord]:
 def _seconds(row: Record) -> float | None:
     """Return the training seconds of a record, of its last point or of all epochs; None if unknown."""
     points = row["quality_curve"] or ()
-    told = number_or_none(points[-1].get("seconds")) if points else None
+    seconds = number_or_none(points[-1].get("seconds")) if points else None
     epoch = number_or_none(row["seconds_epoch"])
-    return told if told is not None else None if epoch is None else epoch * row["epochs"]
+    return seconds if seconds is not None else None if epoch is None else epoch * row["epochs"]
 
 
 def quality_target(rows: Sequence[Record]) -> Target | None:

@@ -201,7 +201,7 @@ def _hypothetical_ratio(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
 
 
 def _hypothetical_clause(ratio: Ratio, slow: str, fast: str) -> str:
-    """Say what the slow side would take beside the fast one with that ratio dense / sparse."""
+    """Say what the slow side would take compared with the fast one with that ratio dense / sparse."""
     if ratio.low > 1 or ratio.high < 1:
         is_slower = (ratio.low > 1) == (slow == "dense")
         return f"would be {formatting.format_gain(ratio)} {'slower' if is_slower else 'faster'} than {fast}"

@@ -166,8 +166,8 @@ def _at_one(asked: Sequence[Contest]) -> str:
     """Return whether the gain is reached at the only density that was compared, as text."""
     if not asked:
         return "not compared with dense"
-    told = {"sparse": "yes", "dense": "no", "level": "about that", "inconclusive": "cannot be told"}
-    return f"{told[asked[0].verdict]}, at {formatting.format_density(asked[0].density or 0.0)}, the one density"
+    words = {"sparse": "yes", "dense": "no", "level": "about that", "inconclusive": "cannot be told"}
+    return f"{words[asked[0].verdict]}, at {formatting.format_density(asked[0].density or 0.0)}, the one density"
 
 
 def _describe_reach(status: str, ends: tuple, asked: Sequence[Contest]) -> str:

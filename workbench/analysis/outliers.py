@@ -16,12 +16,12 @@ from workbench.analysis.intervals import values_of
 from workbench.measure.posterior import MIN_LOG_SD
 from workbench.measure.rounds import INTERIM_ANALYSES
 
-# Doubts beside a number: spread of rounds, few rounds, other programs, drift, throttling, swap.
+# Doubts next to a number: spread of rounds, few rounds, other programs, drift, throttling, swap.
 
 
 Record = Mapping[str, Any]
 SPREAD = 0.1
-"""Deviation of a cell's rounds, as a share, from which on it is told; that of the fixed work beside them, too."""
+"""Deviation of a cell's rounds, as a share, from which on it is told; that of the fixed work next to them, too."""
 NOISIER = 2.0
 """Where the noise is known that is usual, a spread is told from so many times that on."""
 SLOW = 0.8
@@ -152,7 +152,7 @@ def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
 
 
 def _record_warnings(row: configurations.Record, usual: float, drift: float) -> Iterator[str]:
-    """Yield doubts about a row beyond the `usual` deviation of its rounds, and that of the fixed work beside them."""
+    """Yield doubts about a row beyond the `usual` deviation of its rounds, and that of the fixed work next to them."""
     if row["status"] == "disturbed":
         yield f"disturbed: {row['reason'] or 'other programs were at work'}"
     yield from warning_of_spread(row, usual)

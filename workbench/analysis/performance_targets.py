@@ -103,7 +103,7 @@ def _share_of(name: str, values: list[float]) -> Goal:
 
 
 ROWS_LARGE = 4096
-"""Rows of a batch from which on a call's own cost is small beside its work."""
+"""Rows of a batch from which on a call's own cost is small compared with its work."""
 
 WANTED = 0.6
 """The share that each kernel is to reach, or the page says why not."""

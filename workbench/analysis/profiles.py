@@ -194,8 +194,8 @@ def _is_worth_measuring(profile: Mapping[str, Any]) -> str:
 def profile_facts(profile: Mapping[str, Any]) -> list[Fact]:
     """Return all there is to tell, in the order in which it is read."""
     tellers = (_size, _lengths, _columns, _touched, _values, _bytes, _preparations, _duplicates, _labels, _groups)
-    told = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
-    return [(what, lines) for what, lines in told if lines]
+    sections = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
+    return [(what, lines) for what, lines in sections if lines]
 
 
 def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
@@ -282,7 +282,7 @@ def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     """Return (title, lines) on which preparations keep the data sparse."""
 
     def lines() -> Iterator[str]:
-        """Yield one line per effect of preparations: those that make data dense, those that keep it sparse."""
+        """Yield a line on the preparations that make data dense, and one on the preparations that keep it sparse."""
         for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
             names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
             sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}

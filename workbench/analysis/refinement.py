@@ -7,9 +7,9 @@ fixed + slope * density, whose curvature in logarithms is 1/4 at most, they miss
 is to be a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds
 help.
 
-The best sparse configuration against the best dense one comes first, then each configuration against dense. With the
-one that crosses go all of either side that may be the best at an end of the gap: a verdict at the new density needs
-them.
+The best sparse configuration against the best dense one comes first, then each configuration against dense. A crossing
+configuration is measured with all of either side that may be the best at an end of the gap: a verdict at the new
+density needs them.
 """
 
 import math

@@ -18,7 +18,7 @@ EQUALS = "equals are told apart at 99 %"
 
 
 class Criterion(NamedTuple):
-    """One line of the table: what, beside what, wanted, measured with its interval, and whether it is met or None."""
+    """One line of the table: what, next to what, wanted, measured with its interval, and whether it is met or None."""
 
     part: str
     what: str

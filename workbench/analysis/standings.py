@@ -128,8 +128,8 @@ def _make_standing(rows: Sequence[Record], contest: Contest, measure: str) -> St
     named = next((row for row in rows if row is contest.sparse or row is contest.dense), None)
     alike = next((row for row in rows if any(row is other for other in contest.level)), None)
     row = named or alike or min(rows, key=lambda row: (row.get(measure) is None, row.get(measure) or 0.0))
-    told = formatting.format_measured_quantity(row, measure)
-    text = told if told and row["status"] in configurations.NUMBERED else _missing_reason(row, told)
+    quantity = formatting.format_measured_quantity(row, measure)
+    text = quantity if quantity and row["status"] in configurations.NUMBERED else _missing_reason(row, quantity)
     return Standing(row, text, _mark(row, contest, named is not None, alike is not None))
 
 

@@ -47,8 +47,8 @@ class Advice:
     def __init__(self, answer: Answer, loaded: Loaded) -> None:
         self._answer, self._loaded = answer, loaded
         self.result = Result(answer.folder)
-        told = answer.recommendation
-        self.verdict, self.best = told.verdict, dict(told.settings or {})
+        recommendation = answer.recommendation
+        self.verdict, self.best = recommendation.verdict, dict(recommendation.settings or {})
         self.command = answer.command or None if loaded.settings else None
 
     @property
@@ -68,9 +68,11 @@ class Advice:
         from workbench.analysis.advisor import Advice as Sentences
         from workbench.reports import export
 
-        told = self._answer.recommendation
-        grounds, would_change = (tuple(said.text for said in part) for part in (told.grounds, told.would_change))
-        predicted = Sentences(told.headline.text, time=grounds, would_change=would_change)
+        recommendation = self._answer.recommendation
+        grounds, would_change = (
+            tuple(said.text for said in part) for part in (recommendation.grounds, recommendation.would_change)
+        )
+        predicted = Sentences(recommendation.headline.text, time=grounds, would_change=would_change)
         self.result.folder.mkdir(parents=True, exist_ok=True)
         return export.write_report(self.result.folder, path, predicted=predicted)
 
@@ -121,8 +123,11 @@ class Advice:
     @property
     def _texts(self) -> list[str]:
         """Return the sentences of the advice, the headline first."""
-        told = self._answer.recommendation
-        return [told.headline.text, *(said.text for said in (*told.grounds, *told.would_change))]
+        recommendation = self._answer.recommendation
+        return [
+            recommendation.headline.text,
+            *(said.text for said in (*recommendation.grounds, *recommendation.would_change)),
+        ]
 
     def __repr__(self) -> str:
         return f"Advice: {self._texts[0]}"
@@ -133,9 +138,12 @@ class Advice:
 
     def _repr_html_(self) -> str:
         """Return the advice as HTML for a notebook."""
-        told = self._answer.recommendation
-        parts = [f'<p class="verdict"><strong>{html.escape(told.headline.text)}</strong></p>']
-        for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
+        recommendation = self._answer.recommendation
+        parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
+        for heading, sentences in (
+            ("Why", recommendation.grounds),
+            ("What would change it", recommendation.would_change),
+        ):
             items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
             parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
         parts.append(f"<p>Train it with</p><pre><code>{html.escape(self.code)}</code></pre>")

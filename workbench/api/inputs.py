@@ -216,7 +216,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         )
     labels = np.asarray(y)
     if labels.dtype.kind == "U" and isinstance(y, list | tuple):
-        labels = np.array(y, dtype=object)  # NumPy makes text of numbers beside text
+        labels = np.array(y, dtype=object)  # NumPy makes text of numbers next to text
     if labels.dtype.kind == "O":
         labels = _of_objects(labels)
     if len(labels) != rows:

@@ -173,7 +173,8 @@ def _stop_button(folder: Path) -> Any:
 
 
 def _handle_clicks_while_the_cell_runs(button: Any) -> None:
-    """Have clicks of a button that is displayed handled beside the cell, in the subshell that the front end sends to.
+    """Have clicks of a button that is displayed handled while the cell runs, in the subshell that the front end sends
+    to.
 
     ipykernel from 7.4 on sends them to the shell that last wrote to the button, which waits for the cell to end.
     """

@@ -238,7 +238,7 @@ def _choice(estimator: Any) -> str:
 
 
 def _quality(estimator: Any, x: Any, labels: np.ndarray) -> str:
-    """Describe loss and score on some rows, beside what the most frequent class or the mean gets."""
+    """Describe loss and score on some rows, next to what the most frequent class or the mean gets."""
     if not hasattr(estimator, "classes_"):
         error = float(np.mean((estimator.predict(x) - labels) ** 2))
         return f"mean squared error {error:.4g}, of the mean {float(np.var(labels)):.4g}"

@@ -60,8 +60,8 @@ def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
 
 
 def bytes_of_lines(kernel: Kernel, sizes: Sizes) -> int:
-    """Return bytes beside the active rows of all [D, N] tables, in the lines that are read, and written where they
-    change."""
+    """Return bytes in addition to the active rows of all [D, N] tables, in the lines that are read, and written where
+    they change."""
     beside = max(touched_bytes(sizes) - sizes.U * sizes.N * sizes.value, 0)
     shape = (("D", 0), ("N", 0))
     tables = (name for name, kind, axes in kernel.parsed if kind == "f" and axes == shape and name != "out")

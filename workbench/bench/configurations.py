@@ -60,8 +60,8 @@ class _OnDevice:
 
 
 class CudaGraph(_OnDevice):
-    """The step as one CUDA graph. A batch has a slot of its own, which `prepare` fills from the host beside the steps
-    that are queued: nothing waits for the end of a step, so that copies of the next batch overlap it, as in training.
+    """The step as one CUDA graph. A batch has a slot of its own, which `prepare` fills from the host while the queued
+    steps run: nothing waits for the end of a step, so that copies of the next batch overlap it, as in training.
     """
 
     def __init__(self, problem: Problem, session: Session) -> None:
@@ -294,7 +294,7 @@ class Cell:
         return self.optimizer, self.batches
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The configuration in one line."""
         place = "" if self.device == "cpu" else f"on {self.device}"
         more = " ".join(filter(None, (self.optimizer, self.batches, place, self.cache)))

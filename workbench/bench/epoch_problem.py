@@ -150,7 +150,7 @@ def choose_configurations(
 
 @dataclass(frozen=True)
 class State:
-    """Weights of the columns that occur [U, N], intercept [N], and the loss of each batch, None if it is not told."""
+    """Weights of the columns that occur [U, N], intercept [N], and the loss of each batch, None if it is unknown."""
 
     w: np.ndarray
     b: np.ndarray

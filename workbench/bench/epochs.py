@@ -451,9 +451,9 @@ class Runner:
         policy: Policy,
         threads: int | None = None,
         budget: float = float("inf"),
-        told: Progress = lambda what, share: None,
+        progress: Progress = lambda what, share: None,
     ) -> None:
-        self.policy, self.told, self.threads = policy, told, experiment.resolve_threads(threads)
+        self.policy, self.progress, self.threads = policy, progress, experiment.resolve_threads(threads)
         self.results, self.budget = Results(store.EPOCHS, folder), budget
         self.worker = Worker(WORK, folder, ["workbench.bench.epochs"])
 
@@ -470,7 +470,7 @@ class Runner:
                 continue
             if monotonic() - start >= self.budget:
                 return
-            self.told(one.name, place / len(configurations))
+            self.progress(one.name, place / len(configurations))
             for name, record in self.measured(one).items():
                 candidate = CANDIDATES[name]
                 own = {"side": candidate.side, "note": candidate.note, "threads": self.threads}

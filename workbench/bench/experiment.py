@@ -63,7 +63,7 @@ def resolve_threads(threads: int | None) -> int:
 
 @final
 class Results:
-    """Records of one table in a folder of results, with the description of the machine beside them."""
+    """Records of one table in a folder of results, with the description of the machine next to them."""
 
     def __init__(self, table: store.Table, folder: Path) -> None:
         self.table, self.folder, self.file = table, folder, folder / table.file

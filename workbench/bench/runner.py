@@ -215,9 +215,9 @@ class Runner:
         folder: str | Path,
         policy: Policy,
         threads: int | None = None,
-        told: Progress = lambda what, share: None,
+        progress: Progress = lambda what, share: None,
     ) -> None:
-        self.policy, self.told = policy, told
+        self.policy, self.progress = policy, progress
         self.results = Results(store.BENCH, Path(folder))
         self.threads = experiment.resolve_threads(threads)
         self.worker = Worker(WORK, self.results.folder)
@@ -295,7 +295,7 @@ class Runner:
             try:
                 for answer in self._answers(numbers):
                     current = answer.get("cell", current)
-                    self._tell(self.cells[current].told)
+                    self._tell(self.cells[current].description)
                     if "rows" in answer:
                         numbers = [number for number in numbers if number != current]
                         self._done(current, answer["rows"])
@@ -323,7 +323,7 @@ class Runner:
     def _tell(self, what: str) -> None:
         """Report what is measured next, with the number of finished configurations and of all."""
         done = self.outcome.done + self.outcome.reused
-        self.told(f"{done} of {len(self.cells)} done: {what}", done / max(len(self.cells), 1))
+        self.progress(f"{done} of {len(self.cells)} done: {what}", done / max(len(self.cells), 1))
 
     def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
         """Yield each answer of a child about these configurations, or of the machine's bandwidths.

@@ -3,8 +3,8 @@ notebooks.
 
 `bench.fit` has the whole contest, to a quality, in processes of its own. Here a candidate, named as there, trains a
 `sweeps.problem.Problem` in this process, epoch by epoch: `trained("PyTorch embedding_mlp, sparse gradient", ...)`.
-`curve` takes the time of each epoch and judges beside the clock, by the functions that judge trials, on the rows that
-the trial of the same configuration holds out.
+`curve` takes the time of each epoch and judges while the clock stands, by the functions that judge trials, on the rows
+that the trial of the same configuration holds out.
 """
 
 import time

@@ -128,8 +128,8 @@ class Violation:
 
     def __str__(self) -> str:
         effect = f" Otherwise {self.effect}." if self.effect else ""
-        told = f"{self.came}. Expected: {self.expected}. {self.advice}.{effect}"
-        return f"{self.severity}, {self.boundary}, {self.contract}: {told}"
+        text = f"{self.came}. Expected: {self.expected}. {self.advice}.{effect}"
+        return f"{self.severity}, {self.boundary}, {self.contract}: {text}"
 
     def as_row(self) -> dict[str, str]:
         """Return the fields by name, for JSON."""

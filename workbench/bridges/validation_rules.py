@@ -84,7 +84,7 @@ def index_types(parts: Parts, asked: Requirements) -> None:
 
 
 def index_widths(parts: Parts, asked: Requirements) -> None:
-    """Refuse int32 beside int64."""
+    """Refuse int32 next to int64."""
     contract.check_index_types(**parts.indices)
 
 

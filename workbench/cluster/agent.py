@@ -8,7 +8,7 @@ still to come. Lines go out: {"machine": ..., "record": ...} first, then {"row":
 {"beat": ...}, what is at work. When the input ends, so do the trial at work and the agent. One with other code, or with
 a data file of other content, refuses.
 
-Two agents of one machine take turns, a round each, so that its trials are neighbours in time: trials beside each other
+Two agents of one machine take turns, a round each, so that its trials are neighbours in time: trials next to each other
 would not be measurements, and halves of the cores would be those of another machine.
 """
 

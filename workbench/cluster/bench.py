@@ -40,7 +40,8 @@ from workbench.sweeps.grid import setup_of, threads_of
 from workbench.sweeps.problem import make_problem
 from workbench.sweeps.spec import Cell, roots_of
 
-# Measurements for the cost model (`workbench.cluster.bench`): steps of one process, and of processes beside each other.
+# Measurements for the cost model (`workbench.cluster.bench`): steps of one process, and of processes next to each
+# other.
 #
 # All are steps of a process that was started for a training, on one thread: alone, with shards in the process itself,
 # to which it sends every message of a training, and while the other cores do the same. No process waits for another
@@ -217,7 +218,7 @@ STEPS = 45
 SHARDS = 4
 """Shards of the training that says what each more takes."""
 ROUNDS = 3
-"""How often processes beside each other are compared with one."""
+"""How often processes next to each other are compared with one."""
 SECONDS_ANSWER = 300.0
 
 
@@ -407,11 +408,11 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
         moved.append(_moved(sharded) - before)
         least.append(2 * touched.size * (BYTES_ID + 4 * WIDTH))
         seen = np.union1d(seen, touched)
-    told = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
-    told |= {"touched": statistics.fmean(least) / (2 * (BYTES_ID + 4 * WIDTH)), "rows_made": int(seen.size)}
-    told |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
-    told |= {"ratio": sum(moved) / sum(least), "seconds_step": statistics.median(seconds)}
-    return told | {"what": _name_of_bytes(features, sizes)}
+    record = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
+    record |= {"touched": statistics.fmean(least) / (2 * (BYTES_ID + 4 * WIDTH)), "rows_made": int(seen.size)}
+    record |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
+    record |= {"ratio": sum(moved) / sum(least), "seconds_step": statistics.median(seconds)}
+    return record | {"what": _name_of_bytes(features, sizes)}
 
 
 def _moved(sharded: ShardedStore) -> int:
@@ -421,11 +422,11 @@ def _moved(sharded: ShardedStore) -> int:
 
 def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
     """Yield the median time of a step with so many processes, each a trainer and a shard, of this machine."""
-    told: list[Mapping[str, Any]] = []
+    messages: list[Mapping[str, Any]] = []
     settings = {name: value for name, value in sizes.cell.model_dump(mode="json").items() if value is not None}
     where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
-    train(f"local:{processes}", settings, processes, where, tell=told.append, threads=1, steps_saved=0)
-    seconds = [said["seconds"] for said in told if "step" in said]
+    train(f"local:{processes}", settings, processes, where, tell=messages.append, threads=1, steps_saved=0)
+    seconds = [said["seconds"] for said in messages if "step" in said]
     late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
     known = _step(sizes, processes, True, threads_of(sizes.cell))
     yield known | {"seconds_step": statistics.median(late), "what": sizes.name_of(processes, "measured")}
@@ -433,8 +434,8 @@ def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Colum
 
 def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
     """Return the columns that describe a step measurement."""
-    told = {"part": "step", "is_measured": is_measured, "machines": machines, "cores": cores, "width": WIDTH}
-    return told | {"features": sizes.features, "batch_rows": sizes.batch_rows}
+    record = {"part": "step", "is_measured": is_measured, "machines": machines, "cores": cores, "width": WIDTH}
+    return record | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
 def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
@@ -460,11 +461,15 @@ def predict_step_times(sizes: Sizes, touched: Mapping[int, float], known: Speeds
     work = Work(sizes.batch_rows, touched, 4 * WIDTH)
     for how, shared in (("predicted", None), ("predicted here", cores)):
         for step in predict(work, known, Network(), PROCESSES if shared else MACHINES, shared):
-            told = {"seconds_step": step.seconds, "seconds_computing": step.computing, "seconds_network": step.messages}
-            told |= {"seconds_waiting": step.waiting, "bytes_moved": step.bytes_moved}
-            told |= {"touched": touched[sizes.batch_rows // step.machines]}
+            record = {
+                "seconds_step": step.seconds,
+                "seconds_computing": step.computing,
+                "seconds_network": step.messages,
+            }
+            record |= {"seconds_waiting": step.waiting, "bytes_moved": step.bytes_moved}
+            record |= {"touched": touched[sizes.batch_rows // step.machines]}
             settings = _step(sizes, step.machines, False, shared.count if shared else None)
-            yield settings | told | {"what": sizes.name_of(step.machines, how)}
+            yield settings | record | {"what": sizes.name_of(step.machines, how)}
 
 
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:

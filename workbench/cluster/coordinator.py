@@ -152,8 +152,8 @@ class Link:
             printed = self.log.read_bytes()[self.log_start :].decode(errors="replace").strip().splitlines()
         except OSError:
             printed = []
-        told = f" Its log, {self.log.name}, ends with: {printed[-1]}" if printed else ""
-        return f"The agent {self.place.name} {what}.{told}"
+        text = f" Its log, {self.log.name}, ends with: {printed[-1]}" if printed else ""
+        return f"The agent {self.place.name} {what}.{text}"
 
     def end(self) -> None:
         """See that the agent is gone, with all that it started."""
@@ -431,9 +431,9 @@ class Coordinator:
         self.supervisor.conclude(self.placement.schedule(), is_cut=self.supervisor.stopping)
         if self.lost:
             is_failed = self.state.state == "finished" and not self.state.message and not self.placement.is_over
-            told = "No agent is left; start the sweep again to do the rest, all rows are kept." if is_failed else ""
+            text = "No agent is left; start the sweep again to do the rest, all rows are kept." if is_failed else ""
             self.state.state = "failed" if is_failed else self.state.state
-            self.state.message = "\n".join(filter(None, (*self.lost, self.state.message, told)))
+            self.state.message = "\n".join(filter(None, (*self.lost, self.state.message, text)))
             self.supervisor.write()
 
     @property

@@ -6,7 +6,7 @@
 A worker that was started with `--resources machine=1` stands for its machine. One long task holds it, and starts the
 agent as a program of its own: trials are no tasks of Dask, whose workers stay idle meanwhile. Lines travel as text
 through two queues of the scheduler, so that whoever reaches the scheduler needs to reach no worker. The task ends when
-it is told to, when its agent has ended, and when nobody has said a word for as long as makes an agent lost.
+it is asked to, when its agent has ended, and when no message has come for the time after which an agent counts as lost.
 """
 
 import contextlib

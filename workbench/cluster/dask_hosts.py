@@ -88,8 +88,8 @@ class Process:
                     raise StoreError(f"{self.place.name} does not reach {why} {agent_commands.ADVICE}")
         if not self.address:
             self.kill()
-            told = f" It said {said[-80:]!r}." if said else ""
-            raise StoreError(f"{self.place.name} did not join the cluster.{told} {self.tail()}")
+            text = f" It said {said[-80:]!r}." if said else ""
+            raise StoreError(f"{self.place.name} did not join the cluster.{text} {self.tail()}")
 
     def tail(self) -> str:
         """Return the last lines that it printed, for a message."""
@@ -301,8 +301,8 @@ class Hosts:
 
     def _unanswered(self, seconds: float) -> str:
         """Return the message that the scheduler has not answered for some time."""
-        told = "the same training then goes on from its newest checkpoint"
-        return f"The scheduler {self.where} has not answered for {seconds:g} s. Start it and its workers again; {told}."
+        text = "the same training then goes on from its newest checkpoint"
+        return f"The scheduler {self.where} has not answered for {seconds:g} s. Start it and its workers again; {text}."
 
     def _answers(self, who: str, call: Callable[[], Any], now: float) -> bool:
         """Ask, unless it is asked or has just answered; whether the last answer is not too long ago."""

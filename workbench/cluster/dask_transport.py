@@ -39,8 +39,8 @@ def _compute_alone() -> None:
 
 
 COMPUTING = ThreadPoolExecutor(1, "workbench-shards", _compute_alone)
-"""Runs the shards of this process, one message after the other, beside the loop that carries messages, on one thread:
-the cores are a trainer's, and not every threading layer has two callers at once."""
+"""Runs the shards of this process, one message after the other, in parallel with the loop that carries messages, on one
+thread: the cores are a trainer's, and not every threading layer has two callers at once."""
 
 SECONDS_GRACE = 2.0
 """How much longer than a shard waits for others its answer may take on its way."""

@@ -372,7 +372,7 @@ def _check_same(store: ShardedStore, folder: str | os.PathLike, manifest: Manife
     own, saved = ({str(key): rest for key, *rest in values} for values in (_values_of(store), manifest.values))
     if own and (differing := [key for key in {**own, **saved} if own.get(key) != saved.get(key)]):
         key = differing[0]
-        said = f"{key!r} is {_told(saved.get(key))} there and {_told(own.get(key))} here"
+        said = f"{key!r} is {_describe_value(saved.get(key))} there and {_describe_value(own.get(key))} here"
         raise StoreError(f"The checkpoint in {folder} is of another model: {said}. {advice}")
     if store.settings is not None and manifest.settings is not None:
         there, here = (settings.get("name") for settings in (manifest.settings, store.settings))
@@ -380,6 +380,6 @@ def _check_same(store: ShardedStore, folder: str | os.PathLike, manifest: Manife
             raise StoreError(f"The checkpoint in {folder} is of the optimizer {there}; this one is {here}. {advice}")
 
 
-def _told(value: list[Any] | None) -> str:
+def _describe_value(value: list[Any] | None) -> str:
     """Return shape and dtype of a value as text, "not" for None."""
     return "not" if value is None else f"{value[1]} {tuple(value[0])}"

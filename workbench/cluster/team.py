@@ -128,8 +128,8 @@ class Team:
         end = time.monotonic() + SECONDS_JOIN
         while not (workers := self.processes.addresses()) and not self.is_asked_to_stop.is_set():
             if time.monotonic() > end:
-                told = "Start workers, and the same training again: it goes on from its newest checkpoint."
-                raise TeamError(f"No process is left to train on, and none came within {SECONDS_JOIN:g} s. {told}")
+                text = "Start workers, and the same training again: it goes on from its newest checkpoint."
+                raise TeamError(f"No process is left to train on, and none came within {SECONDS_JOIN:g} s. {text}")
             time.sleep(SECONDS_LOOK)
         return workers
 

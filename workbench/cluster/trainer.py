@@ -341,5 +341,9 @@ def run_request(work: str, transport: Transport, trainer: int, request: str, tel
     except Exception as error:  # whatever it is, it is told to who asked, and printed into the log here
         traceback.print_exc(file=sys.stderr)
         is_cut_off = isinstance(error, TimedOutError | RolledBackError | GoneError)
-        told = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc(), "is_cut_off": is_cut_off}
-        return json.dumps(told | {"is_wrong": isinstance(error, WRONG)})
+        record = {
+            "error": f"{type(error).__name__}: {error}",
+            "trace": traceback.format_exc(),
+            "is_cut_off": is_cut_off,
+        }
+        return json.dumps(record | {"is_wrong": isinstance(error, WRONG)})

@@ -203,18 +203,18 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
             steps_saved=0,
         )
     steps = [heard.steps[number] for number in sorted(heard.steps)]
-    told = {
+    record = {
         "busy_others": others.share(),
         "versions": machine.versions(),
         "blas": loads.name(),
         "threads_used": threads_of(cell),
     }
-    told |= _sizes(trained, cell.trainers) | _times(steps) | _curve(steps)
+    record |= _sizes(trained, cell.trainers) | _times(steps) | _curve(steps)
     if answer is not None and cell.epochs:
-        told |= _quality(cell, answer)
+        record |= _quality(cell, answer)
     if heard.team is not None:  # also of a training that was stopped
-        told["bytes_peak"] = sum(heard.team.grown.values())
-    return told | _checked(trained, cell.trainers, [step["loss"] for step in steps])
+        record["bytes_peak"] = sum(heard.team.grown.values())
+    return record | _checked(trained, cell.trainers, [step["loss"] for step in steps])
 
 
 @final
@@ -253,10 +253,10 @@ def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the seconds of the steps after the first, which loads code; one sample a step."""
     samples = [step["seconds"] for step in steps[1:]] or [step["seconds"] for step in steps]
     seconds, low, high = quantile_interval(samples, NUMBER)
-    told = {"samples": round_digits(samples, SAMPLE_DIGITS), "seconds_step": seconds}
-    told |= {"seconds_step_low": low, "seconds_step_high": high, "seconds_epoch": seconds * steps[0]["steps_epoch"]}
-    told |= {"steps_timed": len(samples)}
-    return told | {"seconds_first_step": steps[0]["seconds"], "seconds_measured": sum(samples)}
+    record = {"samples": round_digits(samples, SAMPLE_DIGITS), "seconds_step": seconds}
+    record |= {"seconds_step_low": low, "seconds_step_high": high, "seconds_epoch": seconds * steps[0]["steps_epoch"]}
+    record |= {"steps_timed": len(samples)}
+    return record | {"seconds_first_step": steps[0]["seconds"], "seconds_measured": sum(samples)}
 
 
 def _curve(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -287,10 +287,13 @@ def _checked(cell: Cell, trainers: int, losses: Sequence[float]) -> dict[str, An
     with on_threads(1):
         module.fit(feed, epochs=1, batch_end=keep)
     error = max(abs(one - two) / max(abs(two), 1e-12) for one, two in zip(losses, known, strict=False))
-    told = {"error": error, "error_allowed": ALLOWED, "status": "ok", "reason": ""}
+    record = {"error": error, "error_allowed": ALLOWED, "status": "ok", "reason": ""}
     if error > ALLOWED:
-        told |= {"status": "wrong", "reason": f"Losses of {trainers} trainers differ from those of one by {error:.3g}."}
-    return told
+        record |= {
+            "status": "wrong",
+            "reason": f"Losses of {trainers} trainers differ from those of one by {error:.3g}.",
+        }
+    return record
 
 
 # One epoch of generated rows whose files have twice the bytes that a process may ask for, and the same with rows
@@ -367,12 +370,18 @@ def trained(rows: int, folder: Path) -> Iterator[dict[str, Any]]:
     """
     start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
     whole = write(made, rows)
-    told = {"part": "rows", "bytes_data": whole, "bytes_limit": whole // 2, "machines": PROCESSES, "is_measured": True}
+    record = {
+        "part": "rows",
+        "bytes_data": whole,
+        "bytes_limit": whole // 2,
+        "machines": PROCESSES,
+        "is_measured": True,
+    }
     settings = {"dataset": "sparse", "path": str(made), "model": MODEL, "width": 1, "epochs": 1}
     settings |= {"batch_rows": min(BATCH_ROWS, rows // 8), "learning_rate": 0.05}
-    told["seconds_made"] = time.perf_counter() - start
+    record["seconds_made"] = time.perf_counter() - start
     for name, reading in zip(names_of(rows), ({}, {"reading": HELD}), strict=True):
-        yield told | {"what": name, "is_held": bool(reading)} | _trained(settings | reading, folder, whole // 2)
+        yield record | {"what": name, "is_held": bool(reading)} | _trained(settings | reading, folder, whole // 2)
 
 
 def _trained(settings: dict[str, Any], folder: Path, limit: int) -> dict[str, Any]:

@@ -377,7 +377,7 @@ class GoneError(StoreError):
 
 
 class Content(NamedTuple):
-    """Content of the message to one shard beside what all of them say."""
+    """Content of the message to one shard in addition to what all of them say."""
 
     about: dict[str, Any]
     arrays: list[np.ndarray]

@@ -90,9 +90,9 @@ def show(answer: Answer, is_verbose: bool = False) -> None:
 
     Keys of the configurations that a sentence rests on are shown to those who ask for them.
     """
-    told = answer.recommendation
-    terminal.console.print(Panel(Text(told.headline.text), title="Recommended", title_align="left"))
-    for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
+    recommendation = answer.recommendation
+    terminal.console.print(Panel(Text(recommendation.headline.text), title="Recommended", title_align="left"))
+    for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
         if sentences:
             terminal.console.print(heading, style="bold")
             for said in sentences:
@@ -128,7 +128,11 @@ def show_framework(
         print_guess(guess)
     with terminal.stderr.status("Reading") as status:
         answer = answer_for(
-            framework, dataset, budget=budget or BUDGET, batch_rows=batch_rows, told=lambda what: status.update(what)
+            framework,
+            dataset,
+            budget=budget or BUDGET,
+            batch_rows=batch_rows,
+            progress=lambda what: status.update(what),
         )
     if as_json:
         print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)

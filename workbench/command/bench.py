@@ -291,8 +291,8 @@ def describe_cluster_record(row: dict[str, Any]) -> str:
         )
     if row["part"] == "step":
         parts = [(name, row[f"seconds_{part}"]) for part, name in PARTS.items() if row[f"seconds_{part}"] is not None]
-        told = ", ".join(f"{name} {1e3 * seconds:.3g}" for name, seconds in parts)
-        return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms{f' ({told})' if told else ''}"
+        text = ", ".join(f"{name} {1e3 * seconds:.3g}" for name, seconds in parts)
+        return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms{f' ({text})' if text else ''}"
     if row["status"] != "ok":
         return f"{row['what']}: {row['reason']}"
     limit, resident = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident"))
@@ -315,7 +315,7 @@ def bench_advise(
         bool, typer.Option("--replay", help="Measure nothing: play races of the cases in RESULTS back, 50 of each.")
     ] = False,
 ) -> None:
-    """Judge `advise` by full sweeps, beside always sparse, always dense, the bytes rule and a fitted density."""
+    """Judge `advise` by full sweeps, compared with always sparse, always dense, the bytes rule and a fitted density."""
     names = tuple(case or ())
     if replay:
         _replay_races(names, results)

@@ -1,4 +1,4 @@
-"""`workbench compare`: two runs, or rows of another tool beside a run, as text, as Markdown, and as an exit status."""
+"""`workbench compare`: two runs, or rows of another tool next to a run, as text, as Markdown, and as an exit status."""
 
 import subprocess
 import tempfile

@@ -1,7 +1,7 @@
 """Made data sets on disk: plain `.npy` files and one small JSON file, so that loading one takes milliseconds.
 
 An entry is a folder, named after the data set and a hash of its parameters, of the code that makes data sets, of the
-content of the files that are read, and of the fingerprint of its source. It is written beside its place and then moved
+content of the files that are read, and of the fingerprint of its source. It is written next to its place and then moved
 there, so that it is whole or not there.
 """
 
@@ -159,7 +159,7 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _write(entry: Path, dataset: Dataset) -> None:
-    """Write a data set to a cache folder: first beside it, then by a rename, so that readers never see half of it."""
+    """Write a data set to a cache folder: first next to it, then by a rename, so that readers never see half of it."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{entry.name}-", dir=entry.parent))
     try:

@@ -38,7 +38,7 @@ def reader_option_advice(dataset: str = "", **options: str | bool) -> str:
     Parameters
     ----------
     dataset : str, default ""
-        Data set that is to read the file; "" if the one that reads it stays.
+        Data set that is to read the file; "" to keep its present reader.
     **options : str or bool
         Parameters of that reader. A text in capitals, such as "NAME", stands for what the user fills in.
 

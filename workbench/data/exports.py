@@ -114,7 +114,7 @@ def _svmlight_lines(block: RowBlock, labels: list[str]) -> list[str]:
 register(Export("svmlight", write_svmlight, "text, a line a row: label column:value ..."))
 
 
-# A matrix saved by `scipy.sparse.save_npz` and its labels beside it by `numpy.save`: what `load("npz", ...)` reads.
+# A matrix saved by `scipy.sparse.save_npz` and its labels next to it by `numpy.save`: what `load("npz", ...)` reads.
 
 
 def write_npz(dataset: Dataset, path: Path) -> None:
@@ -128,7 +128,7 @@ def write_npz(dataset: Dataset, path: Path) -> None:
 register(Export("npz", write_npz, "SciPy's archive of a matrix, and labels next to it in .labels.npy"))
 
 
-# Matrix Market coordinate text, rows and columns counted from 1, and labels beside it by `numpy.save`.
+# Matrix Market coordinate text, rows and columns counted from 1, and labels next to it by `numpy.save`.
 
 
 def write_matrix_market(dataset: Dataset, path: Path) -> None:
@@ -196,7 +196,7 @@ def _labels_of_arrow(labels: np.ndarray) -> Any:
 register(Export("parquet", write_parquet, "columns indices, values (lists), label, group", "pyarrow", "tables"))
 
 
-# A binsparse 0.1 matrix in HDF5: a JSON descriptor as attribute, and the arrays; labels and groups beside them.
+# A binsparse 0.1 matrix in HDF5: a JSON descriptor as attribute, and the arrays; labels and groups next to them.
 
 
 def write_binsparse(dataset: Dataset, path: Path) -> None:

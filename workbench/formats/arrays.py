@@ -237,7 +237,7 @@ def value_type(dtype: DTypeLike, format: Format) -> np.dtype:
 
 
 VALUES_AT_ONCE = 1 << 20
-"""Values that are converted at once: a few MB beside the result."""
+"""Values that are converted at once: a few MB in addition to the result."""
 
 
 def narrowed(x: Any, dtype: np.dtype) -> np.ndarray:

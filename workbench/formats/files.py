@@ -148,7 +148,8 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, members: dict[str, np.ndarray]) -> None:
-    """Write the members to a temporary file beside `path`, then rename it, so that readers never see a partial file."""
+    """Write the members to a temporary file next to `path`, then rename it, so that readers never see a partial
+    file."""
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -409,7 +409,7 @@ class Child:
     def why_too_large(self, bytes_limit: int, bytes_allowed: int) -> dict[str, Any]:
         """Return the columns of an end for memory where the process holds more than `bytes_allowed`, or nothing.
 
-        `bytes_allowed` is `bytes_limit` and what a process has beside what it measures.
+        `bytes_allowed` is `bytes_limit` and what a process has in addition to what it measures.
         """
         owned = self.watch.owned()
         if owned <= bytes_allowed:
@@ -435,7 +435,7 @@ class Child:
 #
 # What slows a machine for a moment slows both of two processes that take turns of 50 ms, so the ratio of their times
 # varies less than that of processes one after the other: the standard deviation of its logarithm was 0.18 instead of
-# 0.28 on two shared cores, 0.28 instead of 1.55 beside a busy program. An idle process would still disturb the other
+# 0.28 on two shared cores, 0.28 instead of 1.55 next to a busy program. An idle process would still disturb the other
 # by threads that spin; SIGSTOP keeps it from that. A process is stopped only while it waits for an order, so no time
 # that it takes has a stop in it.
 

@@ -127,7 +127,7 @@ class Code:
         return file is not None and file.name == "__init__.py"
 
     def _compiled(self, file: Path) -> Iterator[Path]:
-        """Yield the CUDA source beside a file, the sources that it names, and the headers that these include."""
+        """Yield the CUDA source next to a file, the sources that it names, and the headers that these include."""
         texts = (node.value for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Constant))
         names = {text for text in texts if isinstance(text, str) and text.endswith(COMPILED)}
         waiting, found = [file.with_suffix(".cu"), *(file.parent / name for name in names)], set()

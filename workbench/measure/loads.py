@@ -1,4 +1,4 @@
-"""Loads: programs that keep the machine busy in a known way while something is measured beside them.
+"""Loads: programs that keep the machine busy in a known way while something is measured.
 
 A load is a process of its own that ends with its context, and by itself within a second of the end of the process that
 started it, however that ended: it looks whether that is still its parent.
@@ -91,8 +91,8 @@ def measuring_environment(
     """
     pins = distorting_variables(environment)
     put_right = fix_environment(environment) | pins | dict(stopped or {})
-    told = {MENDED: json.dumps(put_right)} if put_right else {}
-    return {name: value for name, value in environment.items() if name not in pins} | OWN | told
+    interventions = {MENDED: json.dumps(put_right)} if put_right else {}
+    return {name: value for name, value in environment.items() if name not in pins} | OWN | interventions
 
 
 def fix_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -20,7 +20,7 @@ import psutil
 from kernels import devices, threads
 from workbench.measure import loads
 
-# Meters of the machine beside a trial: energy, throttling, swapping, frequency; null if unknown it.
+# Meters of the machine during a trial: energy, throttling, swapping, frequency; null if unknown it.
 #
 # Energy is that of the processor packages (RAPL, which many systems let the administrator alone read), or that of the
 # CUDA device, where its library is loaded already. There is no estimate: without a meter there is no number.
@@ -256,13 +256,13 @@ DISTURBED = 0.1
 FREE = 0.125
 """Share of the cores that a trial leaves free which they may take: those share its caches and its memory.
 
-Measured on two cores beside a program on the free one, 10 rounds, times slower than alone: dense on one thread 1.01
-(0.90 to 1.14) beside arithmetic, 1.46 (1.05 to 2.04) beside one that copies memory; CSR 1.28 (0.78 to 2.10) there.
+Measured on two cores next to a program on the free one, 10 rounds, times slower than alone: dense on one thread 1.01
+(0.90 to 1.14) next to arithmetic, 1.46 (1.05 to 2.04) next to one that copies memory; CSR 1.28 (0.78 to 2.10) there.
 """
 
 
 def disturbance_limit(threads: int) -> float:
-    """Return the share of all cores that other programs may take beside a trial of so many threads, 0 to 1."""
+    """Return the share of all cores that other programs may take during a trial of so many threads, 0 to 1."""
     cores = os.cpu_count() or 1
     used = min(threads, cores)
     return (DISTURBED * used + FREE * (cores - used)) / cores

@@ -9,7 +9,7 @@ leaves their ratios alone; it also lets candidates be compared that share no rou
 not shrink with the number of rounds: a machine is in one state for as long as a run lasts. `process` is common to the
 rounds that one set of living processes measured.
 
-A trial beside which other programs ran is disturbed, the more the more of the cores they took. It has more noise, one
+A trial during which other programs ran is disturbed, the more the more of the cores they took. It has more noise, one
 slowdown that all disturbed trials of a run share, and one bias for each candidate: a load does not slow all candidates
 alike, and more disturbed rounds do not show by how much; quiet rounds of the same run do. So disturbed rounds cannot
 decide a ratio of 1.3, and they do decide one of 3.

@@ -191,7 +191,7 @@ def student_t(tail: float, freedom: float) -> float:
     return -float(special.stdtrit(freedom, tail))
 
 
-# A sentinel: fixed work that every trial times beside its own, so that what the machine does is inferred from the
+# A sentinel: fixed work that every trial times next to its own, so that what the machine does is inferred from the
 # code.
 #
 # The work is sums over an array that stays in a cache, on one thread, by NumPy alone: no code of this project is in

@@ -161,7 +161,8 @@ def weights(given: Given) -> tuple[Parameter, ...]:
 
 
 Complete = Callable[[Any, Any], Any]
-"""`complete(batch, generator)`: a `data.Batch` with X, and what the model reads beside it, as it is trained on."""
+"""`complete(batch, generator)`: a `data.Batch` with X, and what the model reads in addition to it, as it is trained
+on."""
 
 
 @dataclass(frozen=True)

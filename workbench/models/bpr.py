@@ -1,7 +1,7 @@
 """Ranking of items for users: Bayesian personalised ranking (Rendle et al. 2009).
 
-score = <p, q>, factors of a user and an item. It is trained on pairs: an item that the user has above one that the user
-does not have, drawn anew for each row, with loss -log sigmoid(<p, q - q'>). The width is the number of factors.
+score = <p, q>, factors of a user and an item. It is trained on pairs, an item of the user and a sampled item that the
+user does not have, drawn anew for each row, with loss -log sigmoid(<p, q - q'>). The width is the number of factors.
 """
 
 from collections.abc import Callable, Mapping

@@ -219,7 +219,7 @@ def _inputs(choice: Choice) -> list[widgets.Widget]:
 
 
 class Form:
-    """All fields; rarely used ones are behind a button, file fields beside the data set that reads them."""
+    """All fields; rarely used ones are behind a button, file fields next to the data set that reads them."""
 
     def __init__(self, state: LabState, guard: Guard) -> None:
         self.state = state
@@ -300,7 +300,7 @@ def tree(widget: widgets.Widget) -> list[widgets.Widget]:
     return [widget, *(inner for child in children for inner in tree(child))]
 
 
-# A slider and a field beside it for the same number: what can be dragged can be typed, and typed exactly.
+# A slider and a field next to it for the same number: what can be dragged can be typed, and typed exactly.
 
 
 class SliderWithText:

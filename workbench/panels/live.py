@@ -8,7 +8,7 @@ from workbench.panels import pages
 from workbench.panels.state import LabState, Trouble, emphasized, left, shorter
 
 COPY = "navigator.clipboard.writeText(this.previousElementSibling.textContent);this.textContent='Copied'"
-"""What the button beside the command does, where the page is shown: no kernel is asked."""
+"""What the button next to the command does, where the page is shown: no kernel is asked."""
 BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 

@@ -13,7 +13,7 @@ from workbench.reports import report_tables
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
 SIGNS |= {"stopped": "■", "disturbed": "≈"}
-"""Beside each status, so that colour is never the only sign."""
+"""Next to each status, so that colour is never the only sign."""
 
 LEFT = 'style="text-align: left"'
 """Notebooks align tables to the right."""
@@ -85,7 +85,7 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 def verdict(frame: pd.DataFrame) -> str:
     """Return the answer: numbers and tables, then words."""
-    return numbers(frame) + told(frame)
+    return numbers(frame) + verdict_text(frame)
 
 
 def numbers(frame: pd.DataFrame) -> str:
@@ -100,18 +100,18 @@ def numbers(frame: pd.DataFrame) -> str:
     return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*table) for table in tables)}'
 
 
-def told(frame: pd.DataFrame) -> str:
+def verdict_text(frame: pd.DataFrame) -> str:
     """Return the answer in words, and how sure it is."""
     advice = advise(frame)
     sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
     return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
 
 
-def without_repetition(chart: str, told: str) -> str:
-    """Return the HTML of a chart without its caption, if the words below it, `told`, begin with the same sentence."""
+def without_repetition(chart: str, text: str) -> str:
+    """Return the HTML of a chart without its caption, if the `text` below it begins with the same sentence."""
     before, found, after = chart.partition("<figcaption>")
     sentence, _, rest = after.partition("</figcaption>")
-    return before + rest if found and sentence.strip() and sentence in told else chart
+    return before + rest if found and sentence.strip() and sentence in text else chart
 
 
 def _headline(one: Mapping[str, Any]) -> str:

@@ -57,7 +57,7 @@ class Profiling(traitlets.HasTraits):
     """Follows the choices of a study with the profile of its file.
 
     `status` is empty if there is nothing to count, else waiting (for `start`), counting, done (`profile`) or failed
-    (`problem`). Beside a sweep nothing is counted: it would disturb the trials.
+    (`problem`). During a sweep nothing is counted: it would disturb the trials.
     """
 
     status = traitlets.Unicode()
@@ -310,13 +310,13 @@ def _cell(key: str | None, by_key: Mapping[str, Sequence[Mapping[str, Any]]], no
     if key is None:
         return '<td title="not part of this comparison"></td>'
     rows = by_key.get(key, ())
-    told, status = _told(rows, reasons)
+    text, status = _cell_text_and_status(rows, reasons)
     if key == now:
-        told = f"{told} {AT_WORK}" if rows else AT_WORK
-    return f'<td class="wb-cell-{status}">{told}</td>'
+        text = f"{text} {AT_WORK}" if rows else AT_WORK
+    return f'<td class="wb-cell-{status}">{text}</td>'
 
 
-def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
+def _cell_text_and_status(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[str, str]:
     """Return the text of a configuration's cell as HTML, and its status, from its records; adds to `reasons`."""
     if not rows:
         return WAITING, "waiting"
@@ -324,16 +324,16 @@ def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[s
     newest = rows[-1]
     status = "ok" if good else newest["status"]
     sign = f"{SIGNS.get(status, '')} "
-    told = f"{formatting.format_seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
+    text = f"{formatting.format_seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
     if newest["reason"] and newest["status"] not in NUMBER:
         number = reasons.setdefault(newest["reason"], len(reasons) + 1)
         reason = html.escape(newest["reason"])
-        return f"<details><summary>{sign}{told} [{number}]</summary>{reason}</details>", status
-    return sign + told, status
+        return f"<details><summary>{sign}{text} [{number}]</summary>{reason}</details>", status
+    return sign + text, status
 
 
 SECONDS_BETWEEN = 0.1
-"""Time between two looks, short beside the start of a trial, in which there is time to draw."""
+"""Time between two looks, short compared with the start of a trial, in which there is time to draw."""
 STILL = "The panel as it was last, for readers without a kernel"
 HINT = "The panel needs a running kernel. Its last state is below."
 

@@ -71,7 +71,7 @@ def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
 
 
 def draw_small(name: str, frame: pd.DataFrame) -> Picture:
-    """Return the same, to stand beside another: of fewer inches, its letters as large."""
+    """Return the same, to stand next to another: of fewer inches, its letters as large."""
     return _drawn(name, frame, INCHES_SMALL, {})
 
 

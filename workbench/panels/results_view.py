@@ -133,7 +133,7 @@ LABELS = {"crossings": "Break-evens", "group": "Settings"}
 SHARE = 10
 """Drawing takes at most a tenth of the time."""
 SECONDS_PATIENCE = 20.0
-"""How long new rows wait for a moment in which no trial is timed, before they are drawn beside one."""
+"""How long new rows wait for a moment in which no trial is timed, before they are drawn during one."""
 
 
 class Rows(Protocol):
@@ -314,7 +314,7 @@ class ResultsView:
 
     def fill(self) -> None:
         """Verdict and table, of the rows that the chart shows; without rows there is nothing to see."""
-        self.verdict.value, self.told.value = pages.numbers(self.chart.frame), pages.told(self.chart.frame)
+        self.verdict.value, self.told.value = pages.numbers(self.chart.frame), pages.verdict_text(self.chart.frame)
         for widget in (self.verdict, self.chart.box, self.told, self.view):
             widget.layout.display = None if self.state.rows else "none"
         self._shorten()

@@ -225,7 +225,7 @@ SECONDS_LITTLE, SHARE = 0.05, 10
 
 
 TOLD = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError, RunError, SpecError)
-"""Errors whose message says what to do: a traceback beside it would tell a person nothing."""
+"""Errors whose message says what to do: a traceback next to it would tell a person nothing."""
 
 
 class Trouble(NamedTuple):
@@ -347,7 +347,7 @@ class LabState(traitlets.HasTraits):
 
     @property
     def is_timed(self) -> bool:
-        """Whether a trial is being timed, beside which nothing should be computed."""
+        """Whether a trial is being timed, during which nothing should be computed."""
         return self.progress is not None and self.progress.is_timed
 
     @property

@@ -147,12 +147,12 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
 def _described(row: configurations.Record) -> list[dict[str, str]]:
     """Return the table rows of a configuration, one for each phase."""
     configuration = {"configuration": formatting.name_configuration(row)}
-    known = [configuration | dict(zip(COLUMNS, _told(one), strict=True)) for one in reached(row)]
+    known = [configuration | dict(zip(COLUMNS, _cell_texts(one), strict=True)) for one in reached(row)]
     why = NONE if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
     return known or [configuration | dict.fromkeys(COLUMNS, "") | {"kernel": why}]
 
 
-def _told(reached: Reached) -> tuple[str, ...]:
+def _cell_texts(reached: Reached) -> tuple[str, ...]:
     """Return the cells of a phase in the table, as text: times, share of the bound, what limits it, bytes a second."""
     times = (
         formatting.format_seconds(reached.seconds, 2),

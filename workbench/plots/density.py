@@ -461,8 +461,8 @@ def _bar(axes: Axes, place: int, row: configurations.Record, measure: str, longe
     axes.errorbar([known.value], [place], xerr=ends, fmt="none", ecolor="#888888", elinewidth=2, capsize=4)
     end = max(_end(row, measure), known.value)
     box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.0}
-    told = formatting.format_measured_quantity(row, measure)
-    axes.text(end + 0.02 * longest, place, told, va="center", fontsize=style.SMALL, bbox=box)
+    text = formatting.format_measured_quantity(row, measure)
+    axes.text(end + 0.02 * longest, place, text, va="center", fontsize=style.SMALL, bbox=box)
 
 
 def _baseline(axes: Axes, rows: Sequence[configurations.Record], measure: str) -> None:

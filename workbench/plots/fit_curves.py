@@ -89,10 +89,10 @@ def curve_of(entry: Entry) -> np.ndarray:
 
 def _label(entry: Entry) -> str:
     """Return the legend entry of a candidate."""
-    return f"{entry.name}: {told(entry)}"
+    return f"{entry.name}: {describe_entry(entry)}"
 
 
-def told(entry: Entry) -> str:
+def describe_entry(entry: Entry) -> str:
     """Return the seconds to the target with the range of the rounds, or why there are none."""
     if entry.seconds is None:
         return entry.state
@@ -126,7 +126,7 @@ def _finding(found: CaseResult) -> tuple[str, str]:
         text = f"{found.name}: {sparse.name} and {competitor.name} were measured in different runs"
         return text, f"{text}."
     what = f"{found.name}: {sparse.name} reaches {found.quality}"
-    sentence = f"{what} in {told(sparse)}, {competitor.name} in {told(competitor)}."
+    sentence = f"{what} in {describe_entry(sparse)}, {competitor.name} in {describe_entry(competitor)}."
     if ratio.low <= 1 <= ratio.high:
         return f"{found.name}: inconclusive between {sparse.name} and {competitor.name}", sentence
     return (
@@ -152,8 +152,8 @@ def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
     """Return a candidate's row in the table: times to the targets, best value and setting."""
     best: Any = usual.best
     if best is None:
-        return usual.name, told(usual), *[""] * (len(each) - 1), "", "", ""
-    seconds = [told(entry) for entry in each]
+        return usual.name, describe_entry(usual), *[""] * (len(each) - 1), "", "", ""
+    seconds = [describe_entry(entry) for entry in each]
     setting = ", ".join(f"{name} {_word(value)}" for name, value in best["setting"].items())
     return (
         usual.name,

@@ -163,7 +163,7 @@ def _finding(rows: Sequence[configurations.Record], density: str | None) -> tupl
         title = "No sparse configuration reaches the loss of dense" if tried else "Loss against training time"
         return title, " ".join([f"{at} no sparse configuration is seen to reach the loss that dense ends with.", *rest])
     _, steps, row = min(got, key=lambda found: _rank(found[2], found[0]))
-    title, sentence = _told(row, steps, dense, dense_steps)
+    title, sentence = _title_and_sentence(row, steps, dense, dense_steps)
     return title, " ".join([f"{at} {sentence}", *rest])
 
 
@@ -172,7 +172,9 @@ def _rank(row: configurations.Record, seconds: float) -> tuple[bool, float]:
     return style.is_disturbed(row, "seconds_step"), seconds
 
 
-def _told(row: configurations.Record, steps: int, dense: configurations.Record, dense_steps: int) -> tuple[str, str]:
+def _title_and_sentence(
+    row: configurations.Record, steps: int, dense: configurations.Record, dense_steps: int
+) -> tuple[str, str]:
     """Title and sentence where a sparse row reaches dense's loss: whether sooner, by the rounds of both."""
     each = compare_best([row], [dense], "seconds_step")
     mine, its = style.seconds(row, steps), style.seconds(dense, dense_steps)

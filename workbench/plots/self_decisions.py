@@ -39,9 +39,9 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     below.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     below.set_xlabel("true ratio dense / sparse", fontsize=style.NORMAL)
     shares = [100 * row["share"] for row in rows if row["part"] == "coverage"]
-    told = f"hold the truth in {min(shares):.0f} to {max(shares):.0f} %" if shares else "were not simulated"
+    text = f"hold the truth in {min(shares):.0f} to {max(shares):.0f} %" if shares else "were not simulated"
     figure.suptitle("Simulated sweeps on recorded noise", x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
-    return f"Intervals at the end of simulated sweeps {told} of them, by true ratio and noise."
+    return f"Intervals at the end of simulated sweeps {text} of them, by true ratio and noise."
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""A candidate against itself: how often it gets a winner, beside each load."""
+"""A candidate against itself: how often it gets a winner, under each load."""
 
 import pandas as pd
 from matplotlib.figure import Figure

@@ -1,4 +1,5 @@
-"""Columns that a batch touches, by its rows: what a lazy update has to change, beside the entries of the batch."""
+"""Columns that a batch touches, by its rows: what a lazy update has to change, in addition to the entries of the
+batch."""
 
 import pandas as pd
 from matplotlib.figure import Figure

@@ -29,7 +29,7 @@ SEVERAL = "Sparse kernels and training steps against their competitors"
 
 
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
-    """Write the report of a run folder, or a file of rows, beside the rows unless `out` says where; returns its path.
+    """Write the report of a run folder, or a file of rows, next to the rows unless `out` says where; returns its path.
 
     HTML, unless `markdown` or a file .md.
     """

@@ -114,7 +114,7 @@ def _paths(runs: Runs) -> list[Path]:
 
 
 def machine_of(run: str | Path) -> dict:
-    """Return the machine record of a run: `machine.json` in its folder, or beside its file; empty if there is none."""
+    """Return the machine record of a run: `machine.json` in its folder, or next to its file; empty if there is none."""
     run = Path(run)
     path = (run if run.is_dir() else run.parent) / run_folder.MACHINE
     return record(path)
@@ -146,7 +146,7 @@ def write_report(
     command: str = "",
     predicted: Advice | None = None,
 ) -> Path:
-    """Write the report of one run or several, beside the rows of the first unless `out` says where; returns its path.
+    """Write the report of one run or several, next to the rows of the first unless `out` says where; returns its path.
 
     It is HTML; Markdown with `markdown` or for a file .md; PDF for a file .pdf, where a Chromium prints it; the rows
     alone for .csv and .parquet. `predicted` is the answer of a run that has no rows, which is an error without one.
@@ -171,7 +171,7 @@ def write_report(
 
 
 def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
-    """Return the rows of the sweep of several data sets, from the first folder that has them beside one of these
+    """Return the rows of the sweep of several data sets, from the first folder that has them next to one of these
     paths."""
     for path in beside:
         for place in (path.parent / profiles.NAME, path.parent / f"{profiles.NAME}.jsonl"):

@@ -106,7 +106,7 @@ def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
         every = max(-(-x.size // MOST_TOOLTIPS), 1)
         for place in zip(x[::every], y[::every], strict=True):
             if np.isfinite(place).all():
-                text = f"{label}: {_told(axes.xaxis, place[0])}, {_told(axes.yaxis, place[1])}"
+                text = f"{label}: {_format_on_axis(axes.xaxis, place[0])}, {_format_on_axis(axes.yaxis, place[1])}"
                 left, top = on_page(figure, *axes.transData.transform(place))
                 yield _titled(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{RADIUS}">', text, "</circle>")
 
@@ -119,8 +119,8 @@ def _lines(axes: Axes) -> Iterator[tuple[Line2D, str]]:
             of_errors[each.lines[0]] = str(each.get_label())
     for line in axes.get_lines():
         label = of_errors.get(line, str(line.get_label()))
-        is_told = not label.startswith("_") or label.endswith(style.DISTURBED)
-        if is_told and line.get_transform() == axes.transData and np.size(line.get_xdata()):
+        has_tooltip = not label.startswith("_") or label.endswith(style.DISTURBED)
+        if has_tooltip and line.get_transform() == axes.transData and np.size(line.get_xdata()):
             yield line, label.removeprefix("_")
 
 
@@ -141,7 +141,7 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
             at = round(bar.get_y() + bar.get_height() / 2)
             name = names[at] if 0 <= at < len(names) else names[number] if number < len(names) else ""
             shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}">'
-            yield _titled(shape, f"{name}{label}: {_told(axes.xaxis, bar.get_width())}", "</rect>")
+            yield _titled(shape, f"{name}{label}: {_format_on_axis(axes.xaxis, bar.get_width())}", "</rect>")
 
 
 def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
@@ -150,7 +150,7 @@ def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
     return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
 
 
-def _told(axis: Any, value: float) -> str:
+def _format_on_axis(axis: Any, value: float) -> str:
     """Return a value as the axis says it."""
     formatter = axis.get_major_formatter()
     return formatter(value) if isinstance(formatter, FuncFormatter) else formatting.format_number(value)
@@ -234,7 +234,7 @@ def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def targets_table(targets: Iterable[Any], unmeasured: str = "") -> Table:
-    """Return performance targets as a table; `unmeasured` is the outcome of one that was not measured."""
+    """Return performance targets as a table; `unmeasured` is the outcome of a target without a measurement."""
     outcome = {True: "met", False: "missed", None: unmeasured}
     rows = ([each.what, each.wanted, each.measured, outcome[each.met]] for each in targets)
     return table_of(("target", "wanted", "measured", "outcome"), rows)
@@ -329,7 +329,7 @@ def of_runs(found: Changes, before: str, after: str) -> str:
 
 
 def of_others(held: Sequence[ExternalComparison], theirs: str, run: str) -> str:
-    """Return the rows of another tool beside a run."""
+    """Return the rows of another tool next to a run."""
     tables = [("Theirs and ours", changes.EXTERNAL_COLUMNS, changes.external_table(held))]
     return _page(f"{theirs} compared with {run}", "", changes.external_notes(held), tables)
 

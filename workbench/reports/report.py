@@ -161,7 +161,7 @@ def markdown(
 ) -> Path:
     """Write the same without charts as Markdown under 60 kB, and return its path.
 
-    Long lists and texts are cut where needed, and say so. With `pictures` each chart is a PNG file beside it.
+    Long lists and texts are cut where needed, and say so. With `pictures` each chart is a PNG file next to it.
     """
     path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
@@ -322,13 +322,13 @@ def _needed(row: configurations.Record) -> str:
 
 def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return a machine's record in words, without the versions, which have a table of their own."""
-    told = []
+    texts = []
     for name, value in flat(machine):
         if "versions: " not in name:
             is_bytes = "bytes_" in name and value.isdigit()
             named = name.replace("bytes_", "").replace("_", " ")
-            told.append((named, formatting.format_bytes(int(value), 2) if is_bytes else value))
-    return told
+            texts.append((named, formatting.format_bytes(int(value), 2) if is_bytes else value))
+    return texts
 
 
 def _versions(rows: Sequence[configurations.Record]) -> list[tuple[str, str]]:
@@ -412,7 +412,7 @@ def _narrow_height(figure: Figure) -> float:
 
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
-    """Save a chart as PNG beside `path` and return its values for the template."""
+    """Save a chart as PNG next to `path` and return its values for the template."""
     figure, chart = _drawn(name, frame, controls)
     if not is_drawn(figure):
         return chart | {"picture": ""}

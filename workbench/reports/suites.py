@@ -1,6 +1,6 @@
 """Pages of the suites: performance targets, what was measured, charts and machine, as Markdown from records alone.
 
-A page and its charts are written beside the records of a folder of results; each function returns the page's path.
+A page and its charts are written next to the records of a folder of results; each function returns the page's path.
 """
 
 import re
@@ -73,7 +73,7 @@ def _case_section(
     return {"title": case, "file": file, "sentence": sentence, "table": table}
 
 
-# Advice: what is expected of it, what was found, every case beside simpler rules.
+# Advice: what is expected of it, what was found, every case compared with simpler rules.
 
 
 def write_advice(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) -> Path:
@@ -200,9 +200,9 @@ def _streamed_line(row: Record) -> list[str]:
     sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
     seconds = ", ".join(formatting.format_seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
-    told = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
+    texts = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
     named = re.sub(r"\d{5,}", lambda count: f"{int(count[0]):,}", row["what"])
-    return [named, *told, quality, seconds, row["reason"]]
+    return [named, *texts, quality, seconds, row["reason"]]
 
 
 # Whole processes from a file to predictions.

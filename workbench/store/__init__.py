@@ -1,6 +1,6 @@
 """Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
 
-`TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FAIR` that of both sides beside the best
+`TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FAIR` that of both sides compared with the best
 independent ones, `EPOCHS` that of whole epochs, `FIT` that of trainings to a held-out quality, `END` that of whole
 processes from a file to predictions, `SELF` that of the self-trial's outcomes, `ADVICE` that of advice and the sweeps
 that judge it, `CLUSTER` that of training on several machines; `external` reads rows of another tool. What is named here

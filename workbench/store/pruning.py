@@ -52,7 +52,7 @@ def prune(path: str | os.PathLike, runs: int = 1, dry_run: bool = False, pack: b
     with the key of the newest successful one, or of its code and run, are kept; without a successful record those of
     the newest one. Of trials only the last record of a configuration keeps its curve of losses, which charts draw.
     Measured numbers keep 7 significant digits, and nulls are left out. The file is replaced at once, so a kill leaves
-    the old file or the new one. Older records that are compressed beside the file are read with it, and everything is
+    the old file or the new one. Older records that are compressed next to the file are read with it, and everything is
     written to the compressed file. O(bytes).
 
     Parameters

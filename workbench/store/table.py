@@ -3,7 +3,7 @@
 A file survives a kill at any moment: a row is written whole by one system call, and a line that was torn all the same
 is closed with a mark by the next append, which tells it from a line damaged later.
 
-Older records of a file may be in a compressed file beside it, whose name ends in `.gz`: it is read before the file
+Older records of a file may be in a compressed file next to it, whose name ends in `.gz`: it is read before the file
 itself. Records are appended to the plain file only; `workbench bench prune --pack` compresses what is there.
 """
 
@@ -266,7 +266,7 @@ class Table:
 
 
 def packed_path(path: str | os.PathLike) -> Path:
-    """Return the compressed file beside a result file that may hold its older records.
+    """Return the compressed file next to a result file that may hold its older records.
 
     >>> packed_path("results/self-same.jsonl").name, packed_path("results/self-same.jsonl.gz").name
     ('self-same.jsonl.gz', 'self-same.jsonl.gz')

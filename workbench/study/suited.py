@@ -74,8 +74,8 @@ def apply_change(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[s
 
 
 def follow_file(before: Mapping[str, Any], chosen: Mapping[str, Any], filled: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was chosen with the reader of another file guessed anew, unless it was chosen by hand: then it is not
-    the one that is guessed for the file before.
+    """Return what was chosen with the reader of another file guessed anew, unless it was chosen by hand, that is,
+    differs from the guess for the file before.
 
     Choices that were `filled` in from the profile of the file before have their defaults again.
     """
@@ -341,7 +341,7 @@ UNREAD = "unread"
 def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
     """Return the sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
     faults = find_file_errors(choices)
-    sound = drop_unread_files(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told beside them
+    sound = drop_unread_files(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told next to them
     try:
         spec = make_spec(sound, name, QUESTION)
     except ChoiceError as error:

@@ -116,15 +116,15 @@ def _absolute(paths: str) -> str:
 def require_allocation(where: str) -> None:
     """Refuse slurm:N where nothing is allocated, or fewer nodes (`SpecError`).
 
-    There srun would ask for parts of nodes by itself, beside other jobs, or wait for nodes that never come.
+    There srun would ask for parts of nodes by itself, next to other jobs, or wait for nodes that never come.
     """
     if where.partition(":")[0] != "slurm":
         return
     wanted, there = _count(where), os.environ.get(NODES, "0")
     if wanted > int(there):
-        told = f"this allocation has {there}" if int(there) else "nothing is allocated here"
+        text = f"this allocation has {there}" if int(there) else "nothing is allocated here"
         raise SpecError(
-            f"{where!r} takes {wanted} nodes of an allocation of SLURM, and {told}. Allocate them first: "
+            f"{where!r} takes {wanted} nodes of an allocation of SLURM, and {text}. Allocate them first: "
             f"salloc --nodes={wanted} --exclusive; or submit the job that --dry-run prints."
         )
 

@@ -23,7 +23,8 @@ class TrialEnded(Exception):  # noqa: N818 - control flow, not an error
 
 
 class NoRoom(Exception):  # noqa: N818 - control flow, not an error
-    """The arrays of the trial do not fit in memory beside those of other processes that wait for their turns."""
+    """The arrays of the trial do not fit in memory in addition to those of other processes that wait for their
+    turns."""
 
 
 def require_possible(cell: Cell) -> None:

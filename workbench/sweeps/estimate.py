@@ -90,7 +90,7 @@ def size_of(spec: Spec) -> Size:
 
 
 def _free_axes(spec: Spec) -> tuple[str, ...]:
-    """Return the axes of `FREE`; trainers take equal parts of a batch, so beside them its rows decide."""
+    """Return the axes of `FREE`; trainers take equal parts of a batch, so next to them its rows decide."""
     has_trainers = any("trainers" in part for part in (spec.axes, *spec.candidates))
     return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
 

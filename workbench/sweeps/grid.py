@@ -108,7 +108,7 @@ def predicted_bytes(
     """Return the bytes of each part of a training of the configuration by formula, before it is made.
 
     `touched` columns of a batch; the data has `facts`, and is `stored` where it is read as it is trained on. What a
-    model reads beside its rows is the part `graph`.
+    model reads in addition to its rows is the part `graph`.
     """
     model, optimizer = models.get(cell.model), optimizers.get(cell.optimizer)
     given, batch_rows = model.given(features, width, cell.model_options, facts), min(cell.batch_rows, rows)

@@ -52,8 +52,8 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
         reason = "it has no keys and counts of what was left out"
     except ValueError as error:
         reason = str(error)
-    told = "all rows of its folder are shown. Start the sweep again to write it anew"
-    warnings.warn(f"{path} is damaged ({reason}); {told}.", stacklevel=3)
+    text = "all rows of its folder are shown. Start the sweep again to write it anew"
+    warnings.warn(f"{path} is damaged ({reason}); {text}.", stacklevel=3)
     return None
 
 
@@ -294,7 +294,7 @@ _waiting: list[subprocess.Popen] = []
 def supervisor_in_waiting() -> Iterator[None]:
     """Have a supervisor load its libraries while a run is prepared inside; the first `start_run` there takes it.
 
-    Beside other programs that saves seconds: what two processes load at once one would load later. A process that no
+    While other programs run that saves seconds: what two processes load at once one would load later. A process that no
     run took is ended.
     """
     from workbench.measure import loads
@@ -465,7 +465,7 @@ def _has_rows(folder: Path) -> bool:
 
 
 def require_no_active_sweep(folder: Path) -> None:
-    """Raise RunError if another run beside `folder` is active, since the trials of two sweeps disturb each other."""
+    """Raise RunError if another run than `folder` is active, since the trials of two sweeps disturb each other."""
     folder = folder.resolve()
     for other in list_runs(folder.parent):
         if other.resolve() != folder and _is_alive(other):

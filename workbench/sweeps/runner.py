@@ -1,7 +1,7 @@
 """The runner: the trials of a schedule in child processes, with limits; one row a trial, whatever happens.
 
 Few candidates of a comparison are measured in turns by processes that live over some rounds, many one after the other,
-each in a fresh process. The row of a trial beside which other programs were at work says so; where they leave after a
+each in a fresh process. The row of a trial during which other programs ran says so; where they leave after a
 moment it is tried once more. Children are forked from a server process that has the libraries loaded and no threads
 started, which makes a child cost milliseconds; a child dies with its supervisor.
 """
@@ -123,7 +123,7 @@ def sizes_of(cell: Cell, row: Mapping[str, Any], phase: str, kernel: str) -> Siz
     return Sizes(rows, entries, row["features"], row["width"], touched, value, index)
 
 
-# Trials beside which other programs were at work: which ones, and whether they are measured once more.
+# Trials during which other programs ran: which ones, and whether they are measured once more.
 #
 # The row of a disturbed trial is kept, and says so. A comparison whose round was disturbed for a moment has one more
 # try; under a load that stays another one would be disturbed as well.
@@ -151,7 +151,7 @@ class Disturbance:
         return machine.disturbance_limit(1 if cell.serial else threads_of(cell))
 
     def has_hit(self, cell: Cell, row: Record) -> bool:
-        """Return whether other programs were at work beside a trial that has numbers."""
+        """Return whether other programs ran during a trial that has numbers."""
         return row["status"] == "ok" and row["busy_others"] > self.limit(cell)
 
     def judged(self, cell: Cell, row: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def beating(self) -> Iterator[None]:
-        """Write the progress on a thread beside what takes long and does not call `beat`."""
+        """Write the progress on a thread while something long runs that does not call `beat`."""
         is_over = threading.Event()
 
         def write_on() -> None:

@@ -6,7 +6,7 @@ round, in an order drawn anew, then the next round begins: rounds of one compari
 
 In a race candidates that are significantly slower than the fastest have no more rounds, but for the best of each side.
 Rounds go on until the expected loss of taking the best one is below 1 %. Updates that train another model than an
-exact one beside them are measured once, and set no pace: they are reported, not chosen.
+exact one next to them are measured once, and set no pace: they are reported, not chosen.
 
 A round that was not ended when a sweep stopped is not continued by a resume, since its other half would not be measured
 next to the first; its rows stay, and a whole round with the next number takes its place.
@@ -124,7 +124,7 @@ def comparisons(cells: Iterable[Cell], contents: Contents | None = None) -> list
 
 
 def _inexact_lazy_keys(cells: Mapping[str, Cell]) -> frozenset[str]:
-    """Return the keys of lazy configurations beside which there is an exact one.
+    """Return the keys of lazy configurations that are compared with an exact one.
 
     Only where lazy is not exact is there any.
     """

@@ -217,7 +217,7 @@ class Timing:
         return self.sampler.samples.seconds_warmup + self.sampler.samples.seconds_sampled
 
     def _watch(self) -> None:
-        """Look from now on at what the machine does beside the steps."""
+        """Look from now on at what the machine does during the steps."""
         self.sentinel.begin()
         self.sentinel.seconds()
         self.meters, self.others = Meters(self.run.setup.device), machine.OtherPrograms()

@@ -1,6 +1,6 @@
 """A training on a CUDA device: batches are cut on the host and copied, weights and states never leave the device.
 
-With `ahead` the next batch is cut on a thread and copied on a second stream beside the step, from pinned memory; its
+With `ahead` the next batch is cut on a thread and copied on a second stream during the step, from pinned memory; its
 batch plan is built there, too, or on that thread. Every step ends by waiting for the device, for its loss is a number
 of the host.
 """
@@ -116,7 +116,7 @@ class DeviceExecution(ABC, Generic[AnyBatch]):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes on the device beside weights, states and what `prepare` made."""
+        """Bytes on the device in addition to weights, states and what `prepare` made."""
 
     @abstractmethod
     def prepare(self, x: Any, y: np.ndarray, laps: PhaseTimer) -> AnyBatch:

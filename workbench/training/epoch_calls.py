@@ -128,7 +128,7 @@ SECONDS_DENSE, SECONDS_PRODUCT = 0.4e-9, 0.1e-9
 
 
 class Steps(Protocol):
-    """Steps that calls do, and what is kept for them beside the parameters."""
+    """Steps that calls do, and what is kept for them in addition to the parameters."""
 
     @property
     def nbytes(self) -> int:

@@ -181,7 +181,7 @@ class Run(Training):
         return "dense" if self.setup.format == "dense" else one.format
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
-        """Return the arrays of the batch beside X, as the graph takes them."""
+        """Return the arrays of the batch in addition to X, as the graph takes them."""
         others, converted = {}, {}
         for one in self.model.inputs(self.given, len(batch.rows_index)):
             array = batch.others[one.name]

@@ -1,4 +1,4 @@
-"""Setup of a training, which settings go together, and completion of those that are not given.
+"""Setup of a training, which settings go together, and completion of the settings that are not given.
 
 >>> complete_settings({"format": "row_sparse"})[1]
 ('format = row_sparse: engine ours, gradient dense, update standard completed',)

@@ -143,7 +143,7 @@ class SparseParameter(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes beside the trained array."""
+        """Bytes in addition to the trained array."""
 
     @abstractmethod
     def write(self, places: np.ndarray, values: np.ndarray) -> None:

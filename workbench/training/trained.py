@@ -123,7 +123,7 @@ class TrainedModel:
         run : Training
             The training.
         dataset : Dataset
-            What it was trained on: its labels and facts are kept.
+            Training data: its labels and facts are kept.
         reader : str
             Name of the data set that read the file.
         parameters : mapping, optional

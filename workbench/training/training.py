@@ -44,7 +44,7 @@ class StepEvent:
     Of an epoch that is done in few calls it is all steps of a call: `step` is the last of them, `rows` and `seconds`
     are those of all, `loss` is the mean over the rows, and `losses` float64 [steps] tell each step's own.
 
-    `seconds_prepare` is what slice, convert and plan of its batch took, also when that was beside an earlier step; it
+    `seconds_prepare` is what slice, convert and plan of its batch took, also when that was during an earlier step; it
     is 0 for a batch that was kept.
     """
 
@@ -125,7 +125,7 @@ class Prepared:
     weights: np.ndarray | None = None
     """What the loss of each row counts for [R]; None where all count alike."""
     others: Mapping[str, Any] = field(default_factory=dict)
-    """What the model reads beside X, by name."""
+    """What the model reads in addition to X, by name."""
 
     made: Sequence[Any] = ()
     """Arrays that conversion made."""
@@ -307,7 +307,7 @@ class Training(ABC):
         """Return one step on a prepared batch; `phases` are the seconds of those before it."""
 
     def settle(self) -> None:  # noqa: B027 - most trainings have nothing to wait for
-        """Wait for what goes on beside the steps, after the last of an epoch or when they are left."""
+        """Wait for what goes on during the steps, after the last of an epoch or when they are left."""
 
     # The same in parts, by which a step is checked before it is timed
 
@@ -427,7 +427,7 @@ class Training(ABC):
 
     @final
     def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
-        """Return the model's measure of quality and those shown beside it, by name, on held-out X and y.
+        """Return the model's measure of quality and those shown next to it, by name, on held-out X and y.
 
         For a model of a graph the rows held out are the nodes behind those trained on.
         """

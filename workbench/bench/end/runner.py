@@ -286,8 +286,8 @@ WARM_RUNS = 3
 class Runner:
     """Measures cases into a folder of results; the files that are read are in its folder `files`."""
 
-    def __init__(self, folder: Path, told: Progress = lambda what, share: None) -> None:
-        self.results, self.told = Results(store.END, folder), told
+    def __init__(self, folder: Path, progress: Progress = lambda what, share: None) -> None:
+        self.results, self.progress = Results(store.END, folder), progress
 
     def run(self, cases: Sequence[Case], only: Sequence[str] = ()) -> bool:
         """Measure the cases that have no records yet; False if Ctrl-C stopped it, which loses nothing finished."""
@@ -307,7 +307,7 @@ class Runner:
         self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
     ) -> list[Record]:
         """Return the records of these candidates in a case: all settings, then the chosen one of each."""
-        self.told(f"{case.name}: writing the files", share)
+        self.progress(f"{case.name}: writing the files", share)
         files = write_files(case, self.results.folder / "files")
         labels = labels_in(files[1])
         with tempfile.TemporaryDirectory(prefix="bench-end-") as caches:
@@ -332,7 +332,7 @@ class Runner:
         """Return a record of each setting, run once, after a first run that fills the caches."""
         if reason := candidate.unavailable(case.format):
             return [self._record(case, candidate, {}, "settings", status="unsupported", reason=reason)]
-        self.told(f"{case.name}: {candidate.name}, settings", share)
+        self.progress(f"{case.name}: {candidate.name}, settings", share)
         run_once(case, candidate, candidate.settings[0], files, labels, caches)
         records = []
         for setting in candidate.settings:
@@ -351,7 +351,7 @@ class Runner:
         share: float,
     ) -> list[Record]:
         """Return records of warm runs of a setting, and of a cold one."""
-        self.told(f"{case.name}: {candidate.name}, warm and cold", share)
+        self.progress(f"{case.name}: {candidate.name}, warm and cold", share)
         records = []
         for _ in range(WARM_RUNS):
             measured = run_once(case, candidate, setting, files, labels, caches)

@@ -1,4 +1,4 @@
-"""The guard of fair comparisons: the project's best dense and sparse training beside the best independent ones.
+"""The guard of fair comparisons: the project's best dense and sparse training compared with the best independent ones.
 
 A configuration (`configurations.py`) is logistic or softmax regression on drawn rows: SGD, float32, rows shuffled, with
 an intercept, the loss of every batch computed. Every candidate trains it in one process, in turned rounds, after its

@@ -32,9 +32,9 @@ class Runner:
     """Measures configurations into a folder of results; `threads` of None means all cores that Numba sees."""
 
     def __init__(
-        self, folder: Path, policy: Policy, threads: int | None = None, told: Progress = lambda what, share: None
+        self, folder: Path, policy: Policy, threads: int | None = None, progress: Progress = lambda what, share: None
     ) -> None:
-        self.policy, self.told, self.threads = policy, told, experiment.resolve_threads(threads)
+        self.policy, self.progress, self.threads = policy, progress, experiment.resolve_threads(threads)
         self.results = Results(store.FAIR, folder)
         self.worker = Worker(WORK, folder, [PRELOAD])
 
@@ -48,7 +48,7 @@ class Runner:
         for place, one in enumerate(configurations):
             if (key := self.key(one)) in done:
                 continue
-            self.told(one.name, place / len(configurations))
+            self.progress(one.name, place / len(configurations))
             for name, record in self.measured(one).items():
                 candidate = get(name)
                 own = {"side": candidate.side, "kind": candidate.kind, "note": candidate.note, "threads": self.threads}

@@ -106,7 +106,7 @@ class StopCondition:
 def points_of_steps(
     points: Iterator[Scorer], measured: Measured, leave: StopCondition, clock: Clock = perf_counter
 ) -> Iterator[Point]:
-    """Yield the points of a training that goes on from one to the next; judging is beside the clock."""
+    """Yield the points of a training that goes on from one to the next; judging is not timed."""
     seconds, judged = 0.0, 0.0
     for number in range(1, 1 << 62):
         start = clock()

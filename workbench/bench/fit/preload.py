@@ -1,4 +1,5 @@
-"""Modules that the fork server loads before the first training, beside those of trials: candidates and libraries.
+"""Modules that the fork server loads before the first training, in addition to those of trials: candidates and
+libraries.
 
 PyTorch alone takes seconds to load, in every process of its candidates, and as many again the first time that an
 optimizer is made, by which it loads its compiler. No function of either runs here: a process that has started OpenMP's

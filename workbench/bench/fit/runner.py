@@ -367,14 +367,14 @@ PRELOAD = "workbench.bench.fit.preload"
 SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
 SECONDS_JUDGE = 15.0
-"""Seconds that judging a point may take, beside those of the training."""
+"""Seconds that judging a point may take, in addition to those of the training."""
 
 
 class Runner:
     """Measures cases into a folder of results."""
 
-    def __init__(self, folder: Path, policy: Policy, told: Progress = lambda what, share: None) -> None:
-        self.policy, self.told = policy, told
+    def __init__(self, folder: Path, policy: Policy, progress: Progress = lambda what, share: None) -> None:
+        self.policy, self.progress = policy, progress
         self.records = Records(folder, policy)
         self.worker = Worker(WORK, folder, [PRELOAD])
         self.over, self.total = 0, 1
@@ -485,5 +485,5 @@ class Runner:
 
     def _tell(self, what: str) -> None:
         """Report what is done next and the share that is over, then count one more."""
-        self.told(what, min(self.over / max(self.total, 1), 1.0))  # rounds may be added
+        self.progress(what, min(self.over / max(self.total, 1), 1.0))  # rounds may be added
         self.over += 1

@@ -41,7 +41,7 @@ BATCH_ROWS = 256
 SHARE_ROUNDS = 0.4
 """Share of the budget for the rounds; the rest is for libraries, compiling and checks."""
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 """Called with what is done now."""
 
 
@@ -152,7 +152,7 @@ def answer_for(
     budget: float = BUDGET,
     batch_rows: int | None = None,
     threads: int | None = None,
-    told: Told = lambda what: None,
+    progress: Progress = lambda what: None,
 ) -> FrameworkAnswer:
     """Time the ways of a framework on a data set, in a process of their own, and say which one to use.
 
@@ -168,8 +168,8 @@ def answer_for(
         Rows of a batch, by default 256; scikit-learn steps after each row.
     threads : int, optional
         Processor threads, by default all cores.
-    told : callable, optional
-        Called with the name of what is done now.
+    progress : callable, optional
+        Called with a text that names the current step.
 
     Returns
     -------
@@ -194,12 +194,12 @@ def answer_for(
             "threads": count,
             "policy": asdict(Policy(seconds_most=SHARE_ROUNDS * budget)),
         }
-        records = _measured(request, ways, Path(folder), budget, began, told)
+        records = _measured(request, ways, Path(folder), budget, began, progress)
     return _concluded(framework, ways, records, problem, time.monotonic() - began)
 
 
 def _measured(
-    request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, told: Told
+    request: dict[str, Any], ways: Sequence[Way], folder: Path, budget: float, began: float, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     """Return the record of each way; a way whose process ends early is left out, and the others are timed again."""
     worker = Worker(WORK, folder, share_memory=0.9)
@@ -208,7 +208,7 @@ def _measured(
         """Yield the answers of the worker, without the ways left out; progress is reported."""
         for answer in worker.answers(request | {"left_out": left_out}, lambda _: budget, began):
             if "at" in answer:
-                told(answer["at"])
+                progress(answer["at"])
             yield answer
 
     return records_of_candidates([way.name for way in ways], answers)

@@ -154,7 +154,7 @@ def _answered(path: Path, condition: str, printed: Mapping[str, Any], seconds: f
 
 
 def outcomes(found: Sequence[Answered]) -> Iterator[dict[str, Any]]:
-    """Yield each answer, then how many were right beside each load, in time, and near the factor of the sweep."""
+    """Yield each answer, then how many were right under each load, in time, and near the factor of the sweep."""
     judges = {one.file: one for one in found if one.condition == SWEEP}
     for one in found:
         yield _row_of(one)
@@ -198,13 +198,13 @@ def is_near(one: Answered, judge: Answered) -> bool:
 DEMO_FILE = "self-demo.jsonl"
 SPEC = Path(__file__).parents[2] / "specs" / "demo_density.toml"
 RUNS = {loads.QUIET: 10, "busy core": 2, "bursts": 4, "memory traffic": 4}
-"""Runs beside each load."""
+"""Runs under each load."""
 HELD = 0.95
 """Share of the intervals that should hold the ratio that the quiet runs agree on."""
 
 
 def demo(folder: Path, budget: trials.Budget, runs: Mapping[str, int] = RUNS) -> list[dict[str, Any]]:
-    """Run the demo so many times beside each load, with the runs of earlier calls, or until the budget is over."""
+    """Run the demo so many times under each load, with the runs of earlier calls, or until the budget is over."""
     settings, path = spec.load_spec(SPEC), folder / DEMO_FILE
     found = trials.of_this_machine(read_decisions(path))
     while not budget.is_over:
@@ -262,7 +262,7 @@ def _row(decision: Decision, what: str, condition: str) -> dict[str, Any]:
 
 
 def load_of(row: Mapping[str, Any]) -> str:
-    """Return the load that a run was measured beside."""
+    """Return the load that a run was measured under."""
     return row["condition"].partition(",")[0]
 
 

@@ -1,6 +1,6 @@
 """Recorded noise: what the trials of candidates next to each other do while nothing but the machine changes.
 
-A recording is rows of trials in rounds that are measured in turns, as in a sweep, quiet or beside a load. Each
+A recording is rows of trials in rounds that are measured in turns, as in a sweep, quiet or under a load. Each
 candidate of a group takes part twice, as two processes, its halves; the `key` of a row ends with the name of its half.
 """
 
@@ -33,10 +33,10 @@ LEAST = rounds.MOST
 
 @dataclass(frozen=True)
 class Group:
-    """Recorded rounds of a group beside one load, arrays [rounds, candidates, halves] in the order of the recording.
+    """Recorded rounds of a group under one load, arrays [rounds, candidates, halves] in the order of the recording.
 
     `logs` are log seconds less the mean of the candidate's undisturbed trials without a load, so what a load does to
-    all trials of a candidate is in them. `disturbed` tells beside which trials other programs ran. `sets` [rounds] has
+    all trials of a candidate is in them. `disturbed` tells during which trials other programs ran. `sets` [rounds] has
     the same number for rounds that the same processes measured. `severity` tells how much other programs took.
     """
 
@@ -53,7 +53,7 @@ class Noise:
     groups: Mapping[str, tuple[Group, ...]]
 
     def undisturbed(self) -> "Noise":
-        """Return the quiet noise without the rounds in which other programs ran beside a trial."""
+        """Return the quiet noise without the rounds in which other programs ran during a trial."""
         return Noise({QUIET: tuple(_undisturbed(group) for group in self.groups[QUIET])})
 
     def pair_sd(self, first: int, second: int) -> float:
@@ -107,7 +107,7 @@ def _undisturbed(group: Group) -> Group:
 
 
 def is_disturbed(row: Record) -> bool:
-    """Return whether other programs ran beside a recorded trial."""
+    """Return whether other programs ran during a recorded trial."""
     return (row["busy_others"] or 0.0) > machine.disturbance_limit(row["threads"] or 1)
 
 
@@ -132,12 +132,12 @@ def _whole(by_round: Mapping[tuple, Mapping[tuple, tuple[float, bool, float]]]) 
 
 # The part that records noise: rounds of all groups, each candidate there and back, as a sweep measures them.
 #
-# Quiet, and beside each load, so that each condition has its share.
+# Quiet, and under each load, so that each condition has its share.
 
 
 FILE = "self-noise.jsonl"
 CONDITIONS = {loads.QUIET: 2, **dict.fromkeys(loads.LOADS, 1)}
-"""Shares of the rounds that are recorded beside each load; without one there are twice as many."""
+"""Shares of the rounds that are recorded under each load; without one there are twice as many."""
 
 
 def record(folder: Path, budget: trials.Budget) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 Each trial is measured twice a round, in turned order. Once as a sweep is seen: the trial tells its stages, and a panel
 in the kernel of a notebook reads the run folder, draws charts, tables and the verdict, and sends them. Once alone: no
-stage is reported, and the kernel stands still. Both count whatever ran beside them; how many trials a sweep would have
+stage is reported, and the kernel stands still. Both count whatever else ran; how many trials a sweep would have
 tried again is counted, too. A browser that shows the panel is not part of this.
 """
 
@@ -99,7 +99,7 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
 
 
 def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
+    """Measure up to `most` rounds, at least those of the first interim analysis; outcomes of these rounds."""
     name, rows = trials.experiment("panel"), []
     with (
         trials.Trials(folder / FILE, name, work=WORK) as alone,

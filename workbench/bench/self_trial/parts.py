@@ -82,7 +82,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def run(
-    names: Sequence[str], folder: Path, seconds_budget: float, told: trials.Told = trials.ignore_progress
+    names: Sequence[str], folder: Path, seconds_budget: float, progress: trials.Progress = trials.ignore_progress
 ) -> Iterator[tuple[str, Rows]]:
     """Run the parts, each with its share of the budget; gives name and outcomes of each, which are stored by then.
 
@@ -94,6 +94,6 @@ def run(
     if "record" not in parts and any(not part.share for part in parts.values()):
         recorded(folder)  # before anything is measured for minutes
     for name, part in parts.items():
-        rows = part.run(folder, trials.Budget(seconds_budget * part.share / shares, told))
+        rows = part.run(folder, trials.Budget(seconds_budget * part.share / shares, progress))
         trials.append(folder, rows)
         yield name, rows

@@ -26,7 +26,7 @@ NAMES = ("first", "second")
 AT_ONCE = 9
 """Comparisons of a run, whose rounds take turns."""
 CONDITIONS = {loads.QUIET: 0.55, **dict.fromkeys(loads.LOADS, 0.15)}
-"""Share of the comparisons beside each load."""
+"""Share of the comparisons under each load."""
 RECORDED = ", in the recording"
 MOST, SURE = 0.05, 0.02
 """False winners that are allowed, and those that are called faster with a certainty of 99 %."""
@@ -47,7 +47,7 @@ def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str
 
 
 def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) -> None:
-    """Measure so many comparisons beside a load, to their ends."""
+    """Measure so many comparisons under a load, to their ends."""
     cells = [cell for group in groups() for cell in group.values()]
     chosen = random.sample(cells, count)
     name, patience = trials.experiment("same", load), 20.0 if load == loads.QUIET else 0.0
@@ -126,7 +126,7 @@ def _trials(rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
 
 
 def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
-    """Return the decisions of each candidate against itself in each twelve rounds of a recording beside one load, as a
+    """Return the decisions of each candidate against itself in each twelve rounds of a recording under one load, as a
     sweep decides them."""
     by_cell: dict[str, dict[tuple, list[Mapping[str, Any]]]] = {}
     for row in rows:

@@ -321,7 +321,7 @@ def coverage(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def calibration(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield outcomes: the share of right statements in each bin of stated probability, beside the mean that was
+    """Yield outcomes: the share of right statements in each bin of stated probability, compared with the mean that was
     stated."""
     random, count = np.random.default_rng(2), count or ANSWERS
     by_load = {
@@ -355,8 +355,8 @@ def power(noise: Noise, count: int | None = None) -> Iterator[dict[str, Any]]:
     yield _share("power", "1.2 x is said at 90 % or more", condition, said, (0.75, None), **_of_one(1.2, MOST))
     for load in conditions(noise):
         found = answers(noise, load, MOST, truths(count, 1, random, 1.0).tolist(), random)
-        told = [one.stated > SURE for one in found]
-        yield _share("power", "equals are told apart at 99 %", load, told, (None, 0.02), **_of_one(1.0, MOST))
+        is_certain = [one.stated > SURE for one in found]
+        yield _share("power", "equals are told apart at 99 %", load, is_certain, (None, 0.02), **_of_one(1.0, MOST))
 
 
 def _share(

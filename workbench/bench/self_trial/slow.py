@@ -73,7 +73,7 @@ def cells() -> dict[str, Cell]:
 
 
 def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
+    """Measure up to `most` rounds, at least those of the first interim analysis; outcomes of these rounds."""
     name, rows = trials.experiment("slow"), []
     with (
         trials.Trials(folder / FILE, name) as plain,
@@ -92,7 +92,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) 
 
 
 def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the ratio slowed / plain of each configuration beside what its phases let expect, and how many are
+    """Yield the ratio slowed / plain of each configuration compared with what its phases let expect, and how many are
     right."""
     right = wrong = 0
     names = {grid.configuration_key(cell): name for name, cell in cells().items()}
@@ -157,7 +157,7 @@ def threshold_cells() -> dict[str, Cell]:
 
 
 def threshold(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of a first look; threshold_outcomes of these rounds."""
+    """Measure up to `most` rounds, at least those of the first interim analysis; threshold_outcomes of these rounds."""
     rows, every = [], threshold_cells()
     with trials.Trials(folder / THRESHOLD_FILE, trials.experiment("threshold")) as measured:
         for number in range(most):
@@ -186,7 +186,7 @@ def threshold_outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, 
 
 
 def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
-    """Return the record of whether trials beside a load were flagged as disturbed, or not slowed."""
+    """Return the record of whether trials under a load were flagged as disturbed, or not slowed."""
     flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
     threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
     what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"

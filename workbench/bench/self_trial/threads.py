@@ -46,7 +46,7 @@ def cells() -> dict[str, Cell]:
 
 
 def threads(folder: Path, budget: trials.Budget, most: int = 6) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
+    """Measure up to `most` rounds, at least those of the first interim analysis; outcomes of these rounds."""
     courses = {name: ComparisonState(comparison_of(cell), most) for name, cell in cells().items()}
     with trials.Trials(folder / FILE, trials.experiment("threads")) as measured:
         schedule = Schedule(list(courses.values()))

@@ -1,7 +1,7 @@
 """Trials of the self-trial: measured by a sweep's own supervisor, each in a fresh process, and appended to a file.
 
 The rows are rows of trials without what no part reads, as these are thousands; `experiment` says which part measured
-them, and beside which load. Versions of libraries are in the rows of outcomes.
+them, and under which load. Versions of libraries are in the rows of outcomes.
 """
 
 import tempfile
@@ -134,7 +134,7 @@ KEPT = (
     *("machine", "source", "busy_others", "seconds_step", "seconds_update"),
 )
 """Columns of a trial that are appended: what was measured, where, and what the parts read."""
-Told = Callable[[str, float], None]
+Progress = Callable[[str, float], None]
 """Hears what is done now, and how much of the part is over, 0 to 1."""
 
 
@@ -147,7 +147,7 @@ class Budget:
     """Seconds that a part may take, from its making on; and who hears how far it is."""
 
     seconds: float
-    told: Told = ignore_progress
+    progress: Progress = ignore_progress
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -157,7 +157,7 @@ class Budget:
 
     def tell(self, what: str) -> None:
         """Say what is done now."""
-        self.told(what, min((time.monotonic() - self.started) / max(self.seconds, 1e-9), 1.0))
+        self.progress(what, min((time.monotonic() - self.started) / max(self.seconds, 1e-9), 1.0))
 
 
 def experiment(part: str, load: str = QUIET) -> str:
@@ -170,7 +170,7 @@ def experiment(part: str, load: str = QUIET) -> str:
 
 
 def load_of(name: str) -> str:
-    """Return the load that rows of an experiment were measured beside."""
+    """Return the load that rows of an experiment were measured under."""
     return name.split("-", 2)[2].replace("-", " ")
 
 
@@ -202,11 +202,11 @@ class Trials:
         return self._keep(self.supervisor.do(task))
 
     def measure_once(self, task: Task) -> dict[str, Any]:
-        """Return the row of one try, whatever ran beside it, appended."""
+        """Return the row of one try, whatever else ran, appended."""
         return self._keep(self.supervisor.try_once(task))
 
     def measure_in_turns(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """Return the rows of a round in turns, whatever ran beside it, appended.
+        """Return the rows of a round in turns, whatever else ran, appended.
 
         Processes live as long as in a sweep.
         """

@@ -33,7 +33,8 @@ Rounds = Mapping[tuple[str, int], float]
 
 
 def turns(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds in either arrangement beside each load, at least those of a first look."""
+    """Measure up to `most` rounds in either arrangement under each load, at least those of the first interim
+    analysis."""
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):
         if first >= INTERIM_ANALYSES[0] and budget.is_over:
@@ -99,7 +100,8 @@ DUET_NAMES = ("in turns, one thread", "at once, one thread")
 
 
 def duets(folder: Path, budget: trials.Budget, most: int = 10 * INTERIM_ANALYSES[-1]) -> list[dict[str, Any]]:
-    """Measure up to `most` rounds in either arrangement beside each load, at least those of a first look."""
+    """Measure up to `most` rounds in either arrangement under each load, at least those of the first interim
+    analysis."""
     rows: dict[str, list[Record]] = {load: [] for load in CONDITIONS}
     for first in range(0, most, ROUNDS_A_SET):
         if first >= INTERIM_ANALYSES[0] and budget.is_over:

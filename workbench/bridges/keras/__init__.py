@@ -171,8 +171,8 @@ class SparseDense(keras.layers.Layer):
                 f"A dense batch came to SparseDense {self.name!r}: begin the model with Input((D,), sparse=True), and "
                 "give it SparseTensors or SciPy matrices; or take keras.layers.Dense."
             )
-        told = f"The batch has another number of columns than {self.features}, which {self.name} was made for."
-        width = tf.debugging.assert_equal(inputs.dense_shape[1], tf.constant(self.features, tf.int64), told)
+        text = f"The batch has another number of columns than {self.features}, which {self.name} was made for."
+        width = tf.debugging.assert_equal(inputs.dense_shape[1], tf.constant(self.features, tf.int64), text)
         with tf.control_dependencies([width] if width is not None else []):
             values = tf.identity(inputs.values)
         x = tf.SparseTensor(inputs.indices, tf.cast(values, self.compute_dtype), inputs.dense_shape)

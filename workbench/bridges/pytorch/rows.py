@@ -30,7 +30,7 @@ from workbench.data.profiles import row_hashes
 from workbench.formats.compressed import assemble
 from workbench.formats.parts import Parts
 
-# Whether what a module saves is all that it computes with: the pattern of sparse weights beside their values.
+# Whether what a module saves is all that it computes with: the pattern of sparse weights next to their values.
 
 
 BOUNDARY = "state_dict -> module"
@@ -267,13 +267,13 @@ def require_sound(arrays: tuple[np.ndarray, np.ndarray, np.ndarray | None], feat
 def _refuse(rows: SparseRows) -> None:
     """Raise TypeError with the types and shapes of invalid sparse rows and those allowed."""
     names = ("indptr", "indices", "data")
-    told = ", ".join(
+    text = ", ".join(
         f"{name} {part.dtype} {list(part.shape)}".replace("torch.", "")
         for name, part in zip(names, rows[:3], strict=True)
         if part is not None
     )
     raise TypeError(
-        f"Sparse rows came as {told}. Allowed: indptr [R + 1] and indices [z], both int32 or both int64, and data [z], "
+        f"Sparse rows came as {text}. Allowed: indptr [R + 1] and indices [z], both int32 or both int64, and data [z], "
         "float32 or float64, or None for ones. Convert with tensor.to(...); where a DataLoader stacked batches, give "
         "it batch_size=None."
     )

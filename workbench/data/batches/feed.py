@@ -29,7 +29,7 @@ class Batch:
 
     The last `pad` rows repeat rows of the same epoch to fill the batch; the first `rolled` ones were left over by an
     earlier epoch. `x` and `y` are the data and the labels where there is one of each. `others` are what a model reads
-    beside X, of a batch that was completed. With `is_copy` the arrays were made for it alone, of checked ones.
+    in addition to X, of a batch that was completed. With `is_copy` the arrays were made for it alone, of checked ones.
     """
 
     data: Mapping[str, Any]
@@ -58,7 +58,7 @@ class Batch:
         return _only(self.labels, "labels")
 
     def with_x(self, x: Any, others: Mapping[str, Any] | None = None) -> "Batch":
-        """Return the batch with another X in the place of its own, and `others` beside it."""
+        """Return the batch with another X in the place of its own, and `others` next to it."""
         (name,) = self.data
         return replace(self, data={name: x}, others=others or {}, is_copy=False, planned=None)
 

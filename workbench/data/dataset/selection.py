@@ -348,7 +348,7 @@ PARTS_OF_NUMBERS = 8
 """Parts, equal in rows, that numbers are ranked into where rows of like labels are joined."""
 
 ENTRIES_AT_ONCE = 2**22
-"""Entries that are thinned at a time: bounds the memory beside the result."""
+"""Entries that are thinned at a time: bounds the memory in addition to the result."""
 
 
 def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:

@@ -262,7 +262,7 @@ def _of_text(first: bytes) -> Kind:
 
 
 def _of_marks(rows: list[bytes]) -> Kind | None:
-    """Return the kinds that signs of their first rows tell, among them those that no data set reads, or None."""
+    """Return the kinds that signs in their first rows tell, also kinds without a reader, or None."""
     if _PAGE.match(rows[0]):
         return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
     if _ARFF.match(rows[0]):

@@ -23,7 +23,7 @@ from workbench.data.shards import manifest as manifests
 from workbench.data.shards.manifest import Manifest
 from workbench.data.shards.shuffling import Rows, ShardWriter, Shuffle, hash_rows
 
-# Folders that are whole or not there: written beside their place, under a lock, and moved there at the end.
+# Folders that are whole or not there: written next to their place, under a lock, and moved there at the end.
 
 
 LOCK = "lock"
@@ -247,9 +247,9 @@ def convert(
     With `shuffle`, a seed, the rows are in a random order that depends on the seed and their number alone; rows of one
     group stay together, in the order they had. That takes as much disk again while it runs. With None they keep their
     order, and no part can be held out. Shards have about `shard_bytes` bytes each; memory holds about three of them and
-    the distinct labels, whatever the size of the set. `progress` is told after each block.
+    the distinct labels, whatever the size of the set. `progress` is called after each block.
 
-    All is written beside the folder, and moved there when it is whole. What a killed conversion left is no data set;
+    All is written next to the folder, and moved there when it is whole. What a killed conversion left is no data set;
     the next one into that folder removes it and begins anew, since shuffled rows stand in no shard before all are read.
     Refused (`DataError`): a folder that exists or is being written, a disk that is full or may not be written to, a
     file that changes while it is read, and whatever the source refuses.

@@ -111,8 +111,8 @@ class ArrayFile:
         while at < len(wanted):
             count = os.preadv(self.handle, [wanted[at:]], self.start + first * self.bytes_row + at)
             if not count:
-                told = f"{self.path} ends before its element {first + at // self.bytes_row} of {self.shape[0]}"
-                raise DataError(f"{told}: another program cut it while it was read. Convert the data again.")
+                text = f"{self.path} ends before its element {first + at // self.bytes_row} of {self.shape[0]}"
+                raise DataError(f"{text}: another program cut it while it was read. Convert the data again.")
             at += count
 
 
@@ -303,8 +303,8 @@ def _manifest_error(manifest: Manifest, table: dict[str, Any]) -> str:
             return f"shard {number} starts at row {shard.first_row} after {reached} rows, or lacks a file"
         reached += shard.rows
     if reached != manifest.shape[0] or manifest.nnz != table.get("nnz"):
-        told = f"{manifest.shape[0]} and {table.get('nnz')}"
-        return f"its shards have {reached} rows and {manifest.nnz} entries, not {told}"
+        text = f"{manifest.shape[0]} and {table.get('nnz')}"
+        return f"its shards have {reached} rows and {manifest.nnz} entries, not {text}"
     return ""
 
 

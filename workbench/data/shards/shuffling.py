@@ -252,7 +252,7 @@ def stack_csr(blocks: list[Any]) -> Any:
 def stack_with_labels(parts: Iterable[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
     """Return csr arrays with their labels as one of each; no part is refused (`DataError`).
 
-    Labels may be tuples, in lists. Memory holds one part beside the result, if the parts are made one by one.
+    Labels may be tuples, in lists. Memory holds one part in addition to the result, if the parts are made one by one.
     """
     starts, labels, width, stacked = [np.zeros(1, np.int64)], [], 0, Growing()
     for x, of_part in parts:

@@ -61,7 +61,7 @@ def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
 
 
 def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
-    """Return the rows of X in the file: anndata's own slices of it fail beside SciPy 1.17."""
+    """Return the rows of X in the file: anndata's own slices of it fail next to SciPy 1.17."""
     kind = x.attrs.get("encoding-type", "array")
     if kind == "array":
         return canonical(formats.to_format(x[start:stop].astype(np.float32), "csr"))

@@ -1,4 +1,5 @@
-"""Matrices of the binsparse specification 0.1 in HDF5: CSR, with labels beside the arrays or in a file of their own."""
+"""Matrices of the binsparse specification 0.1 in HDF5: CSR, with labels next to the arrays or in a file of their
+own."""
 
 import json
 import os

@@ -75,7 +75,7 @@ def make(
 
     `labels` is .npy, .mtx or text with the label of each node on a line; an archive may hold its own. With `named` it
     is text of two columns, a node as the edge list calls it and its label. Else nodes of an edge list are whole
-    numbers, the places of their labels: from 0 or 1 as `zero_based` says; auto takes the one that fits, where one does.
+    numbers, the places of their labels: from 0 or 1 as `zero_based` says; auto takes the base that fits, if one does.
     Edges are stored both ways unless `directed`, and once: of several the largest weight. `kind`, `positive`, `classes`
     and `unseen` are those of the data set npz. Where rows are held out, `per_class` nodes of each class are trained on,
     as in the usual splits of citation graphs (Yang et al. 2016), by default the usual share. Refused (`DataError`, with

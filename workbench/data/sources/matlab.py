@@ -276,9 +276,9 @@ def make(
         matrix = _as_matrix(read[x.name])
         rows = matrix.T if is_turned else matrix
         made = dataset_of(NAME, rows, y_read, wanted, path, LICENCE, lambda row: f"{path}, {y.name}, row {row}")
-    told = f"the file {Path(path).name}: {x.name}{', transposed' if is_turned else ''}, labels {y.name}"
+    text = f"the file {Path(path).name}: {x.name}{', transposed' if is_turned else ''}, labels {y.name}"
     reread = {"variable": x.name, "labels_variable": y.name, "transposed": is_turned}
-    return dataclasses.replace(made, source=told, facts={**made.facts, "reread": reread})
+    return dataclasses.replace(made, source=text, facts={**made.facts, "reread": reread})
 
 
 def _with_other_labels(
@@ -311,10 +311,10 @@ def _named(name: str, listed: list[Variable], path: str | os.PathLike) -> Variab
     """Return the variable of this name; raise DataError if it is absent or of a type that is not read."""
     found = next((one for one in listed if one.name == name), None)
     if found is None:
-        raise DataError(f"{path} has no variable {name!r}; it has {_told(listed)}.")
+        raise DataError(f"{path} has no variable {name!r}; it has {_list_variables(listed)}.")
     if found.kind not in READ or len(found.shape) > 2:
         advice = _advice_of_cell(found) if found.kind == "cell" else "Save a matrix of numbers."
-        raise DataError(f"{path}: the variable {found} is not read; it has {_told(listed)}.\n{advice}")
+        raise DataError(f"{path}: the variable {found} is not read; it has {_list_variables(listed)}.\n{advice}")
     return found
 
 
@@ -326,10 +326,12 @@ def _largest(listed: list[Variable], path: str | os.PathLike) -> Variable:
     if not matrices:
         struct = next((one.name for one in listed if one.kind == "struct"), None)
         spread = f"In MATLAB: save('file.mat', '-struct', '{struct}') writes its fields, which are read."
-        raise DataError(f"{path} holds no matrix; it has {_told(listed)}.\n{spread if struct else ADVICE_VARIABLE}")
+        raise DataError(
+            f"{path} holds no matrix; it has {_list_variables(listed)}.\n{spread if struct else ADVICE_VARIABLE}"
+        )
     largest = sorted(matrices, key=lambda one: one.size)
     if len(largest) > 1 and largest[-1].size == largest[-2].size:
-        raise DataError(f"{path} holds several matrices: {_told(matrices)}.\n{ADVICE_VARIABLE}")
+        raise DataError(f"{path} holds several matrices: {_list_variables(matrices)}.\n{ADVICE_VARIABLE}")
     return largest[-1]
 
 
@@ -342,10 +344,12 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
     vectors = [one for one in fitting if one.kind != "char" and 1 in one.shape]
     if len(vectors) == 1:
         return vectors[0]
-    which = f"{_told(vectors)} may be" if vectors else "none has as many entries as there are rows or columns"
+    which = f"{_list_variables(vectors)} may be" if vectors else "none has as many entries as there are rows or columns"
     cell = next((one for one in listed if one.kind == "cell" and max(one.shape, default=0) in x.shape), None)
     advice = f"{_advice_of_cell(cell)}\n{ADVICE_LABELS}" if cell else ADVICE_LABELS
-    raise MissingLabelsError(f"{path} does not tell its labels: {which} of {x}; it has {_told(listed)}.\n{advice}")
+    raise MissingLabelsError(
+        f"{path} does not tell its labels: {which} of {x}; it has {_list_variables(listed)}.\n{advice}"
+    )
 
 
 def _advice_of_cell(cell: Variable) -> str:
@@ -402,7 +406,7 @@ def _dense(labels: scipy.sparse.csc_array) -> np.ndarray:
     return formats.to_format(labels, "dense")
 
 
-def _told(listed: list[Variable]) -> str:
+def _list_variables(listed: list[Variable]) -> str:
     """Return the first 20 variables of a file as text for a message."""
     return ", ".join(map(str, listed[:20])) or "none"
 

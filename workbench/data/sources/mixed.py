@@ -1,4 +1,4 @@
-"""Synthetic data as tables have it: a few columns with a number in every row, beside many rare ones.
+"""Synthetic data as tables have it: a few columns with a number in every row, next to many rare ones.
 
 Of d * D entries in a row of D columns at density d, floor(present * d * D) are in the columns that are always present,
 the first ones; the rest are in the other columns, as popular and as many a row as those of `power_law`. So with

@@ -133,7 +133,7 @@ def make(
 
     `columns` is a file of column kinds (`workbench data columns` writes one; `data.guess_columns(path).text()` shows
     it); columns that it does not name are guessed from all rows, by the rules in `data.tables.guessing`. What becomes
-    of each kind is said in `data.tables.schema`. `label` names the column of labels; None takes one that is declared or
+    of each kind is said in `data.tables.schema`. `label` names the column of labels; None takes one declared or
     called label, target, y, click, class or alike, else the only one of two values, else the last one. `separator`
     is one sign, or comma, tab, semicolon, pipe, space; `header` says whether the first row holds names, else they
     are c0, c1, ...; `quotes` whether double quotes enclose fields. None guesses the first two. The separator blanks
@@ -148,9 +148,9 @@ def make(
     order; a label that is none of them counts to the class `unseen`, or is refused. A file read `like` another has its
     columns, values, ranges and divisors; values that it did not have count as missing ones.
 
-    Memory holds the matrix twice while it is put together, beside one block of text. Refused (`DataError`, with file
-    and line): rows with fewer or more fields, text that is not UTF-8, a label that is missing, infinite numbers, and
-    what is no number in a column of numbers.
+    Memory holds the matrix twice while it is put together, in addition to one block of text. Refused (`DataError`, with
+    file and line): rows with fewer or more fields, text that is not UTF-8, a label that is missing, infinite numbers,
+    and what is no number in a column of numbers.
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):

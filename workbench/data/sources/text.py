@@ -35,7 +35,7 @@ class Words:
     """Rules by which words become columns.
 
     Words are two letters, digits or underscores or more, in lower case if `lower`; runs of up to `ngrams` of them count
-    too. `hashed` is the number of columns they are hashed to (MurmurHash3, those that meet are summed), None for a
+    too. `hashed` is the number of columns they are hashed to (MurmurHash3, equal hashes are summed), None for a
     column a word, in the order of the alphabet: of those in `least_documents` at least, the `most_features` that occur
     most. `weighting` is `count`, `binary` (1 where it occurs), or `tfidf`: count * idf, rows scaled to 2-norm 1, with
     idf = log((1 + documents) / (1 + documents with the word)) + 1. `vocabulary` and `idf` are those of a first file.

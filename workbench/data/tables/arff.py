@@ -1,7 +1,7 @@
 """Tables in ARFF, the text format of Weka and OpenML: names and types of columns first, then a row a line.
 
-A row is values between commas, or `{place value, ...}` with those that are not 0, which in a column of names is the
-first one.
+A row is values between commas, or `{place value, ...}` with the nonzero values; zero is the first name in a
+column of names.
 """
 
 import csv

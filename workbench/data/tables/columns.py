@@ -44,13 +44,13 @@ def encoding_text(column: Column) -> str:
     counts = {"buckets": column.buckets, "bins": column.bins}
     if column.encoding == "binned" and column.edges is not None:
         counts["bins"] = len(column.edges) + 1
-    told = [f"{count:,} {name}" for name, count in counts.items() if count is not None]
-    told += [f"{len(column.values):,} values"] if column.values is not None else []
+    texts = [f"{count:,} {name}" for name, count in counts.items() if count is not None]
+    texts += [f"{len(column.values):,} values"] if column.values is not None else []
     if column.divisor is not None:
-        told.append(f"divided by {column.divisor:.4g}")
+        texts.append(f"divided by {column.divisor:.4g}")
     elif column.scaling not in (None, "none"):
-        told.append(f"divided by the {'standard deviation' if column.scaling == 'deviation' else 'largest magnitude'}")
-    return ", ".join([column.encoding, *told]) if column.encoding else ""
+        texts.append(f"divided by the {'standard deviation' if column.scaling == 'deviation' else 'largest magnitude'}")
+    return ", ".join([column.encoding, *texts]) if column.encoding else ""
 
 
 def seen_text(column: Column) -> str:

@@ -40,7 +40,7 @@ class BlockRows(NamedTuple):
     """Rows of a block: `labels` float64 [rows], `starts` int64 [rows + 1], `values` float64 [entries].
 
     `hashes` uint32 [entries] are those of the names; `numbers` int64 [entries] the names themselves, None if a name is
-    no number up to `LARGEST`. `namespace` is the first one that has names, None without; `has_several` tells of others.
+    no number up to `LARGEST`. `namespace` is the first with names, or None; `has_several` is whether there are others.
     """
 
     lines: int

@@ -124,7 +124,7 @@ def _menu(asked: RequestState, name: str, label: str, help: str, options: dict[s
 
 
 def grid_of(*fields: widgets.Widget) -> widgets.Box:
-    """Return fields beside each other, labels above them."""
+    """Return fields next to each other, labels above them."""
     box = widgets.Box(fields)
     box.add_class("wb-grid")
     return box

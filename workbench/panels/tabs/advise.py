@@ -23,9 +23,9 @@ from workbench.sweeps import run_folder
 def page(advice: Advice) -> Shown:
     """Return the recommendation, why, what would change it, and the command that trains it, with a button that copies
     it."""
-    told = advice.recommendation
-    parts = [f'<p class="verdict"><strong>{html.escape(told.headline.text)}</strong></p>']
-    for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
+    recommendation = advice.recommendation
+    parts = [f'<p class="verdict"><strong>{html.escape(recommendation.headline.text)}</strong></p>']
+    for heading, sentences in (("Why", recommendation.grounds), ("What would change it", recommendation.would_change)):
         items = "".join(f"<li>{html.escape(said.text)}</li>" for said in sentences)
         parts += [f"<p><strong>{heading}</strong></p><ul>{items}</ul>"] if items else []
     parts += [f"<p>Train it with: {copied(advice.command)}</p>"] if advice.command else []

@@ -100,7 +100,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def is_timed(self) -> bool:
-        """Whether a trial of its sweep is being timed, beside which nothing should be computed."""
+        """Whether a trial of its sweep is being timed, during which nothing should be computed."""
         return self.folder.is_dir() and run_folder.read_progress(self.folder).is_timed
 
     @property
@@ -289,8 +289,8 @@ def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
     """
     gain = gains.gain_at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
-    told = gain.text.removeprefix("✓ ") if line.doubt else gain.text
-    return "; ".join(filter(None, (told, source, line.doubt))), gains.highest_density_with_gain(line, factor).sentence
+    text = gain.text.removeprefix("✓ ") if line.doubt else gain.text
+    return "; ".join(filter(None, (text, source, line.doubt))), gains.highest_density_with_gain(line, factor).sentence
 
 
 def behind(state: Exploration) -> str:
@@ -449,7 +449,7 @@ class Explored:
             self.guard("Filtering", partial(self.state.choose, name, option))()
 
     def _fill_page(self) -> None:
-        """The page that is shown, and the controls beside it."""
+        """The page that is shown, and the controls next to it."""
         self.density.show(self.state.density, self.state.places())
         self.factor.show(self.state.factor, GAINS)
         made = {GAIN: gains_table, BEHIND: behind, OFF: outliers_table}

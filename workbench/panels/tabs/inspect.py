@@ -39,8 +39,8 @@ def inspected(asked: RequestState, rows: int = ROWS) -> Shown:
     )
     dense = formatting.format_bytes(batch * features * problem.x.dtype.itemsize)
     name = Path(cell.path).name if cell.path else problem.dataset.name
-    told = f"{name}, {cell.model}: a batch of {size}, is about {formatting.format_bytes(stored)}; dense {dense}."
-    return Shown(f"<p><strong>{html.escape(told)}</strong></p>{explained.page()}", f"{told}\n{explained}")
+    text = f"{name}, {cell.model}: a batch of {size}, is about {formatting.format_bytes(stored)}; dense {dense}."
+    return Shown(f"<p><strong>{html.escape(text)}</strong></p>{explained.page()}", f"{text}\n{explained}")
 
 
 def _settings(asked: RequestState) -> dict[str, Any]:

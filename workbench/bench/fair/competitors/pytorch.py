@@ -54,8 +54,8 @@ class TorchTrainer(LoopTrainer):
         """Train on the rows of this order."""
         rows_of = self.torch.from_numpy(order).view(-1, self.problem.batch_rows)
         with self.torch.no_grad():
-            told = [self.step(self.x, rows, self.labels, self.w, self.b, self.problem.rate) for rows in rows_of]
-            losses[...] = self.torch.stack(told).numpy()
+            batch_losses = [self.step(self.x, rows, self.labels, self.w, self.b, self.problem.rate) for rows in rows_of]
+            losses[...] = self.torch.stack(batch_losses).numpy()
 
     def state(self) -> State:
         """Return weights and intercept."""

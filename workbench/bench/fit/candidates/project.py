@@ -67,7 +67,7 @@ def epoch_call_settings(model: str) -> list[dict[str, Any]]:
     """Return the settings that epochs in one call try: rates of `settings_by_decay`, half of them with fewer rows a
     batch at no more cost.
 
-    Chosen on files and sets of yes or no by their held-out loss, as the page says beside the times.
+    Chosen on files and sets of yes or no by their held-out loss, as the page says next to the times.
     """
     few, usual = (32,), BATCHES[:1]
     return [

@@ -40,7 +40,7 @@ def linear(rows: Rows, sparse: bool) -> Made:
 
 
 def machine(rows: Rows, sparse: bool) -> Made:
-    """Return a factorization machine: half of the square of sums less the sum of squares, beside X @ w."""
+    """Return a factorization machine: half of the square of sums less the sum of squares, in addition to X @ w."""
     torch = pytorch()
     w, v = bag(rows, 1, sparse), torch.nn.Embedding(rows.x.shape[1], rows.width, sparse=sparse)
     torch.nn.init.normal_(v.weight, std=0.01)

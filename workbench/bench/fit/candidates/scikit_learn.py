@@ -64,7 +64,7 @@ def ones_beside(x) -> scipy.sparse.csr_array:
 
 
 def _score_with_ones(scorer: Scorer, x: Any) -> np.ndarray:
-    """Return the scores of X with a column of ones beside it."""
+    """Return the scores of X with a column of ones next to it."""
     return scorer(ones_beside(x))
 
 

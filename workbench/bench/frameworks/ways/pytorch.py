@@ -141,7 +141,7 @@ class SparseTensor(TorchTrainer):
 
 @final
 class Bag(TorchTrainer):
-    """torch.nn.EmbeddingBag with sparse gradients, and its bias beside it."""
+    """torch.nn.EmbeddingBag with sparse gradients, and its bias next to it."""
 
     def make(self) -> tuple[Any, Any]:
         """Return the bag with its bias, and plain SGD."""
