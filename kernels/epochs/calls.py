@@ -197,12 +197,12 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
         scratch, store = Scratch(*memory[0]), store_of(memory[1])
         (numbers, sums_intercept), (part_losses, wrong) = intercept, outcome
         arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
-        stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size
+        stepped, update_arrays, units, width = trained.stepped, trained.update_arrays, trained.units, trained.added.size
         for step in range(span[0], span[1]):
             first, at = step * batch_rows, min(step, settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
             if misses:
-                each_part(before, parts, (parts, group, rows, order[first:last], arrays, beside, step))
+                each_part(before, parts, (parts, group, rows, order[first:last], arrays, update_arrays, step))
             shared = arrays, added, is_far, scratch, store, part_losses, wrong
             each_part(do_part, parts, (rows, order, first, last, *shared))
             for part in range(parts):
@@ -212,7 +212,7 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
             batch = rows, order[first:last], scratch.slope[: last - first]
             each_part(merge, parts, (parts, stepped, settings, at, store, batch))
             if steps_all:
-                each_part(after, parts, (parts, beside, units, width, settings, at))
+                each_part(after, parts, (parts, update_arrays, units, width, settings, at))
             if sums_intercept.size:
                 sum_columns(scratch.slope[: last - first], sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)
@@ -290,7 +290,7 @@ class Call:
     settings: np.ndarray
     settings_intercept: np.ndarray
     way: str
-    beside: tuple
+    update_arrays: tuple
     """What the way of the epoch takes: a gradient [D, N] of zeros, or the parts of a `ways.Lag`."""
 
     @classmethod
@@ -300,9 +300,9 @@ class Call:
         indptr, indices, data, targets, counts, order, batch_rows, *others = args
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
         x = indptr, indices, data
-        settings, of_intercept, *beside = others[2 * count :]
+        settings, of_intercept, *update_arrays = others[2 * count :]
         batches = targets, counts, order, batch_rows
-        call = cls(*x, *batches, arrays, intercept, settings, of_intercept, way, tuple(beside))
+        call = cls(*x, *batches, arrays, intercept, settings, of_intercept, way, tuple(update_arrays))
         call.check(len(rule.settings(*rule.example)))
         return call
 
@@ -312,7 +312,7 @@ class Call:
         tables = {"settings": self.settings, "settings_intercept": self.settings_intercept}
         check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, self.batch_rows)
         if touched.catches_up(self.way):
-            self._check_lag(touched.Lag(*self.beside), numbers)
+            self._check_lag(touched.Lag(*self.update_arrays), numbers)
 
     def _check_lag(self, lag: touched.Lag, numbers: int) -> None:
         """Refuse steps without settings: batches ask for those of all steps before their own."""
@@ -370,8 +370,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     weights, settings = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     is_direct = _is_direct(rule, call, settings[0])
     if is_direct:  # rows that a batch does not touch would not change
-        call = replace(call, way="lazy", beside=())
-    stepped, beside, units, work_untouched = _untouched(rule, call)
+        call = replace(call, way="lazy", update_arrays=())
+    stepped, update_arrays, units, work_untouched = _untouched(rule, call)
     width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
     work = entries * (ENTRY_WORK + width) // REGIONS + work_untouched
@@ -380,7 +380,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     if parts > 1 and not (work_untouched or is_forced_parallel() or _gains(sums, entries, weights)):
         parts, sums = 1, _sums(call, entries, 1, is_direct)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
-    trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, beside, units)
+    trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, update_arrays, units)
     is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
     rows = _rows(call, width)
@@ -458,15 +458,15 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
     strategy.
     """
     if touched.catches_up(call.way):
-        return call.arrays, call.beside, 0, 0
+        return call.arrays, call.update_arrays, 0, 0
     if not touched.is_dense(call.way):
         return call.arrays, (), 0, 0
-    whole = *call.arrays, *call.beside
+    whole = *call.arrays, *call.update_arrays
     units, width = call.arrays[0].shape
     if not rule.average:
         whole = tuple(array.reshape(-1) for array in whole)
         units, width = -(-whole[0].size // steps.CHUNK), steps.CHUNK
-    return call.beside, whole, units, rule.work(units, width)
+    return call.update_arrays, whole, units, rule.work(units, width)
 
 
 def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

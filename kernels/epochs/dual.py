@@ -178,7 +178,7 @@ def square_of(indices, data, start, stop):
     return total
 
 
-class Call(NamedTuple):
+class DualCall(NamedTuple):
     """The operands of a call in addition to the rows, as the docstring of this file says."""
 
     targets: np.ndarray
@@ -208,7 +208,7 @@ class Call(NamedTuple):
         scales = 1 / (np.asarray(self.decay, np.float64) * max(len(self.dual), 1))
         return np.repeat(scales, self.outputs).astype(self.weights.dtype)
 
-    def checked(self) -> "Call":
+    def checked(self) -> "DualCall":
         """Return the call itself; KernelError if lengths or settings are invalid."""
         rows, width = self.dual.shape
         decays = np.size(self.decay)
@@ -234,7 +234,7 @@ def reference(loss: str, *args) -> np.ndarray:
     Writes weights, dual, intercept, the squared norms of rows met for the first time; nothing else changes; returns the
     losses, float64 [M]: of each row before its step.
     """
-    (indptr, indices, data), call, losses = args[:3], Call(*args[3:]).checked(), []
+    (indptr, indices, data), call, losses = args[:3], DualCall(*args[3:]).checked(), []
     kernel, width = get_kernel(loss), call.dual.shape[1]
     for row in call.order:
         entries = np.arange(indptr[row], indptr[row + 1])
@@ -350,7 +350,7 @@ _compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, 
 
 
 def climb(
-    loss: str, of_rows: OfRows, x: tuple, weights: np.ndarray, call: Call, is_far: tuple[bool, ...]
+    loss: str, of_rows: OfRows, x: tuple, weights: np.ndarray, call: DualCall, is_far: tuple[bool, ...]
 ) -> np.ndarray:
     """Do the steps of a call on rows `x`, with `weights` as its functions take them: the losses."""
     losses = np.zeros(call.order.size)
@@ -372,7 +372,7 @@ def climb(
 
 def cpu(loss: str, *args) -> np.ndarray:
     """Run the CPU implementation on one core of this machine."""
-    x, call = args[:3], Call(*args[3:]).checked()
+    x, call = args[:3], DualCall(*args[3:]).checked()
     weights = call.weights
     programs = programs_for("sgd", weights.shape[1], weights.itemsize, 2)
     is_far = x[1].nbytes + x[2].nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)

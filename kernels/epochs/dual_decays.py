@@ -25,7 +25,7 @@ import numpy as np
 
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.epochs.dual import MOVED, TURNS, Call, OfRows, bind_loss, of_csr, reference_square
+from kernels.epochs.dual import MOVED, TURNS, DualCall, OfRows, bind_loss, of_csr, reference_square
 from kernels.epochs.loops import ENTRIES_AHEAD, named, take_target
 from kernels.epochs.programs import programs_for
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
@@ -39,7 +39,7 @@ def reference(loss: str, *args: Any) -> None:
 
     Writes weights, dual, intercept, and the squared norms of rows met for the first time.
     """
-    (indptr, indices, data), call = args[:3], Call(*args[3:]).checked()
+    (indptr, indices, data), call = args[:3], DualCall(*args[3:]).checked()
     kernel, outputs = get_kernel(loss), call.outputs
     scales, own = call.scales.astype(np.float64), call.intercept_square if call.intercept.size else 0.0
     for row in call.order:
@@ -197,7 +197,7 @@ def make_loop(of_rows: OfRows, loss: str, is_one: bool) -> Callable:
 
 def cpu(loss: str, *args: Any) -> None:
     """Run the CPU implementation on one core of this machine."""
-    x, call = args[:3], Call(*args[3:]).checked()
+    x, call = args[:3], DualCall(*args[3:]).checked()
     weights, outputs = call.weights, call.outputs
     width, number = call.dual.shape[1], weights.dtype.type
     of_rows = of_csr(programs_for("sgd", width, weights.itemsize, 2))

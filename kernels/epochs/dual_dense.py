@@ -23,7 +23,7 @@ import numpy as np
 from kernels.code_cache import inlined
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.epochs import dual
-from kernels.epochs.dual import TURNS, Call, OfRows
+from kernels.epochs.dual import TURNS, DualCall, OfRows
 from kernels.epochs.programs import adding
 from kernels.loss_blocks import block_of
 from kernels.registry import get as get_kernel
@@ -170,7 +170,7 @@ def of_outputs(width: int, itemsize: int) -> OfRows:
 
 def cpu(loss: str, *args) -> np.ndarray:
     """Run the CPU implementation on one core of this machine."""
-    x, call = args[0], Call(*args[1:]).checked()
+    x, call = args[0], DualCall(*args[1:]).checked()
     weights, bytes_row = call.weights, max(x.shape[1] * x.itemsize, 1)
     rows, is_far = (x, max(BYTES_AHEAD // bytes_row, 1)), (x.nbytes > cache_bytes(2),)
     columns, width = weights.shape

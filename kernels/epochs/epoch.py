@@ -86,7 +86,7 @@ def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None
     """
     if not touched.catches_up(call.way):
         return
-    last, missed, first, now = call.beside
+    last, missed, first, now = call.update_arrays
     for column in {int(call.indices[k]) for _, k in _entries(call, rows)}:
         since, stop = int(last[column]) - first, now + step - first
         for number in range(max(since, stop - 1) if call.way == "settle" else since, stop):
@@ -153,7 +153,7 @@ def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     return *operands, *_beside(way, case, table[:1], NOW - FIRST + order.size)
 
 
-BESIDE = ("gradient", "last")
+UPDATE_ARRAYS = ("gradient", "last")
 """Operands of ways that a call writes to."""
 
 FIRST, NOW = 2, 6
@@ -188,8 +188,10 @@ def operands_of(loss: str, rule: Rule, way: str) -> str:
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s"
     lag = f"last:l[D] missed:{'d' if way in ('coast', 'coast_pair') else 'f'}[L,F] first:s now:s"
-    beside = lag if touched.catches_up(way) else "gradient:f[D,N]" if touched.is_dense(way) else ""
-    return " ".join((x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]", beside)).strip()
+    update_arrays = lag if touched.catches_up(way) else "gradient:f[D,N]" if touched.is_dense(way) else ""
+    return " ".join(
+        (x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]", update_arrays)
+    ).strip()
 
 
 def named_twin(function: Callable, names: list[str], *bound: object) -> Callable:
@@ -220,5 +222,5 @@ def get(loss: str, rule: str, way: str = "lazy") -> Kernel:
         gpu=None,
         cost=functools.partial(cost, loss, known, way),
         arguments=functools.partial(arguments, loss, known, way),
-        writes=(*known.written, *(name for name in names if name.startswith("intercept") or name in BESIDE)),
+        writes=(*known.written, *(name for name in names if name.startswith("intercept") or name in UPDATE_ARRAYS)),
     )

@@ -162,7 +162,7 @@ class Trained(NamedTuple):
     intercept: tuple
     settings: np.ndarray
     settings_intercept: np.ndarray
-    beside: tuple
+    update_arrays: tuple
     units: int
 
 
@@ -423,7 +423,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
             slope = slopes[: last - first]
             own = Scratch(scores, targets, slope)
             is_one = sums_one and last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1])
-            before(0, 1, ALL, rows, order[first:last], arrays, trained.beside, step)
+            before(0, 1, ALL, rows, order[first:last], arrays, trained.update_arrays, step)
             total, wrong = one_pass(0, rows, order, first, last, share, arrays, added, is_far, own, store, not is_one)
             if wrong >= 0:
                 return wrong
@@ -432,7 +432,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
                 step_one(rows, row, slope, trained, at)
             else:
                 step_touched(0, 1, trained.stepped, settings, at, store, (rows, order[first:last], slope))
-            after(0, 1, trained.beside, trained.units, added.size, settings, at)
+            after(0, 1, trained.update_arrays, trained.units, added.size, settings, at)
             if sums_intercept.size:
                 sum_columns(slope, sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)

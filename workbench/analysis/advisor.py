@@ -240,11 +240,6 @@ def _prepared(rows: Iterable[configurations.Record]) -> Iterator[str]:
         )
 
 
-def _count_of(count: int, rows: Sequence[configurations.Record]) -> str:
-    """Return "3 of 7 cells were", for a sentence."""
-    return f"{count} of {formatting.format_count(len(rows), 'configuration')} {'was' if count == 1 else 'were'}"
-
-
 def _densities_clause(group: configurations.Group, groups: Sequence[configurations.Group]) -> str:
     """Return the label of a group in parentheses, or "" if there is only one group."""
     return f" ({group.label})" if len(groups) > 1 else ""

@@ -99,11 +99,6 @@ def guess_label(frame: Any) -> tuple[Any, str]:
     return chosen, f'label="{chosen}" was guessed ({reason}{beside}). Type label="NAME" to change it.'
 
 
-def is_numeric(frame: Any) -> bool:
-    """Tell whether all columns of a frame are numbers that mean amounts."""
-    return not categories_of(frame)
-
-
 def categories_of(frame: Any) -> list[Any]:
     """List the columns of a frame that are categories: text, and whole numbers that are named like ids."""
     return [name for name in frame.columns if _is_category(name, frame[name])]

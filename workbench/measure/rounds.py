@@ -39,9 +39,7 @@ MOST = 12
 INTERIM_ANALYSES = (4, 6, 9, 12)
 """Rounds after which two versions of the same code are compared; below the first nothing is decided."""
 BETWEEN_RUN_VARIANCE_RATIO = 16
-"""The noise that all rounds of a run have in common has 1 / SHARED of the variance of a round."""
-ALPHA_PER_LOOK = 0.01
-"""Probability of each end of an interval at one look; several looks and both ends together err in about 5 %."""
+"""The noise that all rounds of a run have in common has 1 / BETWEEN_RUN_VARIANCE_RATIO of the variance of a round."""
 NUMBER = 0.25
 """The quantile of its samples that is a trial's number: what disturbs a sample makes it longer, so not the median."""
 FIRST = 2

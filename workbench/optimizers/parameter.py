@@ -374,7 +374,7 @@ class Ahead:
 
     `tables` are weights and states [rows, N] (states with one value per row: [rows]); `settings` the settings of the
     steps [count or 1, numbers]. `way` names the treatment of inactive rows (lazy, standard or a catch-up strategy) and
-    `beside` the arrays for it, as in `kernels.epochs`.
+    `update_arrays` the arrays for it, as in `kernels.epochs`.
     """
 
     parameter: Parameter
@@ -383,7 +383,7 @@ class Ahead:
     tables: list[np.ndarray]
     settings: np.ndarray
     way: str
-    beside: tuple
+    update_arrays: tuple
     numbers_last: list[float]
     whole: bool
 
@@ -420,12 +420,12 @@ def begin(
     table = settings(updater, name, parameter.step + 1, count, weights.dtype)
     last = updater.numbers(name, parameter.step + count, updater.options["rescale"])
     way: str = "lazy"
-    beside: tuple[Any, ...] = ()
+    update_arrays: tuple[Any, ...] = ()
     if missed is not None and not whole:
-        way, beside = missed.foresee(_matrices(updater, name, parameter, count), table, count)
+        way, update_arrays = missed.foresee(_matrices(updater, name, parameter, count), table, count)
     elif parameter.lazy == "off" and not whole:
-        way, beside = "standard", (_nothing(parameter),)
-    return Ahead(parameter, weights, count, parameter.tables(weights), table, way, beside, last, whole)
+        way, update_arrays = "standard", (_nothing(parameter),)
+    return Ahead(parameter, weights, count, parameter.tables(weights), table, way, update_arrays, last, whole)
 
 
 def _nothing(parameter: Parameter) -> np.ndarray:

@@ -165,7 +165,7 @@ class RuleSteps:
         held, *rows = _held(x)
         loss, rule = run.model.loss, run.setup.optimizer
         kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, w.way)
-        batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *w.beside)
+        batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *w.update_arrays)
         losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()

@@ -249,7 +249,7 @@ def split(held: str, args: tuple) -> tuple[tuple, tuple]:
 
 
 @dataclass(frozen=True)
-class Call:
+class DenseCall:
     """The operands of a call, by their parts: see `kernels.epochs.dense`."""
 
     x: tuple[np.ndarray, ...]
@@ -265,7 +265,7 @@ class Call:
     settings_intercept: np.ndarray
 
     @classmethod
-    def of(cls, rule: Rule, held: str, args: tuple) -> "Call":
+    def of(cls, rule: Rule, held: str, args: tuple) -> "DenseCall":
         """Return the call of a kernel's arguments; KernelError if lengths do not agree."""
         x, (targets, counts, order, batch_rows, *others) = split(held, args)
         count = len(rule.written)
@@ -277,7 +277,7 @@ class Call:
         return call
 
 
-def run(loss: str, rule: Rule, held: str, call: Call) -> np.ndarray:
+def run(loss: str, rule: Rule, held: str, call: DenseCall) -> np.ndarray:
     """Train on all batches of a call in place; return the mean loss of each batch, float64 [batches]."""
     losses = np.zeros(-(-call.order.size // call.batch_rows))
     if call.order.size:
@@ -288,7 +288,7 @@ def run(loss: str, rule: Rule, held: str, call: Call) -> np.ndarray:
     return losses
 
 
-def _loop(loss: str, rule: Rule, held: str, call: Call, losses: np.ndarray) -> int:
+def _loop(loss: str, rule: Rule, held: str, call: DenseCall, losses: np.ndarray) -> int:
     """Run the compiled loop: trains in place and fills `losses`; return the position of an invalid target, or -1."""
     weights, (settings, settings_intercept) = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     columns, width = weights.shape
@@ -387,7 +387,7 @@ def cpu(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
     Writes weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
     the mean over its rows before the step, in which all count alike.
     """
-    return run(loss, rule, held, Call.of(rule, held, args))
+    return run(loss, rule, held, DenseCall.of(rule, held, args))
 
 
 def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
