@@ -15,7 +15,7 @@ from workbench import plots, store
 from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial
 from workbench.analysis.configurations import Record
 from workbench.analysis.intervals import number_or_none
-from workbench.plots.fit_curves import told
+from workbench.plots.fit_curves import describe_entry
 from workbench.reports import page
 from workbench.reports.page import folder_to_type, written, written_frame
 from workbench.store import Table
@@ -447,7 +447,7 @@ def fit_line(found: fit.CaseResult) -> list[str]:
     row, competitor = found.row, found.fastest("rival")
     size = f"{row['rows']:,} x {row['features']:,}"
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
-    fastest = [competitor.name, told(competitor)] if competitor else ["none reached it", ""]
+    fastest = [competitor.name, describe_entry(competitor)] if competitor else ["none reached it", ""]
     best = found.furthest
     furthest = (
         f"{formatting.format_number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
@@ -461,7 +461,7 @@ def _ours(found: fit.CaseResult, kind: str) -> str:
     fastest = found.fastest(kind) or next(iter(entries), None)
     if fastest is None:
         return "not asked for"
-    known = told(fastest)
+    known = describe_entry(fastest)
     is_slow = kind == "dense" and known.startswith("not reached")
     return f"{known}; X takes {formatting.format_bytes(found.row['bytes_dense'])}" if is_slow else known
 
