@@ -8,7 +8,7 @@ from tests.support.small_models import training_of
 from workbench import data, formats, metrics, models, training
 from workbench.models import ModelError
 from workbench.models.two_fields import pairs_of, with_items_unseen
-from workbench.training import ranking
+from workbench.training import training as base
 
 USERS, ITEMS = 6, 9
 PAIRS = [(0, 0), (0, 1), (0, 2), (1, 8), (2, 3), (3, 3), (4, 0), (5, 7), (5, 8)]
@@ -107,7 +107,7 @@ def test_the_order_is_measured_over_users_with_items_held_out_and_without_those_
     scores = rng.standard_normal((USERS, ITEMS))
     held = [(0, 3), (0, 0), (2, 5), (5, 1), (5, 2)]  # the second one was trained on, too
     measures = {"recall": lambda s, t: metrics.recall_at(s, t, k=3), "ndcg": lambda s, t: metrics.ndcg_at(s, t, k=3)}
-    came = ranking.ranking_measures(lambda users: scores[users], measures, [USERS, ITEMS], X, rows_of(held))
+    came = base.ranking_measures(lambda users: scores[users], measures, [USERS, ITEMS], X, rows_of(held))
     masked, targets = scores.copy(), np.zeros((USERS, ITEMS))
     for user, item in held:
         targets[user, item] = 1
@@ -122,19 +122,19 @@ def test_measures_in_parts_are_those_of_the_whole(monkeypatch):
     run, x, y = training_of(models.get("bpr"), rows=1000, held_out=300)
     whole = run.qualities(x[:300], y[:300])
     assert set(whole) == {"recall at 20", "NDCG at 20", "precision at 20"}
-    monkeypatch.setattr(ranking, "ELEMENTS", 1000)
+    monkeypatch.setattr(base, "ELEMENTS", 1000)
     assert run.qualities(x[:300], y[:300]) == pytest.approx(whole)
 
 
 def test_nothing_held_out_is_no_number():
     measures = {"recall": metrics.recall_at}
-    came = ranking.ranking_measures(ranking.by_popularity(X, [USERS, ITEMS]), measures, [USERS, ITEMS], X, X)
+    came = base.ranking_measures(training.by_popularity(X, [USERS, ITEMS]), measures, [USERS, ITEMS], X, X)
     assert np.isnan(came["recall"])
 
 
 def test_popularity_counts_rows():
     np.testing.assert_array_equal(
-        ranking.by_popularity(X, [USERS, ITEMS])(np.array([4, 1])), np.tile([2, 1, 1, 2, 0, 0, 0, 1, 2], (2, 1))
+        base.by_popularity(X, [USERS, ITEMS])(np.array([4, 1])), np.tile([2, 1, 1, 2, 0, 0, 0, 1, 2], (2, 1))
     )
 
 
@@ -153,7 +153,7 @@ def test_measures_of_the_first_items_are_those_of_all_of_them(kind):
     if kind == "nan":
         scores[4, 7] = np.nan
     relevant = generator.random(scores.shape) < 0.003
-    few = ranking.top_items(scores, relevant, 20)
+    few = base.top_items(scores, relevant, 20)
     assert (few[0].shape[1] < 400) == (kind == "few ties" or kind == "many ties")
     for measure in (metrics.recall_at, metrics.precision_at, metrics.ndcg_at):
         np.testing.assert_equal(measure(*few, k=20), measure(scores, relevant, k=20))

@@ -8,7 +8,7 @@ from typing import Any
 from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
-from workbench.api import shown, sweeping, training
+from workbench.api import results, sweeping, training
 from workbench.api.inputs import in_python, say
 from workbench.api.loading import Loaded, as_typed, received
 from workbench.api.results import CHARTS, Result
@@ -150,7 +150,7 @@ class Advice:
         if self.command:
             parts.append(f"<p>or <code>{html.escape(self.command)}</code></p>")
         body = "".join([*parts, f"<p>{html.escape(self._answer.spent)}</p>"])
-        return shown.page(body, self.result.trials, CHARTS["time"])
+        return results.page(body, self.result.trials, CHARTS["time"])
 
 
 class FrameworkAdvice:
@@ -191,7 +191,7 @@ class FrameworkAdvice:
     def _repr_html_(self) -> str:
         head = f'<p class="verdict"><strong>{html.escape(self._answer.headline)}</strong></p>'
         rows = "".join(f"<li>{html.escape(line.strip())}</li>" for line in self._answer.lines_of_ways)
-        return shown.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>")
+        return results.page(f"{head}<ul>{rows}</ul><pre><code>{html.escape(self.code)}</code></pre>")
 
 
 def advise(

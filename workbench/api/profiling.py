@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench import data
 from workbench.analysis import formatting
-from workbench.api import shown
+from workbench.api import results
 from workbench.api.loading import received
 from workbench.data.errors import MissingLabelsError
 
@@ -81,7 +81,7 @@ class Profiled:
         matplotlib.axes.Axes
             The first axes of the figure.
         """
-        return shown.plot(chart, self._frame, figure)
+        return results.plot(chart, self._frame, figure)
 
     @property
     def _frame(self) -> Any:
@@ -101,8 +101,8 @@ class Profiled:
 
     def _repr_html_(self) -> str:
         """Return the profile as HTML for a notebook."""
-        items = shown.table(("fact", "value"), self.rows_shown)
-        return shown.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "column_ranks")
+        items = results.table(("fact", "value"), self.rows_shown)
+        return results.page(f"<p><strong>{html.escape(repr(self))}</strong></p>{items}", self._frame, "column_ranks")
 
 
 def profile(source: Any, *, label: str | None = None, **reading: Any) -> Profiled:

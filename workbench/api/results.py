@@ -2,7 +2,7 @@
 
 import difflib
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,54 @@ import pandas as pd
 from workbench import store
 from workbench.analysis import configurations
 from workbench.analysis.compare import contests, ratio_between
-from workbench.api import shown
 from workbench.reports import export
 from workbench.sweeps import run_folder
+
+TEXT, LINE = "var(--jp-ui-font-color1, inherit)", "var(--jp-border-color2, #8884)"
+SHEET = f"""<style>
+.workbench-card {{ color: {TEXT}; max-width: 1000px; line-height: 1.45; }}
+.workbench-card table {{ border-collapse: collapse; color: inherit; }}
+.workbench-card th, .workbench-card td {{ text-align: left !important; padding: 3px 14px 3px 0; vertical-align: top;
+  background: transparent !important; border-bottom: 1px solid {LINE}; }}
+.workbench-card .scroll {{ overflow-x: auto; }}
+.workbench-card .verdict {{ font-size: 115%; margin: 4px 0; }}
+.workbench-card code {{ overflow-wrap: anywhere; }}
+</style>"""
+"""Colours follow the theme of the notebook: none is set but for lines."""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Return an HTML table of texts.
+
+    >>> "<td" in table(("a",), [("1",)])
+    True
+    """
+    from workbench.panels import pages
+
+    return pages.table(columns, rows, caption)
+
+
+def page(body: str, frame: Any = None, chart: str = "") -> str:
+    """Return a card with a body and, if there are records to draw, a chart below it."""
+    picture = ""
+    if chart and frame is not None and len(frame):
+        from workbench.panels import picture as pictures
+
+        picture = pictures.draw(chart, frame).html
+    return f'{SHEET}<div class="workbench-card">{body}{picture}</div>'
+
+
+def plot(chart: str, frame: Any, figure: Any = None, **controls: Any) -> Any:
+    """Draw a chart on a figure, by default a new one, and return its first Axes."""
+    from workbench import plots
+
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(9.0, 5.4))
+    plots.draw(chart, frame, figure, **controls)
+    return figure.axes[0]
+
 
 SETTINGS = (
     *("model", "density", "format", "engine", "gradient", "update", "hold", "launch", "serial", "device", "batch_rows"),
@@ -94,7 +139,7 @@ class Text:
 
     def _repr_html_(self) -> str:
         """Return the text as HTML for a notebook."""
-        return shown.page(self._body)
+        return page(self._body)
 
 
 class Result:
@@ -192,7 +237,7 @@ class Result:
         matplotlib.axes.Axes
             The first axes of the figure.
         """
-        return shown.plot(CHARTS.get(chart, chart), self._trials, figure, **controls)
+        return plot(CHARTS.get(chart, chart), self._trials, figure, **controls)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write a report and return its path.
@@ -220,7 +265,7 @@ class Result:
         from workbench.panels import pages
 
         body = pages.verdict(self._trials) if len(self._trials) else "<p>Nothing was measured yet.</p>"
-        return shown.page(f"{body}<p>{html.escape(self.state)}</p>", self._trials, CHARTS["time"])
+        return page(f"{body}<p>{html.escape(self.state)}</p>", self._trials, CHARTS["time"])
 
 
 def open(run: str | Path) -> Result:
@@ -340,7 +385,7 @@ class Comparison:
         """Return the comparison as HTML for a notebook."""
         items = "".join(f"<li>{html.escape(text)}</li>" for text in self._texts[1:])
         strong = f'<p class="verdict"><strong>{html.escape(self._texts[0])}</strong></p>'
-        return shown.page(f"{strong}{shown.table(self._columns, self._rows)}<ul>{items}</ul>")
+        return page(f"{strong}{table(self._columns, self._rows)}<ul>{items}</ul>")
 
 
 def compare(before: Any, after: Any) -> Comparison:

@@ -14,7 +14,7 @@ from kernels.registry import unknown_name
 from workbench import data
 from workbench.advising.source import model_note, suggest_model
 from workbench.analysis import formatting
-from workbench.api import shown
+from workbench.api import results
 from workbench.api.inputs import in_notebook, in_python, say
 from workbench.api.loading import Loaded, as_typed, pop_reading, received
 from workbench.api.results import Result
@@ -135,7 +135,7 @@ def _in_notebook(heading: str, folder: Path) -> tuple[Show, Callable[[], None]]:
         body = f'<p role="status">{bar} {text}<br><small>{hint}</small></p>{picture}'
         if body != last:
             last = body
-            handle.update(HTML(shown.page(body)))
+            handle.update(HTML(results.page(body)))
 
     def finish() -> None:
         """Remove the bar and the stop button from the output."""

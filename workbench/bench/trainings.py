@@ -16,7 +16,7 @@ from workbench.bench.child import set_threads
 from workbench.bench.fit import contract
 from workbench.bench.fit.contract import Rows, Scorer
 from workbench.sweeps.problem import Problem
-from workbench.training import ranking
+from workbench.training import training
 
 
 def unavailable(contender: str) -> str:
@@ -61,7 +61,7 @@ def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str
     if model.rank is None:
         scores = scorer(x)
         return {name: float(measure(scores, y)) for name, measure in measures.items()}
-    return ranking.ranking_measures(scorer, measures, problem.facts["fields"], problem.x, x)
+    return training.ranking_measures(scorer, measures, problem.facts["fields"], problem.x, x)
 
 
 def curve(

@@ -21,7 +21,7 @@ from workbench.models.two_fields import pairs_of
 from workbench.sweeps.grid import setup_of
 from workbench.sweeps.problem import HELD_OUT, facts_of, join_held_out, make_problem, split_held_out, targets
 from workbench.sweeps.spec import Cell
-from workbench.training import ranking
+from workbench.training import training
 
 # Choices among trainings that were tried: the targets, the setting that is soonest there, who runs rounds.
 
@@ -107,7 +107,7 @@ class Judge:
     def _of_order(self, scorer: Scorer) -> dict[str, float]:
         """Return the ranking measures of a scorer on the held-out ratings, by name."""
         every = {self.model.quality_name: self.model.quality, **self.model.measures}
-        return ranking.ranking_measures(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)
+        return training.ranking_measures(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)
 
 
 def some_users(x: Any, fields: Any, seed: int) -> Any:
