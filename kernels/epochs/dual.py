@@ -12,9 +12,8 @@ Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out 
 Cost       a row: 4*z*N flops and up to `TURNS` times the loss and 6*N; reads its entries, target, dual variables and
            weights, and writes the last two
 Parallel   not: each row reads what the one before it wrote; same bits on every run
-Limits     z < 2**63, D*N < 2**63, T*N < 2**63; memory in addition to the arguments is 4 rows of N numbers and the
-losses Source     Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent methods for regularized loss
-minimization",
+Limits     z < 2**63, D*N < 2**63, T*N < 2**63; memory besides the arguments is 4 rows of N numbers and the losses
+Source     Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent methods for regularized loss minimization",
            and 2014, proximal SDCA, option V: it goes up sum over rows of -conjugate(loss)(-a) less T decay |W|^2 / 2;
            differs: q = squares / (decay * T) tells the scores after a change, so a step is repeated without entries
 """

@@ -12,7 +12,7 @@ Assumes    K*N >= 1; duplicates are summed, columns may be unsorted; a target ou
 Cost       a row: 4*z*K*N flops and up to `TURNS` times the loss and 8*K*N; reads its entries and target once, and its
            dual variables and weights, and writes the last two
 Parallel   not: each row reads what the one before it wrote; same bits on every run
-Limits     z < 2**63, D*K*N < 2**63, T*K*N < 2**63; memory in addition to the arguments is 8 rows of K*N numbers
+Limits     z < 2**63, D*K*N < 2**63, T*K*N < 2**63; memory besides the arguments is 8 rows of K*N numbers
 Source     as `kernels.epochs.dual`; differs: all decays of a row repeat their step if the score of one moved far
 """
 

@@ -8,8 +8,7 @@ Assumes    N >= 1; a target out of range is refused when the rows before it have
 Cost       a row: 4*D*N flops and up to `TURNS` times the loss and 6*N; reads it, its target and dual variables and all
            weights, and writes the last two
 Parallel   not: each row reads what the one before it wrote; same bits on every run
-Limits     T*D < 2**63, D*N < 2**63; memory in addition to the arguments is the weights again where N is less than a
-vector,
+Limits     T*D < 2**63, D*N < 2**63; memory besides the arguments is the weights again where N is less than a vector,
            4 rows of N numbers and the losses
 Source     as `kernels.epochs.dual`; differs: weights of few outputs are held as [N, D] in a call, so that the lanes of
            a vector are neighbouring columns

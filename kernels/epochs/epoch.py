@@ -19,8 +19,7 @@ Cost       of a batch: 4*z*N flops, those of the loss and of U steps of the rule
 Parallel   within a batch, where it has work for several threads, over rows and then over columns; same bits on every
            run with as many threads; on one thread the sums of a column are in the order of the entries, and on any
            number if entries step the weights at once or are brought into the order of their columns
-Limits     z < 2**63, D*N < 2**63; in addition to the arguments memory grows with the rows of a batch and with the
-columns that
+Limits     z < 2**63, D*N < 2**63; besides the arguments memory grows with the rows of a batch and with the columns that
            these touch; it has D*(N*value+1) more on one thread with rows of a line or less, where D*N is at most 65,536
            or 4*M*z/T, and 4*D where that is less than for the columns touched
 Source     csr_dense, the loss, csr_t_dense and the lazy rule in one call, as online learners do it a row at a time

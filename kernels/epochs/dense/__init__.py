@@ -17,8 +17,7 @@ Cost       of a batch: 4*R*D*N flops, those of the loss and of D steps of the ru
            held, of csr z*(index+value) bytes, weights and states of D rows, and writes those
 Parallel   within a batch, if it has work for several threads, over rows and then over columns; weights have the same
            bits on any number of threads, losses on every run with as many threads
-Limits     T*D < 2**63, D*N < 2**63; in addition to the arguments memory grows with the rows of a block: slopes, of
-batches of
+Limits     T*D < 2**63, D*N < 2**63; besides the arguments memory grows with the rows of a block: slopes, of batches of
            several blocks D*N sums, unless held dense a table of them; up to 4 outputs weights and states once more
 Source     the two products of a dense step as loops with sums in registers (Goto and van de Geijn 2008), on rows that
            are read in place, in blocks that fit a core's cache, with the step of the rule behind the second one
