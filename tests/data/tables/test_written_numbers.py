@@ -130,3 +130,16 @@ def test_archives_say_how_to_unpack_them_and_which_member_to_give(tmp_path):
         archive.write(tmp_path / "rows.csv", "rows.csv")
     with pytest.raises(data.DataError, match=r"such as 'rows\.csv'"):
         types.guess(tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("unit", ["M", " kg", "cm"])
+def test_numbers_with_a_unit_are_categories_and_the_guess_says_so(tmp_path, unit):
+    made = read(tmp_path, "size,y\n" + "".join(f"{row % 40}{unit},{row % 2}\n" for row in range(200)))
+    assert made.features == 41  # one for values that were not seen
+    note = f"The column size is a category: numbers with a unit, such as '0{unit}'. As numbers: leave the unit out"
+    assert any(guess.startswith(note) for guess in made.facts["guesses"])
+
+
+def test_codes_of_digits_and_letters_in_a_small_number_are_no_units(tmp_path):
+    made = read(tmp_path, "size,y\n" + "".join(f"{row % 4}XL,{row % 2}\n" for row in range(200)))
+    assert not any("unit" in guess for guess in made.facts["guesses"])

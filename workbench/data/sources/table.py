@@ -32,6 +32,7 @@ from workbench.data.tables.guessing import (
     identifier_note,
     label_note,
     opened_table,
+    unit_note,
 )
 from workbench.data.tables.schema import BINS
 
@@ -220,7 +221,8 @@ def _learned(
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    notes = [note for note in (*notes, label_note(found), identifier_note(found), amount_note(found)) if note]
+    told = (label_note(found), identifier_note(found), amount_note(found), unit_note(found))
+    notes = [note for note in (*notes, *told) if note]
     return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
 
 

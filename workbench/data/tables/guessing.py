@@ -124,10 +124,16 @@ class Seen:
 
     def are_all(self, pattern: str) -> bool:
         """Return whether the different values are held, and match the pattern."""
+        return self.matching(pattern)[0] == 1
+
+    def matching(self, pattern: str) -> tuple[float, str]:
+        """Return the share of the different values that match the pattern, 0 if they are not held, and one of them."""
+        if not self._values or not len(self._values[0]):
+            return 0.0, ""
         pa = arrow()
-        return bool(self._values) and bool(
-            pa.compute.all(pa.compute.match_substring_regex(self._values[0], pattern)).as_py()
-        )
+        fits = pa.compute.match_substring_regex(self._values[0], pattern)
+        found = self._values[0].filter(fits)
+        return len(found) / len(self._values[0]), found[0].as_py() if len(found) else ""
 
     @property
     def words_each(self) -> float:
@@ -164,6 +170,9 @@ FEW_WHOLE = 32
 """Different whole numbers, at most, that are categories, if each has `ROWS_EACH` rows on average."""
 ROWS_EACH = 4
 WITH_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+WITH_UNIT = r"^[+-]?[0-9]+([.,][0-9]+)? ?[a-zA-Z\x{b5}\x{b0}]{1,5}$"
+UNITS, FEWEST_WITH_UNIT = "text: numbers with a unit, such as ", 8
+"""Reason for a category of values such as "19M"; different values that it has at least."""
 WORDS_OF_TEXT = 4
 MOSTLY_ZERO = 0.5
 """Share of the rows from which on zeros are not stored."""
@@ -346,6 +355,17 @@ def amount_note(columns: Columns) -> str:
     return f"The {are}, written as {found[0].why.removeprefix(AMOUNTS)}. As a category: {advice}."
 
 
+def unit_note(columns: Columns) -> str:
+    """Return the sentence on categories of numbers with a unit, such as "19M"; "" if there are none."""
+    found = [column for column in columns if column.why.startswith(UNITS)]
+    if not found:
+        return ""
+    names = format_names(column.name for column in found)
+    are = f"columns {names} are categories" if len(found) > 1 else f"column {names} is a category"
+    example = found[0].why.removeprefix(UNITS)
+    return f"The {are}: numbers with a unit, such as {example}. As numbers: leave the unit out of the file."
+
+
 def _kind_advice(name: str, kind: str) -> str:
     """Return what to type for another kind of a column."""
     return (
@@ -369,6 +389,9 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
         return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
     if is_different:
         return Column(name, "ignored", why="another value in every row, as a name of the row")
+    share, example = seen.matching(WITH_UNIT)
+    if share >= MOSTLY and seen.distinct >= FEWEST_WITH_UNIT:
+        return _hashed_if_many(name, seen, f"{UNITS}{example[:MOST_SHOWN]!r}")
     if seen.is_least or seen.distinct > MOST_ONE_HOT:
         return _hashed_if_many(name, seen, "text, many values")
     why = "text: a point is read in numbers, and no comma" if seen.are_all(WITH_COMMA) else "text"
