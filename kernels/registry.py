@@ -49,8 +49,27 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     "Unknown format 'csx'. Did you mean 'csr'? Expected one of: dense, csr."
     """
     names = [str(each) for each in known]
-    near = "".join(f" Did you mean {found!r}?" for found in difflib.get_close_matches(str(name), names, 1))
-    return f"Unknown {kind} {name!r:.80}.{near} Expected one of: {', '.join(names) or 'none'}."
+    return f"Unknown {kind} {name!r:.80}.{nearest(name, names)} Expected one of: {', '.join(names) or 'none'}."
+
+
+USUAL_NAMES = {
+    "lr": "learning_rate", "eta0": "learning_rate", "batch_size": "batch_rows", "epoch": "max_iter",
+    "n_epochs": "max_iter", "seed": "random_state", "weight_decay": "alpha", "l2": "alpha", "sep": "separator",
+    "delimiter": "separator", "target": "label", "target_column": "label",
+}  # fmt: skip
+"""Names that other libraries have for parameters, with ours."""
+
+
+def nearest(name: object, known: Iterable[object]) -> str:
+    """Return the question whether a known name was meant, a blank in front; "" if none is near.
+
+    >>> nearest("lr", ["learning_rate", "alpha"])
+    " Did you mean 'learning_rate'?"
+    """
+    names = [str(each) for each in known]
+    usual = USUAL_NAMES.get(str(name))
+    found = [usual] if usual in names else difflib.get_close_matches(str(name), names, 1)
+    return "".join(f" Did you mean {near!r}?" for near in found)
 
 
 registries: list["Registry"] = []

@@ -1,9 +1,12 @@
 """`wb.load` and `wb.profile`: files, matrices, frames, tensors; and what is refused."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import sklearn.utils
 
 import workbench as wb
 from tests.support.shown import assert_shown
@@ -139,6 +142,12 @@ def nan(x):
     return x
 
 
+def _load_open_file():
+    """Load this file, opened."""
+    with open(__file__) as file:
+        wb.load(file)
+
+
 BAD = {
     "different length": (lambda: wb.load((X, Y[:3])), "X has 4 rows and y has 3 labels"),
     "nan": (lambda: wb.load((nan(X), Y)), "X has 1 value that is NaN or infinite.*\nType np.nan_to_num"),
@@ -159,6 +168,18 @@ BAD = {
         r"y is a generator.*\nType np.array\(list\(y\)\)",
     ),
     "ragged": (lambda: wb.load([[1, 2], [3]]), "X is not a matrix.*\nGive rows of equal length"),
+    "open file": (_load_open_file, r"X is an open file.*\nType wb.load\('.*test_load.py'\)"),
+    "file without a path": (lambda: wb.load(io.BytesIO(b"1")), "X is an open file, BytesIO.*\nWrite it to a file"),
+    "empty path": (lambda: wb.load(""), "The path is empty.*\nCheck"),
+    "labels of a frame by another name": (
+        lambda: wb.load(pd.DataFrame({"clicked": [0, 1]}), target="clicked"),
+        'target is a setting of a reader of files.*\nType label="clicked"',
+    ),
+    "labels by another name": (lambda: wb.load(X, labels=Y), r"labels is a setting.*\nType wb.load\(X, y\)"),
+    "columns of different lengths": (
+        lambda: wb.load({"a": [1, 2], "y": [0, 1, 1]}),
+        "The dict is not a table.*\nGive columns of equal length",
+    ),
     "none": (lambda: wb.load(None), "X is a NoneType; expected a matrix"),
     "label of a matrix": (lambda: wb.load(X, label="clicked"), "without names.\nGive the labels as the second"),
     "unknown label": (
@@ -187,6 +208,45 @@ BAD = {
 }
 
 
+TABLE = {"color": ["red", "blue"] * 20, "size": [1.5, 2.5, 3.5, 4.5] * 10, "clicked": [0, 1] * 20}
+HOLDERS = {
+    "list of both": lambda: [X, Y],
+    "dict of both": lambda: {"X": X, "y": Y},
+    "data set of scikit-learn": lambda: sklearn.utils.Bunch(data=X, target=Y, feature_names=list("abc")),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_holds_a_matrix_and_labels_is_taken_apart(name):
+    made = wb.load(HOLDERS[name]())
+    np.testing.assert_array_equal(made.x.toarray(), X)
+    assert made.y.tolist() == [0, 1, 0, 1]
+
+
+def test_rows_and_columns_in_dicts_are_frames():
+    expected = wb.load(pd.DataFrame(TABLE))
+    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+    for given in (TABLE, rows):
+        made = wb.load(given)
+        np.testing.assert_array_equal(made.x.toarray(), expected.x.toarray())
+        assert made.y.tolist() == expected.y.tolist()
+
+
+def test_a_misspelled_parameter_is_told_the_nearest():
+    with pytest.raises(TypeError, match=r"advise has no parameter 'bugdet'\. Did you mean 'budget'"):
+        wb.advise(X, Y, bugdet=9)
+    with pytest.raises(TypeError, match=r"Unknown setting 'lable'\. Did you mean 'label'"):
+        wb.load(X, lable="y")
+    for typed, ours in (("lr", "learning_rate"), ("batch_size", "batch_rows"), ("max_itr", "max_iter")):
+        with pytest.raises(TypeError, match=f"has no parameter '{typed}'; .* Did you mean '{ours}'"):
+            wb.train(X, Y, **{typed: 1})
+
+
+def test_a_misspelled_setting_of_a_reader_is_told_the_nearest(folder):
+    with pytest.raises(ValueError, match="Did you mean 'separator'"):
+        wb.load("clicks.csv", sep=",")
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_with_the_fix(name):
     call, message = BAD[name]
@@ -194,6 +254,12 @@ def test_bad_input_is_refused_with_the_fix(name):
         call()
     assert len(str(caught.value)) < 400
     assert "\n" in str(caught.value)  # the fix, on a line of its own
+
+
+def test_an_address_is_refused_with_what_to_type():
+    message = r'address.*\nType urllib.request.urlretrieve\("https://example.org/a/x.csv", "x.csv"\)'
+    with pytest.raises(FileNotFoundError, match=f"(?s){message}"):
+        wb.load("https://example.org/a/x.csv")
 
 
 def test_a_missing_file_is_a_file_not_found_error(folder):

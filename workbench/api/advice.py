@@ -1,6 +1,7 @@
 """Advice from Python: sparse or dense, how, how sure that is, and what trains so."""
 
 import html
+import inspect
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
 from workbench.api import results, sweeping, training
 from workbench.api.inputs import in_python, say
-from workbench.api.loading import Loaded, as_typed, received
+from workbench.api.loading import Loaded, as_typed, received, refuse_misspelled
 from workbench.api.results import CHARTS, Result
 from workbench.data.errors import DataError
 from workbench.sweeps import run_folder
@@ -258,6 +259,7 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
+    refuse_misspelled("advise", reading, inspect.signature(advise).parameters)
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()
     if framework is not None:

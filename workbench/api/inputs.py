@@ -133,7 +133,11 @@ def matrix_of(x: Any, name: str = "X") -> scipy.sparse.csr_array:
 
 
 def _refuse_no_matrix(x: Any, name: str) -> None:
-    """Raise InputTypeError if x is a generator, text, mapping, function or None."""
+    """Raise InputTypeError if x is an open file, a generator, text, mapping, function or None."""
+    if callable(getattr(x, "read", None)):
+        path = getattr(x, "name", None)
+        hint = f"Type wb.load({path!r})." if isinstance(path, str) else "Write it to a file, and give its path."
+        raise InputTypeError(f"{name} is an open file, {type(x).__name__}; expected the path of a file.\n{hint}")
     if isinstance(x, Iterator) or inspect.isgenerator(x):
         raise InputTypeError(
             f"{name} is a {type(x).__name__}; expected a matrix [rows, features].\nType np.array(list({name}))."

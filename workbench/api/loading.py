@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.registry import nearest, unknown_name
 from workbench import data
 from workbench.advising.source import settings_of
 from workbench.api import inputs
@@ -33,6 +34,8 @@ WRITTEN_NUMBER = r"[^\w.]*(\d[\d,' \u00a0]*\.?\d*|\.\d+)[^\w.]*"
 """A number between signs that are no letters, with groups of digits."""
 MOSTLY = 0.9
 """Share of the values of a category of numbers, written as text, from which on that is said."""
+PAIRS = (("X", "y"), ("x", "y"), ("data", "target"))
+"""Keys under which dicts, such as the data sets of scikit-learn, hold a matrix and its labels."""
 
 
 def is_frame(value: Any) -> bool:
@@ -249,8 +252,8 @@ def load(source: Any, y: Any = None, *, label: str | None = None, **reading: Any
 def received(source: Any, y: Any = None, label: str | None = None, reading: Mapping[str, Any] | None = None) -> Loaded:
     """Return data of any of the kinds that `load` takes, with what is known of its origin."""
     given = {name: value for name, value in (reading or {}).items() if value is not None}
-    if isinstance(source, tuple) and len(source) == 2 and y is None:
-        source, y = source
+    if y is None:
+        source, y = _pair_of(source)
     if isinstance(source, str | Path):
         loaded = _of_path(source, y, label, given)
     elif isinstance(source, Dataset):
@@ -261,11 +264,52 @@ def received(source: Any, y: Any = None, label: str | None = None, reading: Mapp
     return loaded
 
 
+def _pair_of(source: Any) -> tuple[Any, Any]:
+    """Split what holds a matrix and labels into both, and make frames of dicts; anything else has the labels None."""
+    if isinstance(source, list | tuple) and len(source) == 2:
+        is_matrix = len(getattr(source[0], "shape", ())) == 2
+        if isinstance(source, tuple) or is_matrix:
+            return source[0], source[1]
+    if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
+        return _frame_of(source), None
+    if isinstance(source, Mapping):
+        for x, y in PAIRS:
+            if x in source and y in source:
+                return source[x], source[y]
+        if source and all(np.ndim(column) == 1 for column in source.values()):
+            return _frame_of(source), None
+    return source, None
+
+
+def _frame_of(table: Any) -> Any:
+    """Return rows or columns that dicts hold as a pandas frame (`DataError` if columns differ in length)."""
+    import pandas
+
+    try:
+        return pandas.DataFrame(table)
+    except ValueError as error:
+        raise DataError(f"The dict is not a table: {error}.\nGive columns of equal length.") from None
+
+
 def pop_reading(given: dict[str, Any], others: Collection[str]) -> dict[str, Any]:
     """Remove the settings of readers from keyword arguments and return them; names in `others` mean something else."""
-    known = {name for dataset in data.names() for name in data.get(dataset).parameters} - {"path"}
-    known |= {"dataset", "reading", *FILES} - {"path"}
+    known = reader_settings()
     return {name: given.pop(name) for name in [*given] if name in known and name not in others}
+
+
+def reader_settings() -> set[str]:
+    """Return the names of all settings of readers."""
+    return {"dataset", "reading", *FILES, *(name for each in data.names() for name in data.get(each).parameters)} - {
+        "path"
+    }
+
+
+def refuse_misspelled(verb: str, given: Collection[str], known: Collection[str]) -> None:
+    """Raise `InputTypeError` for a name that no reader has, and that is near to a parameter of the function."""
+    for name in given:
+        near = "" if name in reader_settings() else nearest(name, known)
+        if near:
+            raise inputs.InputTypeError(f"{verb} has no parameter {name!r}.{near}")
 
 
 def labels_as_named(dataset: Dataset) -> np.ndarray:
@@ -290,6 +334,13 @@ def _of_path(source: str | Path, y: Any, label: str | None, given: dict[str, Any
         raise DataError(
             f"Both the file {name} and y were given; labels of a file come from the file.\n"
             'Type labels="FILE" for labels in another file, or load the matrix first: X = wb.load(path).x.'
+        )
+    if not name or (isinstance(source, Path) and not source.parts):
+        raise DataError("The path is empty; expected the path of a file.\nCheck the path.")
+    if "://" in name:
+        raise FileNotFoundError(
+            f"{name} is an address, and data is read from files.\n"
+            f'Type urllib.request.urlretrieve("{name}", "{name.rsplit("/", 1)[-1] or "data"}") and load that file.'
         )
     if name not in data.names() and not Path(name).expanduser().exists():
         near = "" if Path(name).suffix or "/" in name else f" Data sets: {', '.join(data.names())}."
@@ -343,11 +394,7 @@ def as_typed(text: str) -> str:
 def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) -> Loaded:
     """Load arrays, frames or tensors with their labels; DataError for settings that only files have."""
     kind = given.pop("kind", None)
-    if given:
-        raise DataError(
-            f"{next(iter(given))} is a setting of a reader of files; data in memory takes y, label and kind.\n"
-            "Leave it out, or give the path of the file."
-        )
+    _refuse_settings(given)
     encoder = frame = None
     if inputs.library_of(source) == "anndata":
         source, y = _of_anndata(source, y, label)
@@ -366,6 +413,18 @@ def _of_memory(source: Any, y: Any, label: str | None, given: dict[str, Any]) ->
     made = Dataset("memory", x, numbers, labels, "memory", "yours")
     own = x if encoder is not None else source if frame is None else frame
     return Loaded(made, {}, own, y, encoder)
+
+
+def _refuse_settings(given: Mapping[str, Any]) -> None:
+    """Raise DataError if there are settings of readers, or unknown ones, for data in memory."""
+    for name, value in given.items():
+        if name in ("labels", "target"):
+            hint = f'Type label="{value}".' if isinstance(value, str) else "Type wb.load(X, y), y being the labels."
+        elif name in reader_settings():
+            hint = "Leave it out, or give the path of the file."
+        else:
+            raise inputs.InputTypeError(unknown_name("setting", name, ("y", "label", "kind")))
+        raise DataError(f"{name} is a setting of a reader of files; data in memory takes y, label and kind.\n{hint}")
 
 
 def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:

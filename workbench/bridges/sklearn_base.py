@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernels.registry import nearest
 from workbench import formats, models
 from workbench.aliases import END
 from workbench.bridges.contracts import require_sound
@@ -257,7 +258,8 @@ def with_parameters(**own: Any) -> Callable[[type], type]:
             """Keep the parameters as they are given. TypeError if one is unknown."""
             if unknown := sorted(set(given) - set(defaults)):
                 known = ", ".join(defaults)
-                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}; its parameters are {known}.")
+                near = nearest(unknown[0], defaults)
+                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}; its parameters are {known}.{near}")
             for name, default in defaults.items():
                 setattr(self, name, given.get(name, default))
 

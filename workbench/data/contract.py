@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.registry import Registry
+from kernels.registry import Registry, nearest
 from workbench import option_text
 from workbench.data.content import Paths
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
@@ -99,7 +99,10 @@ class Source:
         """Raise DataError for an unknown parameter name, listing the known ones."""
         known = self.parameters
         if unknown := [name for name in given if name not in known]:
-            raise DataError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.")
+            near = nearest(unknown[0], known)
+            raise DataError(
+                f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.{near}"
+            )
 
 
 LABEL_NAMES = ("labels_variable", "label_column", "column")
