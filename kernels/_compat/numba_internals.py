@@ -4,6 +4,7 @@ import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import llvmlite.binding
@@ -21,6 +22,7 @@ FunctionCache: Any = part("numba.core.caching.FunctionCache")
 IndexDataCacheFile = part("numba.core.caching.IndexDataCacheFile")
 Compiler: Any = part("numba.core.compiler.Compiler")
 JITCodeLibrary: Any = part("numba.core.codegen.JITCodeLibrary")
+runtime: Any = part("numba.core.runtime.rtsys")
 _parallel = part("numba.np.ufunc.parallel")
 
 config: Any = numba.config
@@ -32,7 +34,13 @@ class FileCache(FunctionCache):
 
     def __init__(self, function: Callable, folder: str | None, name: str, digest: str) -> None:
         super().__init__(function)
-        for attribute in ("_cache_path", "_cache_file", "_index_key"):
+        for attribute in (
+            "_cache_path",
+            "_cache_file",
+            "_index_key",
+            "_load_overload",
+            "_guard_against_spurious_io_errors",
+        ):
             if not hasattr(self, attribute):
                 raise missing(f"numba.core.caching.FunctionCache.{attribute}")
         self._cache_path: str = folder or self._cache_path
@@ -45,6 +53,18 @@ class FileCache(FunctionCache):
         processes.
         """
         return sig, codegen.magic_tuple()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled version of a signature, or None.
+
+        Numba first imports and registers all that code could be compiled from, which takes longer than loading. Code
+        that is loaded is compiled already: it needs the addresses of the runtime and of hashing alone. A function that
+        has to be compiled registers the rest.
+        """
+        runtime.initialize(target_context)
+        import_module("numba.cpython.hashing")
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 class _WithoutEnvironments:

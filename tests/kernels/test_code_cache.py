@@ -2,6 +2,10 @@
 
 import contextlib
 import fcntl
+import json
+import os
+import subprocess
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -68,6 +72,56 @@ def test_code_is_made_once_and_then_read(folder: Path) -> None:
         assert (function(2), function(3)) == (4, 6)
         assert sum(function.stats.cache_misses.values()) == misses
     assert len(list(folder.rglob("*.nbi"))) == 1
+
+
+MANY_THINGS = """
+import json, sys
+import numba
+import numpy as np
+from kernels.code_cache import njit
+
+@njit(nogil=True)
+def many(x, limit):
+    if limit < 0:
+        raise ValueError("below zero")
+    rows = np.empty((3, 3), x.dtype)
+    for row in range(3):
+        rows[row] = x
+    return np.dot(rows, rows), hash("text") != hash(limit), np.exp(x).sum(), len({limit, 3})
+
+def call(*args):
+    try:
+        return [item.tolist() if isinstance(item, np.ndarray) else item for item in many(*args)]
+    except ValueError as error:
+        return str(error)
+
+answers = [call(np.ones(3, dtype), limit) for dtype in ("f4", "f8") for limit in (2, -1)]
+imported = "numba.cpython.printimpl" in sys.modules
+later = float(numba.njit(lambda x: np.sort(x)[0] + len(str(x.size)))(np.ones(3)))  # is compiled
+loads = sum(many.stats.cache_hits.values())
+print(json.dumps({"answers": answers, "later": later, "imported": imported, "loads": loads}))
+"""
+
+
+def test_code_that_is_loaded_needs_nothing_that_code_is_compiled_from(tmp_path: Path) -> None:
+    """It allocates, raises, hashes and calls BLAS as before; what is compiled after it is right too."""
+    file = tmp_path / "many_things.py"
+    file.write_text(MANY_THINGS, encoding="utf-8")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    compiled, loaded = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, str(file)], env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
+            ).stdout
+        )
+        for _ in range(2)
+    )
+    assert (compiled["loads"], compiled["imported"]) == (0, True)
+    assert (loaded["loads"], loaded["imported"]) == (2, False)
+    assert loaded["answers"] == compiled["answers"]
+    assert compiled["answers"][1] == "below zero"
+    assert loaded["later"] == compiled["later"] == 2.0
 
 
 def _nothing(lane, u, out):
