@@ -1,6 +1,7 @@
 """`wb.load` and `wb.profile`: files, matrices, frames, tensors; and what is refused."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -98,6 +99,34 @@ def test_load_anndata():
     cells = anndata.AnnData(scipy.sparse.csr_matrix(X.astype(np.float32)))
     cells.obs["type"] = Y
     assert wb.load(cells, label="type").classes == ("no", "yes")
+
+
+class StandInForAnnData:
+    """What `wb.load` reads of an AnnData object: its module's name, X and obs."""
+
+    __module__ = "anndata._core.anndata"
+
+    def __init__(self, **columns):
+        self.X, self.obs = scipy.sparse.csr_matrix(X.astype(np.float32)), pd.DataFrame(columns)
+
+
+def test_load_takes_x_of_an_object_like_anndata_and_labels_from_obs():
+    loaded = wb.load(StandInForAnnData(type=Y, batch=[1, 1, 2, 2]), label="type")
+    np.testing.assert_array_equal(loaded.x.toarray(), X)
+    assert loaded.classes == ("no", "yes")
+    assert wb.load(StandInForAnnData(), Y).classes == ("no", "yes")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"type": Y}, 'expected one of: type.\nType label="type".'),
+        ({}, "expected one of: (none).\nType wb.load(adata, y)."),
+    ],
+)
+def test_load_names_the_columns_of_obs_where_one_is_misspelled(columns, said):
+    with pytest.raises(wb.DataError, match=re.escape(f"obs has no column 'typ'; {said}")):
+        wb.load(StandInForAnnData(**columns), label="typ")
 
 
 def test_load_torch_sparse_tensors():

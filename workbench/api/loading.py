@@ -429,8 +429,11 @@ def _refuse_settings(given: Mapping[str, Any]) -> None:
 
 def _of_anndata(source: Any, y: Any, label: str | None) -> tuple[Any, Any]:
     """Return (X, labels) of an AnnData object; DataError if obs has no column `label`."""
-    if label is not None and label not in source.obs.columns:
-        raise DataError(f"obs has no column {label!r}; expected one of: {', '.join(source.obs.columns)}.")
+    names = [str(name) for name in source.obs.columns]
+    if label is not None and label not in names:
+        close = difflib.get_close_matches(str(label), names, 1)
+        hint = f'Type label="{close[0] if close else names[0]}".' if names else "Type wb.load(adata, y)."
+        raise DataError(f"obs has no column {label!r}; expected one of: {', '.join(names) or '(none)'}.\n{hint}")
     return source.X, source.obs[label].to_numpy() if label is not None else y
 
 

@@ -113,7 +113,7 @@ SHEET = """<style>
   var(--jp-border-color1, #bbb); background: var(--jp-layout-color2, #eee); color: var(--jp-ui-font-color1, #222); }
 .workbench-lab .wb-cell-picker, .workbench-lab .wb-cell-picker select { width: 100%; max-width: 760px; }
   filter: invert(1) hue-rotate(180deg); }
-.workbench-lab code { overflow-wrap: anywhere; }
+.workbench-lab code { overflow-wrap: anywhere; white-space: pre-wrap; }
 .workbench-lab summary { cursor: pointer; }
 .workbench-lab pre { white-space: pre-wrap; }
 .workbench-lab :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }

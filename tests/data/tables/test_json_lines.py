@@ -28,6 +28,7 @@ FORMS = {
     "packed": bz2.compress(LINES.encode()),
     "an array": json.dumps(ROWS, ensure_ascii=False),
     "an array in many lines": json.dumps(ROWS, indent=1),
+    "columns": json.dumps({name: [row[name] for row in ROWS] for name in ROWS[0]}),
     "fields in another order, and without those that are null": "".join(
         json.dumps({name: row[name] for name in reversed(row) if row[name] is not None}) + "\n" for row in ROWS
     ),
@@ -79,6 +80,12 @@ def test_json_is_converted_and_its_columns_are_listed(tmp_path):
         ('[{"a": 1}', r"cannot be read as JSON"),
         ('{"a": 1, "y": 0}\n{"a": 1', r":2: no JSON in one line"),
         ("{}\n{}\n", "holds no fields"),
+        (
+            '{"n": 1, "rows": [{"a": 1, "y": 0}]}',
+            r":1: the rows are in the field 'rows'.\nType jq -c '\.\[\"rows\"\]\[\]'",
+        ),
+        ('{"a": [1, 2], "y": [0]}', r":1: the fields 'a', 'y' hold .*Spread them out by pandas.json_normalize or"),
+        ('{"a": [1, [2]], "y": [0, 1]}', r"row 1: the field 'a' holds values within values"),
     ],
 )
 def test_what_is_no_flat_record_is_refused_with_what_to_type(tmp_path, text, message):

@@ -1,4 +1,5 @@
 """Tables in JSON: an object a line, or one array of objects. Each holds the values of a row by the names of columns.
+One object alone whose fields are arrays of one length holds columns.
 
 Values become the texts that they are written as; a field that an object lacks, or that is null, is missing.
 """
@@ -35,6 +36,7 @@ class JsonTable:
     def __init__(self, path: str | os.PathLike) -> None:
         self.path = path
         self._is_array = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+        self._has_columns = False
         names: dict[str, None] = {}
         for row in self._rows():
             names.update(dict.fromkeys(row))
@@ -51,8 +53,8 @@ class JsonTable:
                 yield {name: texts_of(pa.array([_text(row.get(name)) for row in rows], pa.string())) for name in names}
 
     def place(self, row: int) -> str:
-        """File and line of the row, from 0; of an array its number."""
-        return f"{self.path}, row {row}" if self._is_array else place_in(self.path)(row)
+        """File and line of the row, from 0; of an array, or of columns, its number."""
+        return f"{self.path}, row {row}" if self._is_array or self._has_columns else place_in(self.path)(row)
 
     def layout(self) -> dict[str, Any]:
         """Nothing: JSON says itself how it is laid out."""
@@ -60,12 +62,34 @@ class JsonTable:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the objects of the file (`DataError` with the line for what is none, or has values within values)."""
-        for place, row in self._of_array() if self._is_array else self._of_lines():
+        found = self._of_array() if self._is_array else self._of_lines()
+        first = list(itertools.islice(found, 2))
+        if len(first) == 1 and isinstance(first[0][1], dict) and not self._is_array:
+            first = list(self._of_columns(*first[0]))
+        for place, row in itertools.chain(first, found):
             if not isinstance(row, dict):
                 raise DataError(f'{place}: this is no object, such as {{"age": 31, "y": 1}}.\n{ONE_A_LINE}')
             if nested := [name for name, value in row.items() if isinstance(value, dict | list)]:
-                raise DataError(_nested(place, nested, self._is_array))
+                raise DataError(_nested(place, nested, len(nested) == len(row), self._is_array))
             yield row
+
+    def _of_columns(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the rows of an object whose fields are all arrays of one length, else the object; `DataError` with
+        what to type if a field holds rows.
+        """
+        lists = {name: value for name, value in whole.items() if isinstance(value, list)}
+        for name, rows in lists.items():
+            if rows and all(isinstance(row, dict) for row in rows):
+                raise DataError(
+                    f"{place}: the rows are in the field {name!r}.\n"
+                    f"Type jq -c '.[{json.dumps(name)}][]' FILE > NEW, and give NEW."
+                )
+        if not lists or len(lists) < len(whole) or len({*map(len, lists.values())}) > 1:
+            yield place, whole
+            return
+        self._has_columns = True
+        for number, values in enumerate(zip(*lists.values(), strict=True)):
+            yield f"{self.path}, row {number}", dict(zip(lists, values, strict=True))
 
     def _of_array(self) -> Iterator[tuple[str, Any]]:
         """Yield the entries of the array that the file is, with their places; all of it is held (`DataError`)."""
@@ -88,13 +112,18 @@ class JsonTable:
                     raise DataError(f"{self.path}:{number}: no JSON in one line: {error}.\n{ONE_A_LINE}") from None
 
 
-def _nested(place: str, names: list[str], is_array: bool) -> str:
-    """Return the message for fields with values within values, with the command that leaves them out."""
+def _nested(place: str, names: list[str], are_all: bool, is_array: bool) -> str:
+    """Return the message for fields with values within values, with the command that leaves them out, unless
+    `are_all`: nothing would be left.
+    """
     fields = ", ".join(f".[{json.dumps(name)}]" for name in names)
     are = f"the field {names[0]!r} holds" if len(names) == 1 else f"the fields {', '.join(map(repr, names))} hold"
+    said = f"{place}: {are} values within values, and a column has one value a row.\n"
+    if are_all:
+        return f"{said}Spread them out by pandas.json_normalize or pandas.read_json, and give the frame."
+    each = ".[] | " if is_array else ""
     return (
-        f"{place}: {are} values within values, and a column has one value a row.\n"
-        f"Type jq -c '{'.[] | ' if is_array else ''}del({fields})' FILE > NEW to leave out such fields, and give NEW; "
+        f"{said}Type jq -c '{each}del({fields})' FILE > NEW to leave out such fields, and give NEW; "
         "or spread them out by pandas.json_normalize, and give the frame."
     )
 
