@@ -8,36 +8,36 @@ import pytest
 
 from workbench import store
 from workbench.analysis import end
-from workbench.bench.end import runner, script
-from workbench.bench.end.runner import Candidate, Paths, get
+from workbench.bench import end as suite
+from workbench.bench.end import Candidate, Paths, get, script
 from workbench.bench.shapes import BenchError
 from workbench.command.bench import end_table
 from workbench.reports import suites as reports
 
-CASE = runner.Case("svmlight", 1)
+CASE = suite.Case("svmlight", 1)
 ANSWER = "import sys; open(sys.argv[1], 'w').write('0.5\\n' * int(sys.argv[2]))"
 
 
 @pytest.fixture
 def small_files(monkeypatch):
-    written = runner._write
-    monkeypatch.setattr(runner, "_write", lambda case, path, size, seed: written(case, path, size // 50, seed))
-    monkeypatch.setattr(runner, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(runner, "FEATURES", 40)  # so that few rows tell the weights
-    monkeypatch.setattr(runner, "VALUES", (4,) * 26)
+    written = suite._write
+    monkeypatch.setattr(suite, "_write", lambda case, path, size, seed: written(case, path, size // 50, seed))
+    monkeypatch.setattr(suite, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(suite, "FEATURES", 40)  # so that few rows tell the weights
+    monkeypatch.setattr(suite, "VALUES", (4,) * 26)
 
 
 def constant(name, code, **more):
     command = lambda paths, setting: [  # noqa: E731
-        ("train", [sys.executable, "-c", code, str(paths.predictions), str(len(runner.labels_in(paths.held_out)))])
+        ("train", [sys.executable, "-c", code, str(paths.predictions), str(len(suite.labels_in(paths.held_out)))])
     ]
     return Candidate(name, "project" if name == "project" else "competitor", command, ({"passes": 1},), **more)
 
 
 def measured(folder, monkeypatch, candidates):
-    monkeypatch.setattr(runner, "names", lambda: list(candidates))
-    monkeypatch.setattr(runner, "get", candidates.__getitem__)
-    assert runner.Runner(folder).run([CASE])
+    monkeypatch.setattr(suite, "names", lambda: list(candidates))
+    monkeypatch.setattr(suite, "get", candidates.__getitem__)
+    assert suite.Runner(folder).run([CASE])
     return store.END.read(folder)
 
 
@@ -52,7 +52,7 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     }
     records = measured(tmp_path, monkeypatch, candidates)
     starts = [record["start"] for record in records if record["candidate"] == "other"]
-    assert starts == ["settings", *["warm"] * runner.WARM_RUNS, "cold"]
+    assert starts == ["settings", *["warm"] * suite.WARM_RUNS, "cold"]
     assert all(record["loss"] == pytest.approx(np.log(2)) for record in records if record["status"] == "ok")
     assert {record["status"] for record in records if record["candidate"] == "broken"} == {"failed"}
     assert end.ratio(records, "warm") > 0
@@ -64,13 +64,13 @@ def test_each_candidate_has_records_of_settings_then_warm_and_cold_and_the_page_
     assert (tmp_path / "end-svmlight-1-mb.svg").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("format", runner.FORMATS)
+@pytest.mark.parametrize("format", suite.FORMATS)
 @pytest.mark.parametrize("library", ["liblinear", "sgd"])
 def test_the_script_predicts_better_than_chance(format, library, small_files, tmp_path):
-    train, held_out = runner.write_files(runner.Case(format, 10), tmp_path)
+    train, held_out = suite.write_files(suite.Case(format, 10), tmp_path)
     paths = Paths(format, train, held_out, tmp_path)
     script.main(library, format, *map(str, (train, held_out, paths.predictions, paths.stages)), "0.01")
-    labels = runner.labels_in(held_out)
+    labels = suite.labels_in(held_out)
     assert set(np.unique(labels)) == {0, 1}
     chances = np.loadtxt(paths.predictions)
     assert np.mean((chances > 0.5) == labels) > 0.55
@@ -79,7 +79,7 @@ def test_the_script_predicts_better_than_chance(format, library, small_files, tm
 
 def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
     (tmp_path / "a.svm").write_text("1 3:1 7:0.5\n0 2:1\n")
-    assert runner.text_of(tmp_path / "a.svm").read_text() == "1 | 3:1 7:0.5\n-1 | 2:1\n"
+    assert suite.text_of(tmp_path / "a.svm").read_text() == "1 | 3:1 7:0.5\n-1 | 2:1\n"
     paths = Paths("svmlight", *[tmp_path / "a.svm"] * 2, tmp_path)
     commands = dict(get("Vowpal Wabbit, cache").commands(paths, {"passes": 2}))
     assert "--cache_file" in commands["train"]
@@ -88,4 +88,4 @@ def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):
 
 def test_an_unknown_format_is_refused():
     with pytest.raises(BenchError, match=r"Unknown format 'csv'\. Expected one of: svmlight, clicks"):
-        runner.choose_cases(("csv",))
+        suite.choose_cases(("csv",))

@@ -8,7 +8,7 @@ import pytest
 
 from workbench import store
 from workbench.bench.child import set_threads
-from workbench.bench.fair import configurations, contract, loops, measure, problem, runner
+from workbench.bench.fair import competitors, configurations, loops, measure, problem, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
 from workbench.bench.shapes import BenchError
@@ -84,9 +84,9 @@ def test_drawn_rows_are_the_same_dense_and_as_csr():
     assert set(one.labels) == {0, 1, 2}
 
 
-NAMES = [name for name in contract.names() if name != COMPILED]
+NAMES = [name for name in competitors.names() if name != COMPILED]
 INSTALLED = [
-    name for name in NAMES if not contract.get(name).needs or importlib.util.find_spec(contract.get(name).needs)
+    name for name in NAMES if not competitors.get(name).needs or importlib.util.find_spec(competitors.get(name).needs)
 ]
 
 
@@ -117,7 +117,7 @@ def goals_of_training(case):
 @pytest.mark.parametrize("name", INSTALLED)
 @pytest.mark.parametrize("size", TINY)
 def test_a_competitor_trains_what_float64_loops_train_or_says_why_it_cannot(name, size):
-    one, competitor = drawn(size), contract.get(name)
+    one, competitor = drawn(size), competitors.get(name)
     if reason := competitor.unavailable(one):
         assert reason.endswith(".")
     else:
@@ -127,7 +127,7 @@ def test_a_competitor_trains_what_float64_loops_train_or_says_why_it_cannot(name
 @pytest.mark.exhaustive  # `torch.compile` takes half a minute of a core; each measurement checks what it has trained
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler warns of PyTorch
 def test_what_pytorch_compiles_trains_the_same():
-    one, competitor = drawn("softmax"), contract.get(COMPILED)
+    one, competitor = drawn("softmax"), competitors.get(COMPILED)
     if reason := competitor.unavailable(one):
         pytest.skip(reason)
     assert error_after_an_epoch(one, competitor) < 1e-5
@@ -136,13 +136,13 @@ def test_what_pytorch_compiles_trains_the_same():
 def test_each_size_is_trained_by_both_sides_in_both_kinds():
     for size in TINY:
         one = drawn(size)
-        able = [each for each in map(contract.get, NAMES) if not each.unavailable(one)]
-        assert {(each.side, each.kind) for each in able} == set(itertools.product(contract.SIDES, contract.KINDS))
+        able = [each for each in map(competitors.get, NAMES) if not each.unavailable(one)]
+        assert {(each.side, each.kind) for each in able} == set(itertools.product(competitors.SIDES, competitors.KINDS))
 
 
 @pytest.mark.parametrize("name", INSTALLED)
 def test_a_second_run_goes_on_from_the_first_one(name):
-    one, competitor = drawn("logistic, one row"), contract.get(name)
+    one, competitor = drawn("logistic, one row"), competitors.get(name)
     if competitor.unavailable(one):
         return
     trainer = competitor.make(one)
@@ -181,7 +181,7 @@ def test_a_wrong_training_is_noticed_in_weights_intercept_and_losses():
 
 def test_padding_of_outputs_stays_zero():
     one = drawn("softmax")
-    trainer = contract.get("Numba, rows in place").make(one)
+    trainer = competitors.get("Numba, rows in place").make(one)
     trainer.run(one.batches)
     assert trainer.w.shape[0] == loops.padded(5) == 8
     assert not trainer.w[5:].any()
@@ -196,7 +196,7 @@ def test_settings_that_the_project_lacks_are_a_reason():
     assert isinstance(project.setup_of(drawn("logistic"), project.DENSE), Setup)
 
 
-class Steady(contract.Trainer):
+class Steady(competitors.Trainer):
     """A trainer that trains nothing; a run takes a tick of the clock for each batch, times its pace."""
 
     def __init__(self, one, clock, pace, is_right=True):
@@ -222,15 +222,15 @@ class Ticks:
         return self.now
 
 
-def measured(*competitors):
+def measured(*entries):
     """Records by name of competitors given as (name, side, seconds a batch, more of them)."""
     clock = Ticks()
     made = [
-        contract.Competitor(
+        competitors.Competitor(
             name, side, "dense", lambda one, pace=pace, own=own: Steady(one, clock, pace, own.get("is_right", True)),
             **{key: value for key, value in own.items() if key != "is_right"},
         )
-        for name, side, pace, own in competitors
+        for name, side, pace, own in entries
     ]  # fmt: skip
     policy = measure.Policy(seconds_call=1.0, rounds=5)
     answers = list(measure.measure(drawn("logistic"), made, policy, clock))
@@ -268,7 +268,7 @@ def test_a_run_writes_a_record_of_every_candidate_and_is_resumed(tmp_path):
     assert [record["candidate"] for record in records] == list(answered(TINY["logistic"], policy))
     timed = [record for record in records if record["status"] == "ok"]
     assert {(record["side"], record["kind"]) for record in timed} == set(
-        itertools.product(contract.SIDES, contract.KINDS)
+        itertools.product(competitors.SIDES, competitors.KINDS)
     )
     made.measured = None  # nothing is measured again
     assert made.run([TINY["logistic"]])

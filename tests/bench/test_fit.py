@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import data, models
-from workbench.bench.fit import cases, child, contract, torch_loop
+from workbench.bench.fit import candidates, cases, child, torch_loop
 from workbench.bench.fit.candidates import project
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
 from workbench.training import impossible_reason
 
-TRAINED = [(name, model) for name in contract.names() for model in contract.get(name).models]
+TRAINED = [(name, model) for name in candidates.names() for model in candidates.get(name).models]
 
 
 def ticking(step=1.0):
@@ -169,7 +169,7 @@ def goals_of_learning(case):
 @pytest.mark.covering(goals=goals_of_learning)
 @pytest.mark.parametrize(("name", "model"), TRAINED)
 def test_a_contender_learns(name, model):
-    candidate, toy = contract.get(name), fit_rows.judge_for(model)
+    candidate, toy = candidates.get(name), fit_rows.judge_for(model)
     if candidate.unavailable:
         pytest.skip(candidate.unavailable)
     if not toy.larger_is_better and models.get(model).rows_apart:  # so few rows that those held out say little
@@ -193,13 +193,13 @@ def test_a_contender_learns(name, model):
 
 
 def test_ours_and_a_rival_are_tried_with_as_many_settings():
-    assert {len(contract.get(name).values(model)) for name, model in TRAINED} == {contract.TRIED}
+    assert {len(candidates.get(name).values(model)) for name, model in TRAINED} == {candidates.TRIED}
     with pytest.raises(BenchError, match="tries 1 settings"):
-        contract.Candidate("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))
+        candidates.Candidate("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))
 
 
 def test_the_end_of_what_was_tried_is_told():
-    candidate = contract.get("ours, sparse")
+    candidate = candidates.get("ours, sparse")
     first, *_ = candidate.values("logistic")
     assert candidate.is_at_end("logistic", first)
     assert not candidate.is_at_end("logistic", {**first, "rate": 3.0})
@@ -207,9 +207,9 @@ def test_the_end_of_what_was_tried_is_told():
 
 def test_names_that_are_not_known_are_told_the_known():
     with pytest.raises(BenchError, match=r"there is: ours, sparse; .*ours, dense; .*liblinear"):
-        contract.list_candidates("logistic", ("nobody",))
+        candidates.list_candidates("logistic", ("nobody",))
     with pytest.raises(BenchError, match=r"the model x here; models are: .*softmax"):
-        contract.list_candidates("x")
+        candidates.list_candidates("x")
     with pytest.raises(BenchError, match=r"Unknown case 'x'.*Expected one of: standard library, logistic"):
         cases.choose_cases(("x",))
 
@@ -217,7 +217,7 @@ def test_names_that_are_not_known_are_told_the_known():
 def test_dense_trainings_of_ours_take_part_where_the_setup_is_possible():
     toy = fit_rows.judge_for("logistic")
     for name in ("epochs in one call", "dual ascent"):
-        candidate = contract.get(f"ours, dense, {name}")
+        candidate = candidates.get(f"ours, dense, {name}")
         assert candidate.is_dense
         assert candidate.bytes_needed(toy.rows) == toy.rows.bytes_dense
         settings = project.EPOCHS_DENSE if "epochs" in name else project.DUAL
@@ -230,7 +230,7 @@ def test_dense_trainings_of_ours_take_part_where_the_setup_is_possible():
 
 def test_dense_that_does_not_fit_says_the_bytes():
     toy = fit_rows.judge_for("logistic")
-    found = child.refusal_columns(contract.get("ours, dense"), toy.rows, 100)
+    found = child.refusal_columns(candidates.get("ours, dense"), toy.rows, 100)
     assert (found["status"], found["bytes_needed"]) == ("memory", 120 * 40 * 4)
 
 
@@ -240,19 +240,19 @@ def test_the_slice_for_warming_up_has_every_class(monkeypatch):
 
 
 def test_each_kind_of_setting_is_warmed_up_once():
-    kinds = child.kinds_of(contract.settings_by_rate("logistic"))
+    kinds = child.kinds_of(candidates.settings_by_rate("logistic"))
     assert [(kind["optimizer"], kind["batch_rows"]) for kind in kinds] == [
         ("sgd", 256),
         ("sgd", 1024),
         ("adagrad", 256),
     ]
-    kinds = child.kinds_of(contract.settings_by_decay("logistic"))
+    kinds = child.kinds_of(candidates.settings_by_decay("logistic"))
     assert [(kind["optimizer"], "decay" in kind) for kind in kinds] == [
         ("sgd", False),
         ("sgd", True),
         ("adagrad", False),
     ], "steps with decay have code of their own"
-    assert len(child.kinds_of(contract.get("scikit-learn SGDClassifier").values("logistic"))) == 2
+    assert len(child.kinds_of(candidates.get("scikit-learn SGDClassifier").values("logistic"))) == 2
 
 
 def test_decay_of_a_setting_reaches_the_training_in_rows_that_are_up_to_date():
@@ -279,7 +279,7 @@ def test_pytorchs_intercept_has_no_decay():
 def test_a_class_that_only_rows_held_out_have_breaks_no_solver():
     toy = fit_rows.judge_for("softmax")
     y = np.where(toy.rows.y == 1, 0, toy.rows.y)
-    refit = contract.get("scikit-learn LogisticRegression lbfgs").refit
+    refit = candidates.get("scikit-learn LogisticRegression lbfgs").refit
     scorer, _ = refit(dataclasses.replace(toy.rows, y=y), {"C": 1.0}, 50)
     assert scorer(toy.x).shape == (toy.x.shape[0], 3)
     assert np.isfinite(toy.value(scorer))

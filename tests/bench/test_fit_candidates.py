@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from tests.support import fit_rows
-from workbench.bench.fit import child, contract, torch_loop
+from workbench.bench.fit import candidates, child, torch_loop
 from workbench.bench.fit.candidates import pytorch, scikit_learn, vowpal_wabbit
 from workbench.bench.fit.torch_loop import batch_of, scores
 
@@ -63,7 +63,7 @@ def test_vowpal_wabbit_is_given_its_cache_before_the_clock_and_no_file_is_left(m
     monkeypatch.setattr(vowpal_wabbit.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(FakeWorkspace, "made", [], raising=False)
     rows = replace(fit_rows.judge_for("logistic").rows, has_intercept=False)
-    candidate = contract.get("Vowpal Wabbit")
+    candidate = candidates.get("Vowpal Wabbit")
     leave = child.StopCondition(10.0)
     points = child.training_points(
         candidate, rows, {"rule": "ftrl", "rate": 0.5}, lambda scorer: 1.0, leave, ladder=(2, 20)
@@ -83,7 +83,7 @@ def test_vowpal_wabbit_is_given_its_cache_before_the_clock_and_no_file_is_left(m
 
 def test_dense_rows_are_trained_as_sparse_ones_where_a_library_treats_them_alike():
     toy, value = fit_rows.judge_for("logistic"), {"C": 1.0}
-    plain, dense = (contract.get(f"scikit-learn LogisticRegression lbfgs{end}") for end in ("", ", dense rows"))
+    plain, dense = (candidates.get(f"scikit-learn LogisticRegression lbfgs{end}") for end in ("", ", dense rows"))
     found = [toy.value(one.refit(toy.rows, value, 100)[0]) for one in (plain, dense)]
     assert found[0] == pytest.approx(found[1], rel=1e-3)
 
@@ -95,7 +95,7 @@ def test_dense_rows_reach_the_library_as_an_array_unless_they_are_too_sparse():
         seen.append(rows.x)
         yield None
 
-    plain = contract.Candidate("toy", "rival", (), lambda model: [], steps, why_not=contract.one_number)
+    plain = candidates.Candidate("toy", "rival", (), lambda model: [], steps, why_not=candidates.one_number)
     dense, rows = torch_loop.of_dense_rows(plain), fit_rows.judge_for("logistic").rows
     next(dense.steps(rows, {}))
     np.testing.assert_array_equal(seen[0], rows.x.toarray())
@@ -112,7 +112,7 @@ def test_the_intercept_of_sparse_rows_learns_as_fast_as_that_of_dense_ones():
     value = {"schedule": "constant", "rate": 0.1, "average": False}
     scores = {}
     for name in ("SGDClassifier constant", "SGDClassifier constant, dense rows"):
-        every = itertools.islice(contract.get(f"scikit-learn {name}").steps(rows, value), 16)
+        every = itertools.islice(candidates.get(f"scikit-learn {name}").steps(rows, value), 16)
         scores[name] = float([scorer(toy.x) for scorer in every][-1][0])
     sparse, dense = scores.values()
     assert sparse == pytest.approx(dense, rel=1e-3)
@@ -180,7 +180,7 @@ def test_tensorflow_has_scores_of_rows_without_entries_at_the_end_of_a_batch():
     kept = np.arange(120)[:, None] < 100
     rows = replace(toy.rows, x=scipy.sparse.csr_array(toy.rows.x.toarray() * kept), has_intercept=True)
     (scorer,) = itertools.islice(
-        contract.get("TensorFlow embedding_lookup_sparse").steps(
+        candidates.get("TensorFlow embedding_lookup_sparse").steps(
             rows, {"optimizer": "sgd", "batch_rows": 120, "rate": 0.5}
         ),
         1,

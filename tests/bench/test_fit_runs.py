@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import fit_rows
 from workbench import store
-from workbench.bench.fit import cases, contract, runner
+from workbench.bench.fit import candidates, cases, runner
 from workbench.measure.child import Ended
 
 POINTS = {"ours, sparse": [[1.0, 0.51, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
@@ -52,7 +52,7 @@ def test_a_run_tries_every_setting_then_rounds_in_turn_and_has_nothing_to_do_aga
     assert seconds == {0.003: [2.0, 3.0, 3.0, 2.0], 0.01: [2.0, 3.0, 3.0, 2.0], 0.03: [1.0, 3.0, 3.0, 1.0]}
     assert [row["target"] for row in rounds[:3]] == pytest.approx([0.5015, 0.505, 0.515])
     assert [len(row["curve"]) for row in rounds[:3]] == [2, 2, 1], "each to its target"
-    assert len(rows) == 2 * contract.TRIED + 4 * 3
+    assert len(rows) == 2 * candidates.TRIED + 4 * 3
     again, same = run_of(tmp_path)
     assert (again, len(same)) == ([], len(rows))
     more, _ = run_of(tmp_path, rounds=3)
@@ -64,7 +64,7 @@ def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_pro
     assert [numbers for _, numbers, target in asked if target is None][:2] == [list(range(10)), list(range(4, 10))]
     cut = [row for row in rows if row["status"] == "timeout"]
     assert [len(row["curve"]) for row in cut] == [2, 1]
-    assert len([row for row in rows if row["stage"] == "settings"]) == 2 * contract.TRIED
+    assert len([row for row in rows if row["stage"] == "settings"]) == 2 * candidates.TRIED
 
 
 def test_the_best_settings_go_on_and_the_rest_is_left(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from workbench import data
 from workbench.bench import frameworks
 from workbench.bench.fair.measure import Policy, prepare_candidate
 from workbench.bench.frameworks import FRAMEWORKS, _concluded, answer_for
-from workbench.bench.frameworks import contract as problems
-from workbench.bench.frameworks.contract import get, names, problem_of, ways_of
+from workbench.bench.frameworks import ways as problems
+from workbench.bench.frameworks.ways import get, names, problem_of, ways_of
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
 

@@ -11,7 +11,8 @@ from tests.support import self_trial_rows as maker
 from tests.support.self_trial_rows import Measured
 from workbench import plots, store
 from workbench.analysis import self_trial as analysis
-from workbench.bench.self_trial import noise, parts, same, slow, trials
+from workbench.bench import self_trial
+from workbench.bench.self_trial import noise, same, slow, trials
 from workbench.command import cli
 from workbench.measure import machine
 from workbench.reports import suites as reports
@@ -269,10 +270,10 @@ def test_parts_run_in_their_order_with_their_share_and_are_stored(monkeypatch, t
             seen.append((name, budget.seconds))
             return [trials.counted(name, "x", "y", 1, 2, (None, None))]
 
-        return parts.Part(name, share, run)
+        return self_trial.Part(name, share, run)
 
-    monkeypatch.setattr(parts, "PARTS", {"slow": part("slow", 0.1), "same": part("same", 0.3)})
-    assert [name for name, _ in parts.run(["same", "slow"], tmp_path, 100)] == ["slow", "same"]
+    monkeypatch.setattr(self_trial, "PARTS", {"slow": part("slow", 0.1), "same": part("same", 0.3)})
+    assert [name for name, _ in self_trial.run(["same", "slow"], tmp_path, 100)] == ["slow", "same"]
     assert seen == [("slow", pytest.approx(25)), ("same", pytest.approx(75))]
     assert [row["part"] for row in store.SELF.read(tmp_path)] == ["slow", "same"]
 
@@ -283,7 +284,7 @@ def invoke(*arguments):
 
 def test_the_help_names_every_part():
     shown = invoke("--help").output
-    assert all(name in shown for name in parts.PARTS)
+    assert all(name in shown for name in self_trial.PARTS)
     assert "--budget" in shown
 
 
@@ -301,7 +302,7 @@ def test_wrong_input_is_told_before_anything_is_measured(arguments, text, tmp_pa
 
 
 def test_simulations_from_the_command_line_end_in_a_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts.simulations, "ANSWERS", 100)
+    monkeypatch.setattr(self_trial.simulations, "ANSWERS", 100)
     for row in maker.recording(14):
         store.append(tmp_path / noise.FILE, row)
     done = invoke("coverage", "calibration", "power", "--results", str(tmp_path))

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 import workbench as wb
 from tests.front_door.test_doors import Done, called, ends_with
 from workbench.api import sweeping as api_sweeping
-from workbench.bench.self_trial import parts
+from workbench.bench import self_trial
 from workbench.command import advising, cli, sweeping
 from workbench.sweeps.spec import SpecError, parse_spec
 
@@ -31,7 +31,7 @@ def test_budget_of_advise(option, monkeypatch):
 @pytest.mark.parametrize("option", ["--budget", "--seconds-budget"])
 def test_budget_of_bench_self(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(parts, "run", ends_with(lambda names, folder, seconds, *_: seconds))
+    monkeypatch.setattr(self_trial, "run", ends_with(lambda names, folder, seconds, *_: seconds))
     assert typed("bench", "self", "same", option, "9")[0] == 9.0
 
 

@@ -7,7 +7,7 @@ from tests.support.panel_runs import write_run
 from workbench import store
 from workbench.panels.tabs import explore
 from workbench.panels.tabs.explore import ALL, Exploration
-from workbench.study.choices import ChoiceError
+from workbench.study import ChoiceError
 from workbench.sweeps import run_folder
 
 

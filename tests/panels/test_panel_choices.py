@@ -4,10 +4,10 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import inputs, text, write_run
+from workbench import study as choices
 from workbench.measure.rounds import FIRST, MOST
 from workbench.panels import lab, pages
 from workbench.panels.panel import Panel
-from workbench.study import choices
 from workbench.sweeps import grid
 from workbench.sweeps.estimate import SECONDS_OVERHEAD
 from workbench.sweeps.spec import Cell

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.clocks import SECONDS
 from workbench.panels import lab
-from workbench.study import choices, suited
+from workbench.study import CHOICES, suited
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -129,7 +129,7 @@ def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
         assert line.count("  # ") == 1, line
         values[node.target.id] = ast.literal_eval(node.value)
     rest = {"more": None, "smoke": False, "show_widgets": None}
-    assert set(values) <= {choice.name for choice in choices.CHOICES} | set(rest)
+    assert set(values) <= {choice.name for choice in CHOICES} | set(rest)
     assert len(values) <= 8, "few are read before the first result; `more` takes the others"
     assert {name: values.pop(name) for name in rest} == rest
     assert suited.complete_with_suggestions(lab.parameters(values)) == suited.complete_with_suggestions({})

@@ -8,7 +8,7 @@ import pytest
 from workbench import settings, store, training
 from workbench.analysis import configurations
 from workbench.command import cli
-from workbench.study.choices import CHOICES
+from workbench.study import CHOICES
 from workbench.sweeps import grid, spec, trial
 from workbench.sweeps.spec import Cell, SpecError
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from workbench import models, store
+from workbench.bench.fit.candidates import Rows
 from workbench.bench.fit.cases import Judge
-from workbench.bench.fit.contract import Rows
 from workbench.sweeps.problem import facts_of, synthetic_parameters_for, targets
 
 CASE = {"case": "toy, logistic", "dataset": "toy", "model": "logistic", "held_out": "0.2"}

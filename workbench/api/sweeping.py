@@ -19,8 +19,7 @@ from workbench.api.inputs import in_notebook, in_python, say
 from workbench.api.loading import Loaded, as_typed, pop_reading, received
 from workbench.api.results import Result
 from workbench.data.errors import DataError
-from workbench.study import suited
-from workbench.study.choices import CHOICES, ChoiceError
+from workbench.study import CHOICES, ChoiceError, suited
 from workbench.study.suited import spec_of
 from workbench.sweeps import grid, run_folder
 from workbench.sweeps import spec as specs

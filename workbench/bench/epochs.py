@@ -26,8 +26,7 @@ from workbench.bench.epoch_problem import BATCHES_INDEXED, Configuration, Proble
 from workbench.bench.experiment import Progress, Record, Results, Worker
 from workbench.bench.fair.competitors.sklearn_sgd import DECAY_SPARSE
 from workbench.bench.fair.runner import done_keys
-from workbench.bench.fit.candidates import vowpal_wabbit
-from workbench.bench.fit.contract import Rows
+from workbench.bench.fit.candidates import Rows, vowpal_wabbit
 from workbench.measure import closure
 from workbench.measure.clock import median_interval
 from workbench.measure.machine import OtherPrograms, describe_stack

@@ -13,15 +13,15 @@ from typing import Any
 
 from workbench import models
 from workbench.bench.child import set_threads
-from workbench.bench.fit import contract
-from workbench.bench.fit.contract import Rows, Scorer
+from workbench.bench.fit import candidates
+from workbench.bench.fit.candidates import Rows, Scorer
 from workbench.sweeps.problem import Problem
 from workbench.training import training
 
 
 def unavailable(contender: str) -> str:
     """Return the reason why a candidate cannot take part here, or ""; `BenchError` lists the known."""
-    return contract.get(contender).unavailable
+    return candidates.get(contender).unavailable
 
 
 def trained(
@@ -39,10 +39,12 @@ def trained(
     `threads` 0 leaves them as they are. `BenchError` for a name that is not known, and for a candidate that goes by
     fits anew; ModuleNotFoundError where its library is not installed.
     """
-    found = contract.get(contender)
+    found = candidates.get(contender)
     if found.steps is None or model not in found.models:
-        able = [name for name in contract.names() if contract.get(name).steps and model in contract.get(name).models]
-        raise contract.BenchError(f"{contender} does not train {model} epoch by epoch; there is: {'; '.join(able)}.")
+        able = [
+            name for name in candidates.names() if candidates.get(name).steps and model in candidates.get(name).models
+        ]
+        raise candidates.BenchError(f"{contender} does not train {model} epoch by epoch; there is: {'; '.join(able)}.")
     if threads:
         set_threads(threads)
     settings = {"model_options": options} if options else {}

@@ -199,17 +199,17 @@ def bench_self(
 ) -> None:
     """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
     from workbench import store
+    from workbench.bench import self_trial
     from workbench.bench.experiment import Results
-    from workbench.bench.self_trial import parts
     from workbench.command.console import console
     from workbench.reports.suites import write_self_trial
 
-    parts.chosen(names or [])
+    self_trial.chosen(names or [])
     Results(store.SELF, results).open()
     with progress_line() as told:
-        for name, rows in parts.run(names or [], results, seconds_budget, told):
+        for name, rows in self_trial.run(names or [], results, seconds_budget, told):
             if rows:
-                console.print(_outcomes_table(f"{name}: {parts.PARTS[name].what}", rows))
+                console.print(_outcomes_table(f"{name}: {self_trial.PARTS[name].what}", rows))
     if store.is_stored(results / store.SELF.file):
         typer.echo(f"Page: {write_self_trial(results)}")
     else:
@@ -547,7 +547,7 @@ def bench_end(
     """Time whole processes from a file to predictions, with other libraries, to the same held-out loss."""
     from workbench import store
     from workbench.analysis import end as analysis
-    from workbench.bench.end.runner import Runner, choose_cases
+    from workbench.bench.end import Runner, choose_cases
     from workbench.command.console import console
     from workbench.reports.suites import write_end
 

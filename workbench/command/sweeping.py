@@ -12,8 +12,7 @@ from workbench import data, formats, store
 from workbench.analysis import formatting, refinement
 from workbench.command import terminal
 from workbench.command.data_source import print_reader, with_model
-from workbench.study import suited
-from workbench.study.choices import ChoiceError
+from workbench.study import ChoiceError, suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import agent_commands, estimate, run_folder
 from workbench.sweeps import spec as specs

@@ -160,7 +160,7 @@ class Layout:
 
 
 if TYPE_CHECKING:
-    from workbench.module.core import Module
+    from workbench.module import Module
 
 KIND = "sparse-workbench module"
 VERSION = 1

@@ -253,7 +253,7 @@ def slices_of(rows: int, workers: int) -> list[tuple[int, int]]:
 
 
 if TYPE_CHECKING:
-    from workbench.module.core import Module
+    from workbench.module import Module
 
 Value = float | dict[str, float] | None
 MetricLike = str | Sequence[str] | Accumulator | None

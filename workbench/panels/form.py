@@ -13,8 +13,7 @@ from workbench.analysis import formatting
 from workbench.data import contract
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
-from workbench.study import suited
-from workbench.study.choices import CHOICES, Choice
+from workbench.study import CHOICES, Choice, suited
 from workbench.study.suited import files_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import FILES

@@ -18,8 +18,7 @@ from kernels.registry import unknown_name
 from workbench.panels import pages, tabs
 from workbench.panels.results_view import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
 from workbench.panels.state import LabState, left
-from workbench.study import suited
-from workbench.study.choices import BY_NAME, CHOICES, ChoiceError
+from workbench.study import BY_NAME, CHOICES, ChoiceError, suited
 from workbench.study.suited import name_of, spec_of
 from workbench.sweeps import run_folder
 from workbench.sweeps.spec import validate_spec

@@ -25,8 +25,7 @@ from workbench.formats import FormatError
 from workbench.json_text import parsed
 from workbench.models import ModelError
 from workbench.store.table import RowError
-from workbench.study import suited
-from workbench.study.choices import BY_NAME, CHOICES, ChoiceError, complete_choices
+from workbench.study import BY_NAME, CHOICES, ChoiceError, complete_choices, suited
 from workbench.study.suited import COMMAND, command_text, name_of, spec_of
 from workbench.sweeps import estimate, grid, run_folder
 from workbench.sweeps.estimate import format_time_span, minimum_detectable_sentence, seconds_of_trials

@@ -20,7 +20,7 @@ from typing import Any
 from workbench import data, models
 from workbench.analysis import formatting
 from workbench.data import contract
-from workbench.study.choices import (
+from workbench.study import (
     BY_NAME,
     CHOICES,
     ChoiceError,

@@ -7,8 +7,8 @@ from time import perf_counter
 from typing import Any
 
 from workbench.bench.child import set_threads
+from workbench.bench.fair.competitors import Competitor, Trainer, list_competitors
 from workbench.bench.fair.configurations import Configuration
-from workbench.bench.fair.contract import Competitor, Trainer, competitors
 from workbench.bench.fair.problem import Problem, draw, error_of
 from workbench.measure.clock import median_interval
 from workbench.measure.machine import OtherPrograms
@@ -27,7 +27,7 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"at": "rows"}
     problem = draw(configuration, request["threads"])
     facts = {"nnz": int(problem.csr.nnz), "batches": problem.batches}
-    able = [competitor for competitor in competitors() if competitor.name not in request["left_out"]]
+    able = [competitor for competitor in list_competitors() if competitor.name not in request["left_out"]]
     for answer in measure(problem, able, Policy(**request["policy"])):
         yield answer | ({"record": facts | answer["record"]} if "record" in answer else {})
 

@@ -10,9 +10,9 @@ import importlib.util
 import sklearn.linear_model  # noqa: F401
 
 import workbench.bench.fair.measure  # noqa: F401
-from workbench.bench.fair import contract
+from workbench.bench.fair import competitors
 
-contract.names()
+competitors.names()
 if importlib.util.find_spec("torch"):
     importlib.import_module("torch")
 gc.collect()

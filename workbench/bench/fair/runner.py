@@ -11,8 +11,8 @@ from pathlib import Path
 from workbench import store
 from workbench.bench import experiment
 from workbench.bench.experiment import Progress, Record, Results, Worker
+from workbench.bench.fair.competitors import get, list_competitors, names, origin
 from workbench.bench.fair.configurations import Configuration
-from workbench.bench.fair.contract import competitors, get, names, origin
 from workbench.bench.fair.measure import Policy
 from workbench.measure import closure
 from workbench.measure.machine import describe_stack
@@ -88,7 +88,7 @@ def done_keys(records: Sequence[Record]) -> set[str]:
 def source_hash() -> str:
     """Return the hash of the code that draws the rows, trains, and times, that of all candidates."""
     roots = {"workbench.bench.fair.measure", "workbench.measure.child"} | {
-        origin(competitor.name) for competitor in competitors()
+        origin(competitor.name) for competitor in list_competitors()
     }
     for model in ("logistic", "softmax"):
         cells = [

@@ -14,7 +14,7 @@ import scipy.special
 
 from kernels.registry import unknown_name
 from workbench import data, metrics, models
-from workbench.bench.fit.contract import Candidate, Rows, Scorer
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer
 from workbench.bench.shapes import BenchError
 from workbench.measure.rounds import MOST, ratio_of
 from workbench.models.two_fields import pairs_of

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.bench.child import set_threads
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, get
 from workbench.bench.fit.cases import TOLERANCES, Case, Judge, is_reached, judge_of
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, get
 from workbench.measure.machine import OtherPrograms
 
 # The course of one training: the seconds it took to each point, what was reached there, and when it is left.

@@ -15,9 +15,9 @@ import sklearn.multioutput  # noqa: F401
 
 import workbench.bench.fit.child
 import workbench.sweeps.preload  # noqa: F401
-from workbench.bench.fit import contract
+from workbench.bench.fit import candidates
 
-contract.names()
+candidates.names()
 if importlib.util.find_spec("torch"):
     importlib.import_module("torch._dynamo")
 gc.collect()

@@ -14,6 +14,7 @@ from typing import Any
 from workbench import store
 from workbench.bench import experiment
 from workbench.bench.experiment import Progress, Worker, end_columns
+from workbench.bench.fit.candidates import Candidate, get, list_candidates, origin
 from workbench.bench.fit.cases import (
     ROUNDS_MOST,
     TOLERANCES,
@@ -33,7 +34,6 @@ from workbench.bench.fit.cases import (
     target_of,
     targets_of_records,
 )
-from workbench.bench.fit.contract import Candidate, get, list_candidates, origin
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure
 from workbench.measure.child import Ended

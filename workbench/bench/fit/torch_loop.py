@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels.competitors.torch_sparse import INSTALL, pytorch
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, register, settings_by_decay, settings_by_rate
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_decay, settings_by_rate
 
 # Dense rows for competitors: the same training, on X as a dense array, if that takes few enough bytes.
 #

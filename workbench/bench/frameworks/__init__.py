@@ -23,8 +23,8 @@ from workbench.analysis import formatting
 from workbench.bench.experiment import Worker, records_of_candidates
 from workbench.bench.fair.measure import Policy
 from workbench.bench.fair.problem import Problem
-from workbench.bench.frameworks import contract as work
-from workbench.bench.frameworks.contract import FRAMEWORKS, Way, problem_of, ways_of
+from workbench.bench.frameworks import ways as work
+from workbench.bench.frameworks.ways import FRAMEWORKS, Way, problem_of, ways_of
 from workbench.bench.shapes import BenchError
 from workbench.measure.posterior import Ratio, Trial, posterior
 
@@ -34,7 +34,7 @@ __all__ = ["FRAMEWORKS", "FrameworkAnswer", "Way", "answer_for"]
 # The answer in a framework: the ways timed in one process, the fastest of each kind compared, and lines to paste.
 
 
-WORK = "workbench.bench.frameworks.contract:answers"
+WORK = "workbench.bench.frameworks.ways:answers"
 BUDGET = 120.0
 """Seconds for everything, as a rule."""
 BATCH_ROWS = 256

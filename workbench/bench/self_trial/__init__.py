@@ -2,5 +2,102 @@
 
 Trials are measured as a sweep measures them, by its own schedule and supervisor; what differs is that a candidate meets
 itself, that loads run next to it, or that a kernel was made slower. Simulations take their noise from recorded trials
-of the same machine. `parts.py` lists the parts and how to add one.
+of the same machine.
+
+How to add a part: a file of this folder with a function that takes the folder of results and a budget, and returns
+outcomes; then an entry of `PARTS`.
 """
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernels.registry import unknown_name
+from workbench.bench.self_trial import answers, noise, panel, same, simulations, slow, threads, trials, turns
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part: what it finds out, its share of the budget (0: it takes seconds), and what does it."""
+
+    what: str
+    share: float
+    run: Callable[[Path, trials.Budget], Rows]
+
+
+def recorded(folder: Path) -> noise.Noise:
+    """Return the noise that was recorded on this machine; `SelfTrialError` if it is not enough."""
+    return noise.noise_of(trials.of_this_machine(trials.read(folder / noise.FILE)))
+
+
+def _simulated(
+    simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str, is_judging: bool = True
+) -> Part:
+    """Return the part of the self-trial that runs a simulation on recorded noise, of the groups that judge or of
+    all.
+    """
+
+    def run(folder: Path, budget: trials.Budget) -> Rows:
+        """Return the rows of the simulation on the noise recorded in the folder."""
+        found = recorded(folder)
+        budget.tell(what)
+        return list(simulation(found.every_second(simulations.JUDGED) if is_judging else found))
+
+    return Part(what, 0.0, run)
+
+
+PARTS = {
+    "record": Part("records noise of this machine, which the simulations need", 0.25, noise.record),
+    "constants": _simulated(
+        simulations.constants, "compares the constants of the statistics with recorded noise", False
+    ),
+    "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
+    "calibration": _simulated(simulations.calibration, "simulates how often stated probabilities are right"),
+    "power": _simulated(simulations.power, "simulates how often differences are decided"),
+    "slow": Part("makes one kernel slower and looks which configurations move", 0.07, slow.slow),
+    "threshold": Part("runs loads next to trials and looks which suffer", 0.07, slow.threshold),
+    "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
+    "busy": Part("lets training on all threads meet itself on one, quiet and next to a busy core", 0.05, threads.busy),
+    "turns": Part(
+        "measures two candidates by fresh processes and in turns, quiet and next to a busy core", 0.07, turns.turns
+    ),
+    "duets": Part(
+        "measures two candidates on one thread in turns and at once, quiet and next to a busy core", 0.07, turns.duets
+    ),
+    "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
+    "answers": Part("asks about files quiet and next to a busy core, and lets sweeps judge", 0.6, answers.answers),
+    "demo": Part("runs the demo again and again, quiet and next to a busy core", 0.6, answers.demo),
+    "same": Part("lets candidates meet themselves, quiet and next to loads", 0.6, same.same),
+}
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """Return the parts of these names in their order, all where none is given.
+
+    `SelfTrialError` lists the known ones.
+    """
+    for name in names:
+        if name not in PARTS:
+            raise trials.SelfTrialError(unknown_name("part of the self-trial", name, PARTS))
+    return [name for name in PARTS if name in names or not names]
+
+
+def run(
+    names: Sequence[str], folder: Path, seconds_budget: float, progress: trials.Progress = trials.ignore_progress
+) -> Iterator[tuple[str, Rows]]:
+    """Run the parts, each with its share of the budget; gives name and outcomes of each, which are stored by then.
+
+    Rows of trials are stored as they are measured. `SelfTrialError` if a part lacks what another has to do first.
+    """
+    parts = {name: PARTS[name] for name in chosen(names)}
+    folder.mkdir(parents=True, exist_ok=True)
+    shares = sum(part.share for part in parts.values()) or 1.0
+    if "record" not in parts and any(not part.share for part in parts.values()):
+        recorded(folder)  # before anything is measured for minutes
+    for name, part in parts.items():
+        rows = part.run(folder, trials.Budget(seconds_budget * part.share / shares, progress))
+        trials.append(folder, rows)
+        yield name, rows

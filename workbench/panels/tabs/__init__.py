@@ -17,7 +17,7 @@ from workbench.data import contract
 from workbench.panels import form
 from workbench.panels.form import FileChooser
 from workbench.panels.guard import Guard
-from workbench.study.choices import BY_NAME as CHOICES
+from workbench.study import BY_NAME as CHOICES
 from workbench.study.suited import files_of
 
 

@@ -16,7 +16,7 @@ from workbench.panels.live import copied
 from workbench.panels.results_view import Shown
 from workbench.panels.state import emphasized, in_panel
 from workbench.panels.tabs import Answer, RequestState, fields_of, register, settings_of_data
-from workbench.study.choices import ChoiceError
+from workbench.study import ChoiceError
 from workbench.sweeps import run_folder
 
 

@@ -24,7 +24,7 @@ from workbench.panels.results_view import ResultsView, Shown, said, verdict_of
 from workbench.panels.state import file_stamp
 from workbench.panels.tabs import Answer, RequestState, grid_of, register
 from workbench.reports.report_tables import command_of, samples_text
-from workbench.study.choices import BY_NAME, ChoiceError, parse_numbers
+from workbench.study import BY_NAME, ChoiceError, parse_numbers
 from workbench.sweeps import run_folder
 
 # State of looking at a stored run: the rows left by filters, the density and the cell that are looked at.

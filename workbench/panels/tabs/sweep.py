@@ -6,8 +6,7 @@ from workbench.panels import state
 from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.panels.tabs import OF_DATA, Answer, RequestState, register, settings_of_data
-from workbench.study import suited
-from workbench.study.choices import ChoiceError
+from workbench.study import ChoiceError, suited
 from workbench.sweeps import run_folder
 
 FOLLOWING = ("dataset", "path", "labels", "columns", "kind", "reading", "model", *suited.OF_FILES)

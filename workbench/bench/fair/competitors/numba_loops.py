@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.bench.fair import loops
-from workbench.bench.fair.contract import Competitor, LoopTrainer, register
+from workbench.bench.fair.competitors import Competitor, LoopTrainer, register
 from workbench.bench.fair.problem import Problem, State
 
 LOOPS = {

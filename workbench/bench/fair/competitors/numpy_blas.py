@@ -4,7 +4,7 @@ from typing import final
 
 import numpy as np
 
-from workbench.bench.fair.contract import Competitor, LoopTrainer, register
+from workbench.bench.fair.competitors import Competitor, LoopTrainer, register
 from workbench.bench.fair.problem import Problem, State
 
 

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench import training
-from workbench.bench.fair.contract import Competitor, Trainer, register, settings_of
+from workbench.bench.fair.competitors import Competitor, Trainer, register, settings_of
 from workbench.bench.fair.problem import Problem, State
 
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}

@@ -5,7 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.bench.fair.contract import Competitor, Trainer, register
+from workbench.bench.fair.competitors import Competitor, Trainer, register
 from workbench.bench.fair.problem import Problem, State
 
 DECAY_SPARSE = 0.01

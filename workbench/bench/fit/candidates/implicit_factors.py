@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 import threadpoolctl
 
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, register
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, grid, register
 
 INSTALL = "pip install 'sparse-workbench[competitors]'"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, models
-from workbench.bench.fit.contract import (
+from workbench.bench.fit.candidates import (
     BATCHES,
     DECAY,
     STRENGTHS,

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.competitors.torch_sparse import csr_tensor, pytorch
 from workbench import models
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, register, settings_by_rate
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_rate
 from workbench.bench.fit.torch_loop import OPTIMIZERS, RIVAL, Batch, bag, look_up, register_dense, register_net, train
 from workbench.formats.compressed import transposed
 from workbench.models import glorot, he, patterns

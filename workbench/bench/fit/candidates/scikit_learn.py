@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from workbench.bench.fit.contract import STRENGTHS, Candidate, Rows, Scorer, Value, grid, one_number, register
+from workbench.bench.fit.candidates import STRENGTHS, Candidate, Rows, Scorer, Value, grid, one_number, register
 from workbench.bench.fit.torch_loop import of_dense_rows, register_both
 
 # scikit-learn's stochastic gradient descent, row by row: SGDClassifier, SGDRegressor, one for each class.

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.competitors.tensorflow_sparse import INSTALL, tensorflow
 from workbench.bench import steps_tensorflow
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, register, settings_by_rate
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, register, settings_by_rate
 
 EPSILON = 1e-7
 LOSSES = {"linear": "squared", "softmax": "softmax"}

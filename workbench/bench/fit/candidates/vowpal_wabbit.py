@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bench.fit.contract import Candidate, Rows, Scorer, Value, grid, one_number, register
+from workbench.bench.fit.candidates import Candidate, Rows, Scorer, Value, grid, one_number, register
 
 INSTALL = "pip install 'sparse-workbench[competitors]'"
 RULES = {"adaptive": "--learning_rate {rate}", "ftrl": "--ftrl --ftrl_alpha {rate}"}

@@ -1,1 +1,159 @@
-"""Ways to train in each framework, a file a framework; see `workbench.bench.frameworks`."""
+"""Ways to train in a framework, one framework a file, and the process that times them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from kernels.registry import Registry, unknown_name
+from workbench import data
+from workbench.bench.child import set_threads
+from workbench.bench.fair.competitors import Competitor
+from workbench.bench.fair.configurations import Configuration
+from workbench.bench.fair.measure import Policy, measure
+from workbench.bench.fair.problem import Problem
+from workbench.bench.shapes import BenchError
+from workbench.formats.compressed import assemble
+from workbench.measure import memory
+
+FRAMEWORKS = {
+    "pytorch": ("torch", "PyTorch", "pip install 'sparse-workbench[pytorch]'"),
+    "tensorflow": ("tensorflow", "TensorFlow", "pip install 'sparse-workbench[tensorflow]'"),
+    "keras": ("keras", "Keras", "pip install 'sparse-workbench[tensorflow]'"),
+    "sklearn": ("sklearn", "scikit-learn", "pip install scikit-learn"),
+}
+"""The package that is imported, the name in sentences, and the line that installs it, by the word that is typed."""
+
+
+def _no_lines(problem: Problem) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Way(Competitor):
+    """A way to train in a framework: a candidate of `workbench.bench.fair.measure`, with the lines that do the same.
+
+    The side is `independent` for the framework's own ways and `project` for ours. `lines(problem)` is Python to paste,
+    which expects `x` as a SciPy CSR matrix [R, D] and labels `y` [R].
+    """
+
+    framework: str = ""
+    lines: Callable[[Problem], str] = _no_lines
+
+    def bytes_data(self, problem: Problem) -> int:
+        """Return the bytes of X as this way holds it: four a place, or of CSR eight an entry and four a row."""
+        rows = len(problem.labels)
+        if self.kind == "dense":
+            return 4 * rows * problem.features
+        return problem.csr.data.nbytes + problem.csr.indices.nbytes + problem.csr.indptr.nbytes
+
+
+_ways: Registry[Way] = Registry("way to train", ("workbench.bench.frameworks.ways",), BenchError)
+register, names, get = _ways.register, _ways.names, _ways.get
+
+
+def register_way(
+    framework: str,
+    name: str,
+    kind: str,
+    make: Callable[..., Any],
+    lines: Callable[[Problem], str],
+    side: str = "independent",
+    **more: Any,
+) -> None:
+    """Register a way to train in a framework, which needs the package of the framework."""
+    package, _, install = FRAMEWORKS[framework]
+    register(Way(name, side, kind, make, needs=package, install=install, framework=framework, lines=lines, **more))
+
+
+def ways_of(framework: str) -> list[Way]:
+    """Return the ways of a framework: its own first, dense before sparse; `BenchError` lists the known frameworks."""
+    if framework not in FRAMEWORKS:
+        raise BenchError(unknown_name("framework", framework, FRAMEWORKS))
+    found = [way for way in map(get, names()) if way.framework == framework]
+    return sorted(found, key=lambda way: (way.side == "project", way.kind, way.like != "", way.name))
+
+
+# The rows that the ways of a framework are timed on, as CSR and if they fit dense, and the process that times them.
+
+# Process in which the ways of a framework are timed: it reads the rows from a folder and answers with records.
+
+FILE = "rows.npz"
+
+
+def save(problem: Problem, folder: Path) -> dict[str, Any]:
+    """Write the rows into the folder; returns the part of the request that says how to read them."""
+    one = problem
+    np.savez(folder / FILE, indptr=one.csr.indptr, indices=one.csr.indices, data=one.csr.data, labels=one.labels)
+    sizes = {"features": one.features, "batch_rows": one.batch_rows, "width": one.outputs}
+    density = one.configuration.density
+    return {"folder": str(folder), "sizes": sizes | {"density": density}, "rate": one.rate, "dense": len(one.dense) > 0}
+
+
+def read(request: dict[str, Any]) -> Problem:
+    """Return the rows that `save` wrote."""
+    with np.load(Path(request["folder"]) / FILE, allow_pickle=False) as arrays:
+        labels = arrays["labels"]
+        indptr, indices, data = (arrays[name] for name in ("indptr", "indices", "data"))
+    configuration = Configuration(**request["sizes"])
+    csr = assemble("csr", indptr, indices, data, (len(labels), configuration.features))
+    dense = csr.toarray() if request["dense"] else np.zeros((0, configuration.features), np.float32)
+    return Problem(configuration, dense, csr, labels, request["threads"], request["rate"])
+
+
+def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Answer `{"at": name}` before each way is made ready, and `{"name": ..., "record": {...}}` with its record."""
+    set_threads(request["threads"])
+    yield {"at": "rows"}
+    able = [way for way in ways_of(request["framework"]) if way.name not in request["left_out"]]
+    yield from measure(read(request), able, Policy(**request["policy"]))
+
+
+ROWS = 32_768
+"""Rows that are trained on at most: a batch takes as long with more."""
+STEP = 0.5
+"""Learning rate for rows of length 1; for longer ones it is divided by their mean squared length."""
+
+
+def problem_of(dataset: data.Dataset, batch_rows: int, threads: int, bytes_dense: int | None = None) -> Problem:
+    """Return the first rows of a data set, whole batches of them, as a problem of `workbench.bench.fair`.
+
+    `dense` has no rows if they would take more than `bytes_dense`, by default half of the memory available. Raises
+    BenchError for data whose labels are not single classes.
+    """
+    if dataset.kind != "classes":
+        raise BenchError(
+            f"The labels are {dataset.labels}; advice for a framework needs one class for each row.\n"
+            "Type --kind classes if they are classes, or leave --for out."
+        )
+    classes = max(len(dataset.classes), 2)
+    rows = min(dataset.rows, ROWS)
+    batch = min(batch_rows, rows)
+    rows = rows // batch * batch
+    csr = _first_rows(scipy.sparse.csr_array(dataset.x), rows)
+    labels = np.asarray(dataset.y[:rows], np.int64)
+    features, limit = csr.shape[1], memory.available_bytes() // 2 if bytes_dense is None else bytes_dense
+    fits = 4 * rows * features <= limit
+    dense = csr.toarray() if fits else np.zeros((0, features), np.float32)
+    configuration = Configuration(features, batch, 1 if classes == 2 else classes, csr.nnz / max(rows * features, 1))
+    rate = STEP / max(float(csr.data @ csr.data) / rows, 1.0)
+    return Problem(configuration, dense, csr, labels, threads, rate)
+
+
+def _first_rows(x: scipy.sparse.csr_array, rows: int) -> scipy.sparse.csr_array:
+    """Return the first rows with values float32 and indices int32, sorted and each once."""
+    taken = scipy.sparse.csr_array(x[:rows], dtype=np.float32)
+    taken.sum_duplicates()
+    parts = taken.indptr.astype(np.int32), taken.indices.astype(np.int32), taken.data
+    return assemble("csr", *parts, taken.shape)
+
+
+def why_no_dense(problem: Problem) -> str:
+    """Return the reason why X is not there as a dense array, or ""."""
+    if len(problem.dense):
+        return ""
+    gigabytes = 4 * len(problem.labels) * problem.features / 1e9
+    return f"X as a dense array takes {gigabytes:.3g} GB for {len(problem.labels):,} rows; that is not free here."

@@ -5,9 +5,9 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.bench.fair.contract import LoopTrainer
+from workbench.bench.fair.competitors import LoopTrainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import register_way, why_no_dense
+from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 
 @final

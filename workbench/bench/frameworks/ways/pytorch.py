@@ -6,10 +6,10 @@ from typing import Any, final
 
 import numpy as np
 
+from workbench.bench.fair.competitors import LoopTrainer
 from workbench.bench.fair.competitors.pytorch import why_not_compiled
-from workbench.bench.fair.contract import LoopTrainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import register_way, why_no_dense
+from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 NEAR = 4.0
 """Factor to the fastest dense way up to which compiling is tried."""

@@ -5,11 +5,11 @@ from typing import final
 
 import numpy as np
 
+from workbench.bench.fair.competitors import Trainer
 from workbench.bench.fair.competitors.sklearn_sgd import SklearnTrainer
 from workbench.bench.fair.competitors.sklearn_sgd import why_not as why_not_sgd
-from workbench.bench.fair.contract import Trainer
 from workbench.bench.fair.problem import Problem, State
-from workbench.bench.frameworks.contract import register_way, why_no_dense
+from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 
 @final
