@@ -1,10 +1,14 @@
-"""Small data in memory, a tiny sweep and an advice, measured once for all tests of this folder."""
+"""Small data in memory, a tiny sweep and an advice, measured once for all tests of this folder, supervised here.
+
+Sweeps that a process of their own supervises: `test_sweep.py`; an advice with one: README's, in `test_docs.py`.
+"""
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import workbench as wb
+from tests.support.sweeps import supervised_here
 
 TINY = {"format": ["csr", "dense"], "update": "lazy", "engine": "ours", "launch": "kernels", "hold": "format"}
 
@@ -24,7 +28,7 @@ def data() -> tuple[scipy.sparse.csr_array, np.ndarray]:
 @pytest.fixture(scope="session")
 def result(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("front_door")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, supervised_here():
         patch.chdir(folder)
         made = wb.sweep(*data, density=[0.02, 0.1], rounds=1, trial_seconds=0.01, **TINY)
         made.folder = made.folder.resolve()
@@ -34,7 +38,7 @@ def result(tmp_path_factory, data):
 @pytest.fixture(scope="session")
 def advice(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("advice")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, supervised_here():
         patch.chdir(folder)
         made = wb.advise(*data, budget=5)
         made.result.folder = made.result.folder.resolve()

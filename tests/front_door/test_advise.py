@@ -5,6 +5,7 @@ import pytest
 
 import workbench as wb
 from tests.support.shown import assert_shown
+from tests.support.sweeps import supervised_here
 
 
 def test_advise_x_y(advice):
@@ -41,13 +42,14 @@ def test_plot_and_report(advice, tmp_path):
     assert advice.report(tmp_path / "x.html").exists()
 
 
-@pytest.fixture
-def predicted(data, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def predicted(data, tmp_path_factory):
     """An advice that had no time to start a trial."""
     from workbench.advising import advising
 
-    monkeypatch.setattr(advising, "SECONDS_START", 1e9)
-    return wb.advise(*data, budget=5, run=tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch, supervised_here():
+        patch.setattr(advising, "SECONDS_START", 1e9)
+        return wb.advise(*data, budget=5, run=tmp_path_factory.mktemp("predicted") / "run")
 
 
 def test_without_a_trial_what_was_predicted_is_shown(predicted):

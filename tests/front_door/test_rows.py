@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import workbench as wb
 from tests.support.clocks import SECONDS
+from tests.support.sweeps import supervised_here
 
 EVERY_MODULE_FIRST = """
 import importlib, pkgutil, sys
@@ -104,11 +105,11 @@ def test_a_sweep_in_a_terminal_has_a_bar_and_ctrl_c_returns_the_result_of_what_t
 @pytest.fixture(scope="module")
 def advice_of_a_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("file")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, supervised_here():
         patch.chdir(folder)
         lines = "".join(f"{1 if row % 2 else -1} {1 + row % 5}:1 {7 + row % 2}:1\n" for row in range(400))
         (folder / "train.txt").write_text(lines)
-        made = wb.advise("train.txt", budget=8)
+        made = wb.advise("train.txt", budget=5)
         made.result.folder = made.result.folder.resolve()
     return folder, made
 

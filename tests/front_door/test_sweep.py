@@ -27,6 +27,7 @@ def test_sweep_x_y_density_format(result):
     assert (result.folder / "X.sparse").is_dir()
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_sweep_spec_toml(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(

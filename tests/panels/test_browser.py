@@ -67,6 +67,8 @@ def notebook(opened, address, home, request):
         return page
 
     yield make
+    for page in opened.contexts[0].pages:
+        page.close()  # or its panel goes on being drawn next to the next test
     for run in run_folder.list_runs(folder / "runs"):
         run_folder.stop_run(run)
         for _ in run_folder.watch_progress(run):

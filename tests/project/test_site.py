@@ -55,4 +55,4 @@ def test_the_search_finds_a_word_of_the_glossary_without_a_server(opened, questi
     results.first.wait_for(timeout=20_000)
     assert "glossary.html#term-" in (results.first.get_attribute("href") or "")
     assert page.refused == []
-    page.context.close()
+    page.close()

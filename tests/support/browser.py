@@ -17,6 +17,7 @@ from tests.support.clocks import SECONDS, until
 ROOT = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run")
+OPTIONS += ("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",)
 QUIET = {"fetchNews": "false", "checkForUpdates": False}
 
 
@@ -44,31 +45,33 @@ def _missing(what: str):
 
 @contextlib.contextmanager
 def browser() -> Iterator:
-    """A Chromium without a network: a page may reach this machine's loopback, and nothing else."""
+    """A Chromium that finds no host but this machine's loopback, and keeps what it loaded there for its next pages."""
     path, client = chromium(), playwright()
     options = [*OPTIONS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
     with client() as playwright_:
         opened = playwright_.chromium.launch(executable_path=path, args=options)
         try:
+            opened.new_context()
             yield opened
         finally:
             opened.close()
 
 
 def open_page(opened, width: int = 1400, height: int = 1000):
-    """A page that notes every request it made to elsewhere, all of which are refused, in `page.refused`."""
-    page = opened.new_context(viewport={"width": width, "height": height}).new_page()
+    """A page that notes every request to elsewhere in `page.refused`; its files are cached with those of others.
+
+    To refuse requests by a route would switch the cache off, and ask this process about each of a thousand files.
+    """
+    page = opened.contexts[0].new_page()
+    page.set_viewport_size({"width": width, "height": height})
     page.set_default_timeout(1000 * SECONDS)
     page.refused = []
 
-    def decide(route) -> None:
-        if route.request.url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:")):
-            route.continue_()
-        else:
-            page.refused.append(route.request.url)
-            route.abort()
+    def note(request) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:")):
+            page.refused.append(request.url)
 
-    page.route("**/*", decide)
+    page.on("request", note)
     return page
 
 
