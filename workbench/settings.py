@@ -101,11 +101,11 @@ SETTINGS = (
             control=Control("columns", "Columns file", "text", help="The .toml file that says what each column of a "
                             "table is; empty: guessed.")),
     Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
-            "guessed from the file, and told; none reads no labels, and times training with random ones",
+            "guessed from the file, and reported; none reads no labels, and times training with random ones",
             ("classes", "numbers", "multilabel", "none"), goes_to=("data",),
             say=lambda kind: f"labels as {kind}",
             control=Control("kind", "Labels are", "one", "guessed", "Classes, numbers, or several classes a row; "
-                            "guessed: from the file, and told.", natural="guessed")),
+                            "guessed: from the file, and reported.", natural="guessed")),
     Setting("reading", str, None, "how the file is read: parameters of its reader, name=value with commas between",
             goes_to=("data",), say=lambda options: f"read with {options}",
             control=Control("reading", "Read with", "text", help="Parameters of the reader, name=value with commas "

@@ -199,7 +199,7 @@ FAR_SHARE = 0.1
 FIRST_ROUND = 0.5
 """Largest share of a race that its first round takes: those that may win are to meet again."""
 SECONDS_CELL = 10.0
-"""Seconds that a trial may take at least, beside compiling."""
+"""Seconds that a trial may take at least, compiling not counted."""
 LARGER_BATCH = 4
 """A larger batch has so many times the rows."""
 DENSER = 8.0

@@ -295,8 +295,8 @@ def ratio_between(first: Record, second: Record, measure: str) -> Ratio | None:
 
 
 def bound_by_time(dense: Record, sparse: Record, measure: str) -> Ratio | None:
-    """Return a bound of dense / sparse where one was measured and the other ended before a step of it was; None without
-    one that decides.
+    """Return a bound of dense / sparse if only one of them was measured and the other ended before its first step; None
+    if no bound follows.
     """
     if measure != "seconds_step":
         return None

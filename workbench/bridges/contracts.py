@@ -78,7 +78,7 @@ def feed_of(source: Source, taker: str, *, rows: int, shuffle: bool, seed: int, 
     )
 
 
-# Making a matrix dense on the way to a framework: asked for with a budget, or told, never silently.
+# Making a matrix dense on the way to a framework: asked for with a budget, or reported, never silently.
 
 
 def densify(x: Any, budget_bytes: int, why: str) -> np.ndarray:
@@ -103,7 +103,7 @@ def densify_with_warning(x: Any, op: str) -> np.ndarray:
 
 
 class ContractError(ValueError):
-    """A hand-over was refused; `breaches` are all that were found, errors and warnings.
+    """A hand-over was refused; `violations` are all that were found, errors and warnings.
 
     A worker process passes on the text alone: then there are none.
     """
@@ -254,7 +254,7 @@ def _error_of_parts(
 
 def _violation_of(error: FormatError) -> tuple[str, str, str]:
     """Return (what came, what is expected, what to do) of an error."""
-    return error.told or (str(error), "a matrix", "Build it again from its parts")
+    return error.sentences or (str(error), "a matrix", "Build it again from its parts")
 
 
 def _known(name: str, table: Mapping[str, Any], kind: str) -> Any:

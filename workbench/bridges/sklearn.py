@@ -19,7 +19,7 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | alpha                 | None     | weight decay: of sgd, momentum, nesterov the penalty alpha / 2 * |w|^2;     |
 |                       |          | None: searched, or 0                                                        |
 | options               | None     | further options of the optimizer by name                                    |
-| lazy                  | on       | rows of w that change: on: those that a batch touches; off: all; exact: as  |
+| lazy                  | on       | rows of w that change: on: rows that a batch touches; off: all; exact: as    |
 |                       |          | off, rows catching up when they are next touched                            |
 | launch                | None     | None: as the rest says; dual: by dual ascent, to what sgd, exact and decay   |
 |                       |          | come to, with no rate: of model_options, fit_intercept, alpha, max_iter     |

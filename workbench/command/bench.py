@@ -179,7 +179,7 @@ def bench_self(
             metavar="[PART]",
             help="record (noise of this machine), constants, coverage, calibration and power (simulations with it), "
             "slow (one kernel made slower), threshold (loads next to trials), threads (all threads against one), "
-            "busy (the same beside a busy core), turns (fresh processes against processes in turns), duets (turns "
+            "busy (the same next to a busy core), turns (fresh processes against processes in turns), duets (turns "
             "against two at once), panel (trials that a panel shows against trials alone), answers (advice on files), "
             "demo (its sweep again and again), same (candidates against themselves); by default all.",
         ),

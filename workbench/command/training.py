@@ -128,8 +128,8 @@ def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | No
     qualities = run.qualities(*problem.held_out)
     name, *others = (f"{name} {value:.4f}" for name, value in qualities.items())
     without_x = run.quality_without_x(*problem.held_out)
-    beside = f"{constant_words(run.model.target)} gets {without_x:.4f}"
-    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([beside, *others])}", **PLAIN)
+    constant = f"{constant_words(run.model.target)} gets {without_x:.4f}"
+    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([constant, *others])}", **PLAIN)
     if warning := why_worse(cell, next(iter(qualities.values())), without_x, run.model.target):
         console.print(warning, **PLAIN)
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
@@ -242,7 +242,7 @@ def show_epochs(run: Training, count: int) -> float:
 
 
 def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
-    """Steps, mean loss and time of each epoch, of many the last; beside the newest where the time of a step goes."""
+    """Return the table of the last epochs: steps, mean loss and time; for the newest also the time by phase."""
     shown = Table("epoch", "steps", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0
     shares = ", ".join(f"{phase} {phases[phase] / total:.0%}" for phase in PHASES if phases[phase] >= 0.005 * total)

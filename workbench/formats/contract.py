@@ -28,10 +28,10 @@ class FormatError(ValueError):
     """An array is invalid or in no known format; the message says what was found, what is allowed and how to correct
     it.
 
-    `told` is a tuple of these three sentences, if `refuse` raised the error.
+    `sentences` is a tuple of these three sentences, if `refuse` raised the error.
     """
 
-    told: tuple[str, str, str] | None = None
+    sentences: tuple[str, str, str] | None = None
 
 
 SparseArray: TypeAlias = scipy.sparse.csr_array | scipy.sparse.csc_array | scipy.sparse.coo_array
@@ -113,7 +113,7 @@ unavailable = _formats.unavailable
 def refuse(fault: str, allowed: str, advice: str) -> FormatError:
     """Build the FormatError of an invalid array from a fault, what is allowed and advice."""
     error = FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
-    error.told = fault, allowed, advice
+    error.sentences = fault, allowed, advice
     return error
 
 

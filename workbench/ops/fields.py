@@ -6,9 +6,6 @@
 >>> ops.field_sums(x, np.float32([[1], [2], [10], [20]]), fields=(2, 2)).tolist()
 [[1.0, 20.0], [2.0, -10.0]]
 
-It is x @ V where V [D, F K] has the row v_i of a feature in the columns of its field and zeros in those of all others,
-in O(z K) and without that table. Matrix factorization is the product of the sums of two fields.
-
 It equals x @ V where V [D, F K] has the row v_i of a feature in the columns of its field and zeros elsewhere, in O(z K)
 and without that table. Matrix factorization is the product of the sums of two fields.
 """

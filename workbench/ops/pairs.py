@@ -8,9 +8,6 @@
 
 The sum over pairs i < j of x_i x_j <v_i, v_j> is half of |sum_i x_i v_i|^2 - sum_i x_i^2 |v_i|^2, which takes O(z K)
 for z stored entries and K factors (Rendle 2010, lemma 3.1).
-
-The sum over pairs i < j of x_i x_j <v_i, v_j> is half of |sum_i x_i v_i|^2 - sum_i x_i^2 |v_i|^2, which takes O(z K)
-for z stored entries and K factors (Rendle 2010, lemma 3.1).
 """
 
 from collections.abc import Mapping, Sequence

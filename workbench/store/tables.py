@@ -56,7 +56,7 @@ _BENCH_TABLE = {
         flops integer floating-point operations of a call, by the kernel's formula
         bytes_compulsory integer bytes when every distinct dense row moves once, by the kernel's formula
         bytes_gather integer bytes of dense rows counted once for every stored entry, by the kernel's formula
-        bytes_lines integer bytes beside narrow rows in the lines that they lie in: they move, too
+        bytes_lines integer bytes next to narrow rows in the same cache lines: they move, too
         cold number share of the gathered rows that the last cache cannot keep, 0 to 1
         bytes_per_second number the larger of both / seconds; for bandwidth what was measured
         flops_per_second number flops / seconds
@@ -392,9 +392,9 @@ what sets them (by: stream, gather, instructions, operations), bytes and bytes_g
         blas text BLAS used by the dense side
         mended mapping what would have distorted the trial and was put right for it, with its value; null where nothing
         source text hash of the code used
-        seconds_sentinel number fixed work of NumPy beside the samples: what slows it is the machine, seconds
+        seconds_sentinel number fixed work of NumPy next to the samples: what slows it is the machine, seconds
         joules_step number energy a step by the meter, of all that the meter sees, warm-up steps among them, joules
-        meter text what told the energy, or no meter
+        meter text meter that the energy was read from, or no meter
         throttled integer times that cores were slowed down by heat while it was measured; null where none tells
         bytes_swapped integer bytes that the machine moved to and from its swap while it was measured
         hertz number mean frequency of the cores right after the samples; null where none tells
@@ -462,7 +462,7 @@ _SELF_TABLE = {
     "setting": """
         part text part of the self-trial: same, coverage, power, slow, threshold, threads, busy, turns, panel or demo
         what text what was looked at, in a few words
-        condition text beside what: quiet, a load, or the noise of a simulation
+        condition text what ran next to it: quiet, a load, or the noise of a simulation
         truth number true ratio dense / sparse, or slowed / plain; null where it is not known
         rivals integer sparse contenders that the best was chosen of
         wanted_low number least share, or ratio, that is wanted; null where there is no lower limit

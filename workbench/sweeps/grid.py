@@ -132,12 +132,12 @@ def predicted_bytes(
         parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, cell.dtype, "int32")
     if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
         parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, cell.dtype, "int32")
-    beside = given.nbytes
+    bytes_graph = given.nbytes
     for one in model.inputs(given, batch_rows):
         held = "dense" if cell.format == "dense" else one.format
         height, length = one.shape
-        beside += formats.predicted_bytes(held, height, length, one.nnz, cell.dtype, "int32")
-    return parts | {"graph": beside} if beside else parts
+        bytes_graph += formats.predicted_bytes(held, height, length, one.nnz, cell.dtype, "int32")
+    return parts | {"graph": bytes_graph} if bytes_graph else parts
 
 
 def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:

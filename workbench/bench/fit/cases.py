@@ -192,7 +192,7 @@ def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_bette
 
 
 def candidates_for_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Return the candidates that run rounds: all of ours, and of competitors the `RIVALS` that were soonest."""
+    """Return the candidates that run rounds: all of ours, and the fastest `RIVALS` competitors."""
     competitors = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in competitors[:RIVALS]]
 
