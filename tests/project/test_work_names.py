@@ -17,8 +17,9 @@ def names_in(source: str) -> set[tuple[str, str]]:
 
 
 def is_defined(module: str, function: str) -> bool:
-    """Whether the file of a module defines a function of that name."""
-    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    """Whether the file of a module, or of a package itself, defines a function of that name."""
+    package = ROOT.joinpath(*module.split("."))
+    path = package / "__init__.py" if package.is_dir() else package.with_suffix(".py")
     if not path.exists():
         return False
     body = ast.parse(path.read_text(encoding="utf-8")).body
