@@ -360,7 +360,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _wait(seconds: float) -> None:
-    """Busy-wait for this time."""
+    """Keep the core busy for this many seconds, without sleeping."""
     start = perf_counter()
     while perf_counter() - start < seconds:
         pass

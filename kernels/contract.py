@@ -234,7 +234,7 @@ def _lengths_of(place: int, axes: tuple) -> str:
 
 
 def _all(tests: Iterable[str]) -> str:
-    """Join conditions by `and`."""
+    """Return Python source that is true if all conditions, each Python source, are; "True" for none."""
     return " and ".join(tests) or "True"
 
 

@@ -108,7 +108,7 @@ class Device(ABC):
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """Return a new uninitialised array."""
+        """Return a new array of that shape and dtype on the device, its elements not initialised."""
 
     @abstractmethod
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
@@ -120,7 +120,7 @@ class Device(ABC):
 
     @abstractmethod
     def clear(self, array: Any) -> None:
-        """Set all elements to zero."""
+        """Set all elements of an array of the device to zero, in place."""
 
     @abstractmethod
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -139,7 +139,7 @@ class Device(ABC):
 
     @abstractmethod
     def assign(self, target: Any, source: Any) -> None:
-        """Copy `source` into `target`."""
+        """Copy the elements of `source`, of the host or the device, into `target` of the same shape and dtype."""
 
     @abstractmethod
     def is_aligned(self, array: Any) -> bool:

@@ -94,7 +94,7 @@ def sqrt(x):
 
 
 def magnitude(x):
-    """Return the absolute value."""
+    """Return |x| of an array, or the code for it of a variable of a generated kernel."""
     return x.backend.called("fabs", x) if isinstance(x, Float) else np.abs(x)
 
 

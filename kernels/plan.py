@@ -387,7 +387,7 @@ class BatchPlan:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the plan's arrays."""
+        """Bytes of the plan's arrays and of what is kept with them."""
         arrays = self.columns, self.segments, self.rows, self.permutation, self.row_order, self.column_order
         return sum(array.nbytes for array in (*arrays, *self.kept[1:]) if array is not None)
 

@@ -197,7 +197,7 @@ class CudaSession(Session):
         self.cupy.cuda.get_current_stream().wait_event(mark)
 
     def until(self, mark: Mark) -> None:
-        """Synchronize with the event."""
+        """Wait on the host until the device has reached the event `mark`."""
         mark.synchronize()  # synchronize!
 
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
@@ -237,7 +237,7 @@ class CudaSession(Session):
 
     @functools.cached_property
     def products(self) -> DenseProducts:
-        """cuBLAS, loaded on first use."""
+        """Dense products on the device; cuBLAS is loaded when they are first asked for."""
         return DenseProducts()
 
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:

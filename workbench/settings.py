@@ -74,7 +74,7 @@ class Setting:
 
     @property
     def kind(self) -> str:
-        """Type of the setting's column."""
+        """Type of the column of records that holds the setting."""
         return KINDS[self.type]
 
 

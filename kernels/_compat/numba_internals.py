@@ -72,7 +72,7 @@ class _WithoutEnvironments:
 
     @staticmethod
     def set_env(name: str, environment: Any) -> None:
-        """Do nothing."""
+        """Ignore the environment: this code calls no Python object, so it needs none."""
 
 
 class PartLibrary(JITCodeLibrary):

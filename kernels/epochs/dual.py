@@ -193,7 +193,7 @@ class DualCall(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """N, columns of one decay."""
+        """Number of outputs N; `dual` has N columns for each decay that is trained."""
         return self.dual.shape[1] // max(np.size(self.decay), 1)
 
     @property

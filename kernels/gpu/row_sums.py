@@ -28,7 +28,7 @@ class Tile:
 
     @property
     def group(self) -> int:
-        """Lanes of a group."""
+        """Number of GPU threads that share one row of the sums: lanes times sets."""
         return self.lanes * self.sets
 
     def name(self, value: str) -> str:

@@ -156,7 +156,7 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device."""
+        """Bytes that the arrays of the slot take on the device."""
         return sum(array.nbytes for array in self.arrays.values())
 
     def copy(self, count: int, make: Callable[[], dict[str, np.ndarray]]) -> Beside:

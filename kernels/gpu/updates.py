@@ -23,7 +23,7 @@ class Lines(Backend):
         self.lines: list[str] = []
 
     def named(self, name: str) -> Float:
-        """Return the variable `name`."""
+        """Return the number that the C variable `name` of the generated kernel holds."""
         return Float(self, name)
 
     def _keep(self, kind: str, expression: str) -> str:
@@ -32,15 +32,15 @@ class Lines(Backend):
         return f"t{len(self.lines) - 1}"
 
     def arithmetic(self, sign: str, one: Float | float, other: Float | float) -> Float:
-        """Write one arithmetic operation."""
+        """Write `one sign other` as a line of C; return the variable that holds the result."""
         return Float(self, self._keep("T", f"{word(one)} {sign} {word(other)}"))
 
     def compared(self, sign: str, one: Float | float, other: Float | float) -> Truth:
-        """Write one comparison."""
+        """Write the comparison `one sign other` as a line of C; return the variable that holds its truth."""
         return Truth(self, self._keep("bool", f"{word(one)} {sign} {word(other)}"))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """Write the conditional operator."""
+        """Write `condition ? one : other` as a line of C; return the variable that holds the result."""
         return Float(self, self._keep("T", f"{condition.value} ? {word(one)} : {word(other)}"))
 
     def called(self, function: str, *arguments: Float | float) -> Float:

@@ -208,7 +208,7 @@ def has_compiled_loops() -> bool:
 
 
 def _no_columns(parts: int, rows: int, width: int, *arguments: np.ndarray | float) -> None:
-    """Do nothing: rows without columns."""
+    """Stand in for the compiled sum of rows without columns, of which there is nothing to add."""
 
 
 def work_of(entries: int, width: int, rows: int = 0) -> int:

@@ -104,11 +104,11 @@ class Lane:
         return self.builder.shuffle_vector(first, undefined, self._numbers(I32, [0] * self.tile.lanes))
 
     def _numbers(self, kind: ir.Type, numbers: Iterable[int]) -> ir.Constant:
-        """Return a constant vector."""
+        """Return the LLVM constant vector of elements `kind` with these integers, one for each lane."""
         return ir.Constant(self.vector_of(kind), list(numbers))
 
     def integer(self, number: int) -> Int:
-        """Return an integer constant."""
+        """Return `number` as a constant of 64 bits in the code of this lane."""
         return Int(self, I64(number))
 
     def float(self, value: ir.Value) -> Float:
@@ -116,11 +116,11 @@ class Lane:
         return Float(self.numbers, value)
 
     def number(self, number: Scalar) -> Float:
-        """Return a scalar float constant."""
+        """Return `number` as a constant of the element type, not spread over the lanes."""
         return self.float(ir.Constant(self.element, float(number)))
 
     def zeros(self) -> ir.Constant:
-        """Return zero in every lane."""
+        """Return the LLVM constant that is zero in every lane; a scalar for a tile of one lane."""
         return ir.Constant(self.vector, 0.0 if self.tile.lanes == 1 else [0.0] * self.tile.lanes)
 
     def _edge(self, columns: Int) -> None:
@@ -254,7 +254,9 @@ class Lane:
         self.use(tile)
 
         def entry(k: Int, sums: list[Float]) -> list[Float]:
-            """Add one entry."""
+            """Return the sums with the row of `table` that entry `k` names added, times its scale if there are
+            scales.
+            """
             scale = None if scales is None else scales.number(k)
             return self._add(scale, table.row(rows.index(k), nought).load(), sums)
 

@@ -34,7 +34,7 @@ class Int:
     value: ir.Value
 
     def _binary(self, operation: str, other: "Int | int") -> "Int":
-        """Emit one integer instruction."""
+        """Emit the LLVM instruction `operation` on this integer and `other`; return its result."""
         other = other.value if isinstance(other, Int) else I64(other)
         return Int(self.lane, getattr(self.lane.builder, operation)(self.value, other))
 
@@ -56,7 +56,7 @@ class Int:
         return self._binary("and_", -step)
 
     def least(self, other: "Int") -> "Int":
-        """Return the smaller of two."""
+        """Emit the smaller of this integer and `other`, compared with sign."""
         smaller = self.lane.builder.icmp_signed("<", self.value, other.value)
         return Int(self.lane, self.lane.builder.select(smaller, self.value, other.value))
 
@@ -89,7 +89,9 @@ class Vectors(Backend):
         return Truth(self, self.lane.builder.fcmp_ordered(sign, *self._alike(one, other)))
 
     def chosen(self, condition: Truth, one: Float | float, other: Float | float) -> Float:
-        """Emit one select instruction."""
+        """Emit the choice of `one` where the condition is true and `other` elsewhere; scalars are spread over the
+        lanes.
+        """
         return Float(self, self.lane.builder.select(condition.value, *self._alike(one, other)))
 
     def called(self, function: str, *arguments: Float | float) -> Float:
@@ -292,7 +294,7 @@ class Array:
             self._check_element("load", Int(lane, place))
 
     def prefetch(self, k: Int) -> None:
-        """Prefetch element `k`."""
+        """Emit a prefetch of the cache line of element `k`, which is not read."""
         self.lane.prefetch(self._pointer(k))
 
 

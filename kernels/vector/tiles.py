@@ -52,7 +52,7 @@ class Tile:
 
     @property
     def width(self) -> int:
-        """Columns of a full tile."""
+        """Number of columns of a full tile: lanes of a vector times vectors."""
         return self.lanes * self.vectors
 
     @property

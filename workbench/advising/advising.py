@@ -226,7 +226,7 @@ def wait_silently(heading: str, folder: Path, spent: float, budget: float) -> No
 
 
 def say_nothing(_sentence: str) -> None:
-    """Tell the user nothing."""
+    """Ignore a sentence on progress: for callers that show none."""
 
 
 def advise(
@@ -345,7 +345,7 @@ class _Clock:
 
     @property
     def spent(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the advice was asked for, by a clock that never jumps."""
         return time.monotonic() - self.start
 
     @property

@@ -65,12 +65,12 @@ class Compared:
 
     @property
     def name(self) -> str:
-        """Name of the configuration."""
+        """Name of the configuration, such as D16384-B256-N1-15%."""
         return self.settings["configuration"]
 
     @property
     def family(self) -> tuple[int, int, int]:
-        """D, rows a batch, N."""
+        """(D, rows a batch, N): configurations that agree in these differ in their density alone."""
         return self.settings["features"], self.settings["batch_rows"], self.settings["width"]
 
     @property
@@ -249,7 +249,7 @@ def format_breakeven(density: float) -> str:
 
 
 def measured_seconds(side: Side) -> float | None:
-    """Return seconds as measured."""
+    """Return the seconds of a side as measured, None if it has none."""
     return side.seconds
 
 

@@ -45,7 +45,7 @@ class Verb:
         self.__spec__ = importlib.machinery.ModuleSpec(f"workbench.{name}", None, is_package=True)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Call the function."""
+        """Call the wrapped function with the arguments as given; return its result."""
         return self.__wrapped__(*given, **named)
 
     def __getattr__(self, name: str) -> Any:

@@ -173,7 +173,7 @@ class Result:
 
     @property
     def is_running(self) -> bool:
-        """Whether trials are still measured."""
+        """Whether the sweep still runs in the background, so that trials may be added."""
         return self._progress is not None and self._progress.alive
 
     @property

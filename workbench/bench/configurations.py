@@ -295,7 +295,7 @@ class Cell:
 
     @property
     def description(self) -> str:
-        """The configuration in one line."""
+        """The configuration in one line: task, optimizer, batches, device, cache, shape, R and N."""
         place = "" if self.device == "cpu" else f"on {self.device}"
         more = " ".join(filter(None, (self.optimizer, self.batches, place, self.cache)))
         return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows}, N {self.width}"

@@ -79,7 +79,7 @@ class Configuration:
 
     @property
     def steps(self) -> int:
-        """Batches of an epoch."""
+        """Number of steps of an epoch: whole batches of the rows."""
         return self.rows // self.batch_rows
 
     @property
@@ -89,7 +89,7 @@ class Configuration:
 
     @property
     def bytes_model(self) -> int:
-        """Bytes of weights and states."""
+        """Bytes of the weights and of the optimizer's states, float32 [D, N] each."""
         return 4 * self.features * self.width * RULES[self.optimizer]
 
     @property

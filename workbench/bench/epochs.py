@@ -48,7 +48,7 @@ class Trainer(ABC):
         self.problem, self.epoch = problem, 0
 
     def run(self) -> None:
-        """Train the next epoch."""
+        """Train the next epoch in place; its number decides the order of the rows."""
         self.train(self.epoch)
         self.epoch += 1
 
@@ -66,7 +66,7 @@ class Trainer(ABC):
 
     @property
     def rate_intercept(self) -> float:
-        """Learning rate of the intercept."""
+        """Learning rate of the intercept, which is that of the weights."""
         return self.problem.configuration.rate
 
 
@@ -108,7 +108,7 @@ class ProjectTrainer(Trainer):
         self.losses = [event.loss if event.losses is None else event.losses for event in self.training.epoch(epoch)]
 
     def state(self) -> State:
-        """Return weights, intercept and losses."""
+        """Return the weights of the columns that occur, the intercept [N], and the loss of each step so far."""
         w = self.training.weights[self.problem.occurring[0]]
         return State(w, self.training.intercept.reshape(-1), np.hstack(self.losses))
 
@@ -123,7 +123,9 @@ class Arrays:
 
     @classmethod
     def of(cls, problem: Problem) -> "Arrays":
-        """Return arrays of zeros."""
+        """Return the arrays of a loop, all zero: weights and states [D * N], those of the intercept [N], and scratch
+        memory.
+        """
         one = problem.configuration
         count = RULES[one.optimizer]
         tables = tuple(np.zeros(one.features * one.width, np.float32) for _ in range(count))
@@ -226,7 +228,9 @@ class VowpalWabbitTrainer(Trainer):
         self.loss = np.nan
 
     def call(self, more: str = "") -> None:
-        """Train an epoch from zero."""
+        """Train one epoch from zero weights by Vowpal Wabbit with the options and `more`; keep its mean loss in
+        `loss`.
+        """
         import vowpalwabbit
 
         vw = vowpalwabbit.Workspace(f"{self.options} {more}")
@@ -238,7 +242,7 @@ class VowpalWabbitTrainer(Trainer):
         self.call()
 
     def state(self) -> State:
-        """Return its mean loss alone."""
+        """Return a state that has the mean loss of the epoch alone: the weights lie in the other program's own table."""
         return State(np.zeros(0), np.zeros(0), np.array([self.loss]))
 
 

@@ -49,12 +49,12 @@ class Batch:
 
     @property
     def R(self) -> int:  # noqa: N802
-        """Rows."""
+        """Number of rows R."""
         return len(self.indptr) - 1
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values."""
+        """dtype of the stored values."""
         return self.data.dtype
 
     def wide(self, N: int) -> "Batch":

@@ -199,7 +199,7 @@ class Phases:
         return now
 
     def add(self, phase: str, seconds: float) -> None:
-        """Add seconds to a phase."""
+        """Add seconds to the sum of the phase of that name, which begins at 0."""
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     def add_all(self, seconds: Mapping[str, float]) -> None:

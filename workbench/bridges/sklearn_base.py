@@ -58,12 +58,12 @@ class Learner:
 
     @property
     def model(self) -> Model:
-        """The model that is trained."""
+        """The registered model that the settings name."""
         return models.get(self.setup.model)
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the parameters."""
+        """dtype of the trained parameters."""
         return np.dtype(self.setup.dtype)
 
     @property

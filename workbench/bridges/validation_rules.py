@@ -63,7 +63,7 @@ def shape(parts: Parts, asked: Requirements) -> None:
 
 
 def rows(parts: Parts, asked: Requirements) -> None:
-    """Refuse a matrix without rows."""
+    """Raise the refusal of a matrix without rows."""
     if parts.shape[0] == 0:
         raise refuse(f"The matrix has shape {parts.shape}", "one row or more", "Leave empty batches out")
 
@@ -84,7 +84,7 @@ def index_types(parts: Parts, asked: Requirements) -> None:
 
 
 def index_widths(parts: Parts, asked: Requirements) -> None:
-    """Refuse int32 next to int64."""
+    """Raise the refusal of index arrays of which some are int32 and some int64."""
     contract.check_index_types(**parts.indices)
 
 
@@ -97,7 +97,7 @@ def index_dtype(parts: Parts, asked: Requirements) -> None:
 
 
 def narrow_indices(parts: Parts, asked: Requirements) -> None:
-    """Refuse 64-bit indices."""
+    """Raise the refusal of int64 indices, with the cast to type if the matrix is small enough for int32."""
     for name, array in parts.indices.items():
         if array.dtype == np.int64:
             fits = max((*parts.shape, len(parts.values))) <= np.iinfo(np.int32).max

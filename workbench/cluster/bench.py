@@ -159,7 +159,7 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """Sum of all parts."""
+        """Seconds of a step: computing, messages and waiting together."""
         return self.computing + self.messages + self.waiting
 
 

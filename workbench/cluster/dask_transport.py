@@ -162,7 +162,7 @@ class Served:
         self.shard, self.changed, self.is_over = shard, asyncio.Event(), False
 
     def end(self) -> None:
-        """Answer nobody any more."""
+        """End the service: requests are no longer answered, and waiting threads wake up."""
         self.is_over = True
         self._wake()
 

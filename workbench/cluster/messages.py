@@ -51,7 +51,7 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all frames."""
+        """Bytes of the message on the wire: its header and its arrays."""
         return len(self._header) + sum(array.nbytes for array in self.arrays)
 
     @classmethod

@@ -65,7 +65,9 @@ class Partition:
 
     @functools.cached_property
     def multiplier(self) -> int:
-        """Multiplier of row indices."""
+        """Factor, coprime to the number of rows, that spreads neighbouring rows over the servers; 1 if they stay
+        together.
+        """
         if self.spread == "contiguous" or self.rows < 3:
             return 1
         near = round(self.rows * GOLDEN)

@@ -90,7 +90,7 @@ def make_certificates(folder: Path) -> Certificates:
 
 
 def read_certificates(folder: str | os.PathLike) -> Certificates:
-    """Certificates that `make_certificates` put there."""
+    """Return the paths of the certificate and the key that `make_certificates` wrote to a folder; nothing is read."""
     return Certificates(str(Path(folder) / CERTIFICATE), str(Path(folder) / KEY))
 
 

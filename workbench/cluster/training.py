@@ -177,7 +177,7 @@ class _ReceivedSteps:
         self.team = team
 
     def tell(self, said: Mapping[str, Any]) -> None:
-        """Take a step."""
+        """Take in the report of a step; stop the team once enough steps were measured."""
         if "step" in said:
             self.steps[said["step"]] = said
             is_enough = sum(step["seconds"] for step in self.steps.values()) > self.seconds_most

@@ -207,5 +207,5 @@ def _labels(stored: Mapping[str, Any]) -> Labels:
 
 
 def _sum(array: np.ndarray) -> int:
-    """CRC-32 of the bytes."""
+    """Return the CRC-32 check sum of the array's bytes in C order."""
     return zlib.crc32(np.ascontiguousarray(array).data.cast("B") if array.size else b"")

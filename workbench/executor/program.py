@@ -172,7 +172,7 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks."""
+        """Bytes of all blocks of memory that the program's arrays share."""
         return sum(block.nbytes for block in self.blocks.values())
 
 

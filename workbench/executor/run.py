@@ -446,7 +446,7 @@ class Executor:
         return binding.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
-        """Run the steps in order."""
+        """Run the steps in order and keep their outputs; an error names the step, `lap` gets the time of each."""
         values = self.values
         step = None
         try:

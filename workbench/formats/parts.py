@@ -67,12 +67,12 @@ class Parts:
 
     @property
     def values(self) -> np.ndarray:
-        """The array of values."""
+        """The array of stored values, not copied."""
         return self.arrays[self._named_values]
 
     @property
     def indices(self) -> dict[str, np.ndarray]:
-        """The index arrays by name."""
+        """The index arrays of the format by name, none for a dense array."""
         return {name: self.arrays[name] for name in INDICES.get(self.format, ()) if name in self.arrays}
 
     @property

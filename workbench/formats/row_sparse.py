@@ -335,7 +335,7 @@ class RowSparse(Arithmetic):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of values and indices."""
+        """Bytes of the stored rows and their indices."""
         return self.values.nbytes + self.indices.nbytes
 
     def toarray(self) -> np.ndarray:

@@ -66,7 +66,7 @@ class Group(Graph):
 
     @property
     def heads(self) -> tuple[Symbol, ...]:
-        """The symbols in order."""
+        """The outputs of the graph in the order in which they were given."""
         return self.symbols
 
     def __getitem__(self, which: int | str) -> Symbol:

@@ -112,7 +112,7 @@ class Explanation:
         return draw(self.lines, self.edges)
 
     def html(self) -> str:
-        """Return the table as HTML."""
+        """Return the explanation as HTML: a row for each node, and the verdict below."""
         head = "".join(f"<th style='text-align:left'>{name}</th>" for name in COLUMNS)
         body = "".join(_html_row(line) for line in self.lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.verdict)}</p>"

@@ -347,7 +347,7 @@ class Inference:
 
     @property
     def outputs(self) -> list[Facts]:
-        """Facts of the outputs."""
+        """Inferred shape, dtype and format of each output of the graph."""
         return [self.facts[head] for head in self.graph.heads]
 
     @property

@@ -345,7 +345,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def described(self) -> str:
-        """Short description for messages."""
+        """Description of a node for messages: its kind, and what is known of it."""
         if self.kind == "variable":
             shown = {key: value for key, value in self.attributes.items() if key in ("format", "shape", "dtype")}
             return f"a variable ({', '.join(f'{key} {value}' for key, value in shown.items())})"

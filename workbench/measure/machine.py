@@ -51,7 +51,7 @@ class Meters:
         self.paused = self._counters()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue to count after a pause: what happened since `pause` is left out."""
         grown = (_since(then, now) for then, now in zip(self.paused, self._counters(), strict=True))
         both = zip(self.start, grown, strict=True)
         self.start = tuple(None if start is None or more is None else start + more for start, more in both)
@@ -239,7 +239,7 @@ class OtherPrograms:
         self.paused = self._now()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue to count after a pause: what happened since `pause` is left out."""
         since = (now - then for now, then in zip(self._now(), self.paused, strict=True))
         busy, own, seconds = (start + passed for start, passed in zip(self.start, since, strict=True))
         self.start = busy, own, seconds

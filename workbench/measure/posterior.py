@@ -398,5 +398,5 @@ def usual_scatter(found: Iterable[tuple[float, float]]) -> Scatter:
 
 
 def exp_or_inf(logarithm: float) -> float:
-    """Return exp(x), inf on overflow."""
+    """Return exp(logarithm), infinity where that overflows."""
     return math.exp(logarithm) if logarithm < 700 else math.inf

@@ -77,7 +77,7 @@ class Decision:
 
     @property
     def rounds(self) -> int:
-        """Rounds that have both sides."""
+        """Number of rounds that measured both sides."""
         return self.ratio.rounds if self.ratio else 0
 
     @property
@@ -212,7 +212,7 @@ class Sentinel:
         self.times: list[float] = []
 
     def begin(self) -> None:
-        """Discard the times so far."""
+        """Discard the times taken so far, so that the next statistic is of a trial of its own."""
         self.times.clear()
 
     def seconds(self) -> float:

@@ -121,7 +121,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Discard all batches."""
+        """Discard what was gathered of all batches, so that the metric begins anew."""
 
     @abstractmethod
     def fresh(self) -> "Accumulator":
@@ -207,7 +207,7 @@ class Metric(Accumulator):
         return measures.mean(sums) if self.average == "batches" else self.kind.value(sums)
 
     def reset(self) -> None:
-        """Discard all batches."""
+        """Discard what was gathered of all batches, so that the metric begins anew."""
         self.gathered = []
 
     def fresh(self) -> "Metric":

@@ -31,7 +31,7 @@ def aggregated(name: str, hidden: Symbol, engine: str) -> Symbol:
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores [R, N]."""
+    """Return the symbol of the scores [R, N] of two graph convolutions with a rectifier between them."""
     hidden = aggregated("inner", ops.get("dot")(x, variable("w"), engine=engine), engine)
     hidden = ops.get("relu")(ops.get("add")(hidden, variable("c")))
     if given.options["dropout"]:

@@ -24,7 +24,7 @@ def factors(given: Given) -> Parameter:
 
 
 def scores(x: Symbol, engine: str, given: Given) -> Symbol:
-    """Return the scores [R, 1]."""
+    """Return the symbol of the scores [R, 1]: biases of user and item plus the product of their factors."""
     return ops.get("add")(ops.get("dot")(x, variable("w"), engine=engine), affinity(x, given))
 
 

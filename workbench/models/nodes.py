@@ -42,7 +42,7 @@ class Option:
 
     @property
     def values(self) -> str:
-        """The allowed values as text."""
+        """The values that the option takes, in words for messages and help."""
         if self.allowed:
             return f"one of {', '.join(self.allowed)}"
         if self.form:
@@ -154,7 +154,7 @@ class Around:
     """Whether rows of X are divided by the sums of their absolute values."""
 
     def __call__(self, batch: Any, generator: np.random.Generator | None) -> Any:
-        """Complete the batch."""
+        """Return the batch with the neighbours of its nodes that both layers read, drawn if a number of them is set."""
         outer, second = self._layer(batch.rows_index, len(batch.rows_index), generator)
         is_whole = not self.drawn and np.array_equal(second, batch.rows_index)  # then both layers read the same
         inner, first = (outer, second) if is_whole else self._layer(second, outer.shape[0], generator)

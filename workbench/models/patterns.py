@@ -37,7 +37,7 @@ class Pattern:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both arrays."""
+        """Bytes of both index arrays of the pattern."""
         return self.indptr.nbytes + self.indices.nbytes
 
     @cached_property

@@ -561,7 +561,7 @@ class Shown:
         self.task: TaskID | None = None
 
     def batch_end(self, event: BatchEnd) -> None:
-        """Advance the progress bar."""
+        """Advance the progress bar by one batch, with the epoch and the metric; nothing outside of a terminal."""
         if not self.console.is_terminal:
             return
         if self.task is None:

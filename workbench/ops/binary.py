@@ -248,7 +248,7 @@ def _truth(ufunc: np.ufunc) -> Callable:
 
 
 def _no_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Return zero gradients."""
+    """Return gradients of zero for both inputs, as of a comparison."""
     return ops.zeros_like(x), ops.zeros_like(y)
 
 
@@ -276,7 +276,7 @@ for _name, _f, _mirror, _sign, _keeps in (
 
 
 def _sum_of_dense(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Add dense arrays."""
+    """Return the sum of dense arrays of one shape, in `out` if it is given."""
     total = np.positive(arrays[0], out=out)
     for array in arrays[1:]:
         total = np.add(total, array, out=total if isinstance(total, np.ndarray) else None)

@@ -516,7 +516,7 @@ def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
 
 
 def _row(cells: tuple[str, str, str, str]) -> str:
-    """Return a Markdown table row."""
+    """Return four cells as a row of a Markdown table, with bars escaped and line ends replaced by spaces."""
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 

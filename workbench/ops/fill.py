@@ -90,7 +90,7 @@ def _uniform(source: np.random.Generator, shape: Shape, low: float, high: float)
 
 
 def _normal(source: np.random.Generator, shape: Shape, mean: float, deviation: float) -> np.ndarray:
-    """Return normal numbers."""
+    """Return numbers of that shape drawn from a normal distribution."""
     return source.normal(mean, deviation, shape)
 
 

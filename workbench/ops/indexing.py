@@ -264,7 +264,7 @@ def _slice_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _slice(x, out=None, **params):
-    """Slice a dense array."""
+    """Return a copy of the slice of a dense array that begin, end and step name, in `out` if it is given."""
     return put(out, x[_slices(x, params)].copy())
 
 
@@ -301,7 +301,7 @@ def _run_of_rows(x: Any, rows: range) -> Any:
 
 
 def _slice_rows(x, out=None, **params):
-    """Slice a row_sparse array."""
+    """Return the slice of a row_sparse array that begin, end and step name, as row_sparse."""
     rows = ranges(x.shape, params)[0]
     place, kept = _at(x.indices, rows)
     values = x.values[kept][(slice(None), *_slices(x, params)[1:])]

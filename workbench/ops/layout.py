@@ -178,7 +178,7 @@ def _turned_rows(x, out=None, axes=None):
 
 
 def _transpose_gradient(head, output, inputs, params):
-    """Return the head, transposed back."""
+    """Return the gradient of transpose: the head with its axes in the order of the input."""
     axes = params["axes"]
     inverse = None if axes is None else tuple(int(axis) for axis in np.argsort([axis % len(axes) for axis in axes]))
     return (transpose(head, axes=inverse),)

@@ -163,7 +163,7 @@ def _unless_alike(x, like, out=None):
 
 
 def _made_dense(x, like, out=None):
-    """Return x as dense."""
+    """Return x as a dense array, in `out` if it is given."""
     return put(out, as_dense(x))
 
 

@@ -173,12 +173,12 @@ _register_loss(
 
 
 def _sigmoid(x, out=None):
-    """Compute the logistic function."""
+    """Return 1 / (1 + exp(-x)) of each element, in `out` if it is given."""
     return sigmoid(x, out)
 
 
 def _copied(x, out=None):
-    """Return a copy of x."""
+    """Return a copy of the dense array x, in `out` if it is given."""
     return put(out, x.copy() if out is None else x)
 
 
@@ -201,7 +201,7 @@ def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
 
 
 def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
-    """Register an output layer."""
+    """Register an output layer: an operator that returns `forward(x)` and whose gradient is that of the loss `kind`."""
 
     def call(x, label, out=None, grad_scale=1.0):
         """Return the output for the scores; the label is used by the gradient alone."""

@@ -32,7 +32,7 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _itself(x, like, out=None, rows=False):
-    """Return a copy of x."""
+    """Return a copy of x, whose stored positions are those of `like` already."""
     return put(out, formats.copy(x) if out is None else x)
 
 
@@ -48,7 +48,7 @@ Node = TypeVar("Node", bound=Symbolic)
 
 
 def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-    """Return the parameter `rows`."""
+    """Return whether whole rows are kept, which is the parameter `rows`."""
     return bool(params["rows"])
 
 

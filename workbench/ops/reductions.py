@@ -129,7 +129,7 @@ class Reduction:
         return self.each(values.astype(self.dtype_of(values.dtype), copy=False))
 
     def dense(self, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
-        """Reduce a dense array."""
+        """Return the reduction of a dense array along `axis`, None for all axes."""
         axes = axes_of(axis, x.ndim)
         total = self.ufunc.reduce(self.before(x), axis=axes, keepdims=keepdims)
         return self.finish(total, x, axes, x.dtype)
@@ -255,7 +255,7 @@ def _register(
 
 
 def _along(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return axis and keepdims."""
+    """Return the parameters `axis` and `keepdims` of a reduction, to pass on to another one."""
     return {"axis": params["axis"], "keepdims": params["keepdims"]}
 
 
@@ -434,7 +434,7 @@ def _along_last(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _back(flat: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
-    """Undo `_along_last`."""
+    """Return `flat` in `shape` again, its last axis put back as `axes`: the inverse of `_along_last`."""
     order = (*(place for place in range(len(shape)) if place not in axes), *axes)
     moved = flat.reshape([shape[place] for place in order])
     return np.asarray(np.transpose(moved, np.argsort(order)), order="C")

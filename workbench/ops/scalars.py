@@ -101,7 +101,7 @@ def _filled(sign: int) -> list[Rule]:
 
 
 def _scaled(x: Any, scalar: float) -> Any:
-    """Return x * scalar."""
+    """Return x * scalar in the format of x."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 
@@ -130,7 +130,7 @@ def _hypot_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
 
 
 def _no_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """Return a zero gradient."""
+    """Return a gradient of zero, as of a comparison with a number."""
     return ops.zeros_like(x)
 
 

@@ -26,7 +26,7 @@ COPIES = "numpy: what is stored is copied"
 
 
 def _dense_head(head: Any) -> Any:
-    """Return the head as dense."""
+    """Return the gradient of the output as a dense array."""
     return ops.to_format(head, format="dense")
 
 
@@ -102,7 +102,7 @@ def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _concat(*arrays, out=None, axis=0):
-    """Concatenate dense arrays."""
+    """Return dense arrays joined along `axis`, in `out` if it is given."""
     return put(out, np.concatenate(arrays, axis=axis))
 
 
@@ -120,7 +120,7 @@ def _concat_matrices(*arrays, out=None, axis=0):
 
 
 def _concat_rows(*arrays, out=None, axis=0):
-    """Concatenate row_sparse arrays."""
+    """Return row_sparse arrays joined along `axis`: their rows below each other, or columns of the rows that any has."""
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     if axis % len(shape) == 0:
         starts = np.cumsum([0, *(x.shape[0] for x in arrays)])
@@ -163,7 +163,7 @@ def _part(head, *arrays, out=None, axis=0, place=0):
 
 
 def _part_gradient(head, output, inputs, params):
-    """Return head, surrounded by zeros."""
+    """Return the gradient of one part of a split: the head in its place, zeros where the other parts are."""
     parts = [_dense_head(ops.zeros_like(x)) for x in inputs[1:]]
     parts[params["place"]] = head
     return ops.concat(*parts, axis=params["axis"]), *(None for _ in parts)

@@ -37,7 +37,7 @@ def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
 
 
 def _spread_sparse(head, like, out=None, **params):
-    """Broadcast a sparse head."""
+    """Return a sparse head broadcast to the shape of `like`, by way of a dense array, which is reported."""
     fallback.report("spread", ("dense", like.format), (head, like))
     return _spread(head, like, out, **params)
 

@@ -52,7 +52,7 @@ def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple
 
 
 def _dense(x: Any) -> Any:
-    """Return a gradient as dense."""
+    """Return a gradient of any format as a dense array."""
     return ops.to_format(x, format="dense")
 
 
@@ -62,7 +62,7 @@ def _over(head: Any, x: Any) -> Any:
 
 
 def _plus_one(x: Any) -> Any:
-    """Return x + 1."""
+    """Return x + 1 as a dense array."""
     return ops.add_scalar(x, scalar=1.0)
 
 
@@ -72,7 +72,7 @@ def _one_minus_square(x: Any) -> Any:
 
 
 def _scaled(x: Any, scalar: float) -> Any:
-    """Return x * scalar."""
+    """Return x * scalar in the format of x."""
     return ops.multiply_scalar(x, scalar=scalar)
 
 
@@ -147,7 +147,7 @@ def softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.
 
 
 def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
-    """Return the logarithm of softmax."""
+    """Return the logarithm of softmax along `axis`, in `out` if it is given."""
     if not x.size:
         return x.copy() if out is None else out
     less = np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
@@ -155,12 +155,12 @@ def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) ->
 
 
 def _zeros(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return zeros like x."""
+    """Return zeros of the shape and dtype of x, in `out` if it is given."""
     return np.zeros_like(x) if out is None else _put(out, np.zeros((), x.dtype))
 
 
 def _ones(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ones like x."""
+    """Return ones of the shape and dtype of x, in `out` if it is given."""
     return np.ones_like(x) if out is None else _put(out, np.ones((), x.dtype))
 
 

@@ -85,7 +85,7 @@ class Constant(Schedule):
     """
 
     def rate(self, step: int, base: float) -> float:
-        """Return `base`."""
+        """Return the learning rate `base` at every step."""
         return base
 
 

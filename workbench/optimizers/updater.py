@@ -596,5 +596,5 @@ class Updater:
             check_held(name, parameter, weights[name])
 
     def take_state(self, parameters: dict[str, Parameter]) -> None:
-        """Continue from what `read_state` returned."""
+        """Continue from the states that `read_state` returned; those held so far are dropped."""
         self.parameters, self._obeyed = parameters, None

@@ -27,7 +27,7 @@ def runs() -> list[str]:
 
 
 def _nothing() -> None:
-    """Leave it at the choice."""
+    """Do nothing after a choice: for forms that react to none."""
 
 
 class RunPicker:
@@ -46,7 +46,7 @@ class RunPicker:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Runs that are offered."""
+        """Names of the runs that the list offers."""
         return tuple(self.widget.options)
 
     def show(self, run: str) -> None:

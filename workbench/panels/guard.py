@@ -6,7 +6,7 @@ from typing import Any
 
 
 def _nothing() -> None:
-    """Begin without more."""
+    """Do nothing before the guarded work."""
 
 
 class Guard:

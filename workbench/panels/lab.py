@@ -63,7 +63,7 @@ class Start:
 
     @property
     def view(self) -> View | None:
-        """View that is shown."""
+        """The view that is shown, None before the first was made."""
         return self.views.get(self.buttons.value)
 
     def open(self) -> None:
@@ -85,11 +85,11 @@ class Start:
         self.trouble.value = ""
 
     def _tell(self, error: Exception, what: str) -> None:
-        """Show an error."""
+        """Show an error above the view, with what was being done."""
         self.trouble.value = trouble(trouble_of(error, what))
 
     def watch(self) -> None:
-        """Start the thread that paints."""
+        """Start the thread that repaints the view as its state changes."""
         self.watcher.start()
 
     def close(self) -> None:

@@ -95,7 +95,7 @@ class Profiling(traitlets.HasTraits):
         return self.asked is not None and self.asked.bytes_ <= BYTES_UNASKED
 
     def start(self) -> None:
-        """Count now, whatever the size."""
+        """Start to count the profile in the background, whatever the size of the data."""
         if self.asked is not None and self._counting is None:
             self._become("counting")
             self._counting = Counting(self.asked.dataset, self.asked.parameters)
@@ -411,7 +411,7 @@ class Panel:
         self.export.disabled = not state.rows
 
     def watch(self) -> None:
-        """Start the threads."""
+        """Start the threads that watch the run and the profile."""
         for thread in self.threads:
             thread.start()
 

@@ -55,7 +55,7 @@ def in_page(svg: str, sentence: str) -> str:
 
 
 def _paragraph(sentence: str) -> str:
-    """Return a sentence as HTML."""
+    """Return a sentence as a paragraph of HTML, escaped."""
     return f"<p>{html.escape(sentence)}</p>"
 
 

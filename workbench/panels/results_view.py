@@ -54,7 +54,7 @@ def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
 
 
 def said(text: str) -> Shown:
-    """Return a sentence."""
+    """Return a sentence as what a view shows: as HTML, escaped, and as text."""
     return Shown(f"<p>{html.escape(text)}</p>", text)
 
 
@@ -145,7 +145,7 @@ class Rows(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The same as a frame."""
+        """The rows of the table as a data frame."""
 
     @property
     def alive(self) -> bool:
@@ -160,7 +160,7 @@ class Rows(Protocol):
         """Settings that the rows are not of, in words."""
 
     def observe(self, handler: Any, names: Any = ...) -> None:
-        """Call when a trait changes."""
+        """Call `handler` with the change when one of the named traits changes."""
 
 
 Drawn = Callable[..., str]
@@ -307,7 +307,7 @@ class ResultsView:
                 widget.remove_class("wb-old")
 
     def paint(self) -> None:
-        """Show rows that are new."""
+        """Draw chart or table anew if there are other rows than those drawn."""
         if self.state.rows is not self._shown and self.view.value == VIEWS[0]:
             self.turn()
         self.chart.refresh(self.fill)

@@ -19,7 +19,7 @@ class Watcher:
 
     @property
     def alive(self) -> bool:
-        """Whether it is looking."""
+        """Whether the thread that looks for changes runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:

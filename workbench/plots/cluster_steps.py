@@ -67,7 +67,7 @@ def sentence(steps: Steps) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers behind it."""
+    """Return the numbers of the chart as text: machines, how they are known, milliseconds of a step."""
     steps = steps_of(frame)
     named = {"measured": steps.measured, "predicted here": steps.here, "predicted": steps.machines}
     cells = [

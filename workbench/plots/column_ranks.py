@@ -40,7 +40,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
-    """Return the chart's title."""
+    """Return the title of the chart: how many entries the most frequent columns hold."""
     said = profiles.top_columns_sentence(row)
     return f"{said[0].upper()}{said[1:]}"
 
@@ -52,7 +52,7 @@ def _below(row: Record) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the points in numbers."""
+    """Return the points of the chart as text: rank of a column, rows that store it, their share."""
     row = records(frame)[0]
     shown = [
         (f"{rank:,}", f"{count:,}", formatting.format_density(count / row["rows"]))

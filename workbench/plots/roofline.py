@@ -64,7 +64,7 @@ def _intensity(row: bench.Record) -> float:
 
 
 def _speed(row: bench.Record) -> float:
-    """Return the operations per second."""
+    """Return the floating-point operations per second of a record."""
     return row["flops"] / row["seconds"]
 
 

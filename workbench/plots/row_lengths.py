@@ -40,7 +40,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
-    """Return the chart's title."""
+    """Return the title of the chart: the median and the 99th percentile of the entries of a row."""
     lengths = row["lengths"]
     median, p99 = formatting.format_number(lengths["median"]), formatting.format_number(lengths["p99"])
     if median == p99:
@@ -58,7 +58,7 @@ def _below(row: Record) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the bars in numbers."""
+    """Return the bars of the chart as text: entries a row, rows, their share."""
     row = records(frame)[0]
     spans = [
         (f"{least}" if least == most else f"{least} to {most}", count) for least, most, count in row["lengths"]["bins"]

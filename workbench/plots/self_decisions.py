@@ -45,7 +45,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers behind it."""
+    """Return the numbers of the chart as text, a row for each share that was measured."""
     columns = ("part", "condition", "rivals", "true ratio", "measured", "rounds")
     cells = [
         (

@@ -39,7 +39,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers behind it."""
+    """Return the numbers of the chart as text: load, share of comparisons with a winner, rounds."""
     cells = [(row["condition"], format_measured(row), f"{row['rounds']:.1f}") for row in _rows(frame)]
     return pd.DataFrame(cells, columns=("next to", "with a winner", "rounds"))
 

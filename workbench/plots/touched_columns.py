@@ -43,7 +43,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _title(row: Record) -> str:
-    """Return the chart's title."""
+    """Return the title of the chart: columns that a batch of about 256 rows touches."""
     batch = min(row["touched"], key=lambda batch: abs(batch["batch_rows"] - 256))
     share = formatting.format_density(batch["columns"] / row["features"])
     rows = f"{batch['batch_rows']:,} {'row' if batch['batch_rows'] == 1 else 'rows'}"
@@ -51,7 +51,7 @@ def _title(row: Record) -> str:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the points in numbers."""
+    """Return the points of the chart as text: rows a batch, touched columns U, entries z, U/z."""
     row = records(frame)[0]
     shown = [
         (

@@ -50,7 +50,7 @@ class _Candidate:
         self.clock.rest()
 
     def begin(self, task: Task) -> None:
-        """Begin another round."""
+        """Begin another round of the task in this process: its time limit starts anew, at rest."""
         self.task = task
         self.clock.begin()
         self.clock.rest()
@@ -83,7 +83,7 @@ class _Candidate:
         return answer
 
     def end(self) -> None:
-        """End its process."""
+        """End the process of the candidate, if it lives."""
         if self.living is not None:
             self.living.child.end()
 
@@ -139,7 +139,7 @@ class AlternatingRounds:
         return [rows[task.key] for task in tasks]
 
     def close(self) -> None:
-        """End all processes."""
+        """End the living processes of all candidates."""
         for key in list(self.living):
             self.living.pop(key).end()
 

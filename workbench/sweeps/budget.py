@@ -127,7 +127,7 @@ class TrialClock:
         self.begin()
 
     def begin(self) -> None:
-        """Begin anew."""
+        """Start the clock of the time limit at zero, with no step counted."""
         self.started, self.compiling = time.monotonic(), 0.0
         self._since: float | None = None
         self._rests_since: float | None = None
@@ -138,7 +138,7 @@ class TrialClock:
         self._rests_since = time.monotonic()
 
     def resume(self) -> None:
-        """Go on after a rest."""
+        """Continue after a rest, whose seconds do not count towards the limit."""
         if self._rests_since is not None:
             self.started += time.monotonic() - self._rests_since
         self._rests_since = None

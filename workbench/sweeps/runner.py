@@ -252,7 +252,7 @@ class Supervisor:
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether a stop was asked for, by this process or by a stop file in the run folder."""
         return self.is_asked_to_stop.is_set() or (self.folder / run_folder.STOP).exists()
 
     def run(self) -> None:

@@ -299,7 +299,7 @@ class Schedule:
 
     @property
     def cells(self) -> dict[str, Cell]:
-        """All configurations by key."""
+        """All configurations of the sweep by key."""
         return {key: cell for course in self.courses for key, cell in course.comparison.cells.items()}
 
     @property

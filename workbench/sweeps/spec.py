@@ -178,7 +178,7 @@ class Limits(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """Take `budget` for `seconds_sweep`."""
+        """Return the limits with `budget` renamed to `seconds_sweep`; ValueError if both are given."""
         if not isinstance(given, dict) or "budget" not in given:
             return given
         if "seconds_sweep" in given:

@@ -63,7 +63,7 @@ class DeviceBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device."""
+        """Bytes that the batch, its targets and its plan take on the device."""
         planned = 0 if self.plan is None else self.plan.nbytes + self.values.nbytes
         return planned + sum(array.nbytes for array in (*self.arrays, self.y))
 
@@ -464,7 +464,7 @@ class DeviceRun(Training):
         return {"w": self.launching.backward(self.last)}
 
     def update(self, gradients: dict[str, Any]) -> None:
-        """Run the optimizer's kernels."""
+        """Queue the optimizer's kernels for the gradient of the weights of the last batch."""
         assert self.last is not None
         self.launching.update(self.last, gradients["w"], self._numbers())
 

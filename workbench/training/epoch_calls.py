@@ -132,7 +132,7 @@ class Steps(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is kept."""
+        """Bytes of what is kept of batches between epochs."""
 
     def begin(self, x: Any) -> None:
         """Get ready for an epoch on the rows x."""
@@ -151,7 +151,7 @@ class RuleSteps:
         self.run = run
 
     def begin(self, x: Any) -> None:
-        """Nothing is kept."""
+        """Do nothing: this kind of epoch keeps nothing of the data."""
 
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
         """Call the kernel on parameters and states, with the settings of these steps."""

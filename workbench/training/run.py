@@ -39,7 +39,7 @@ from workbench.training.training import PhaseTimer, Prepared, StepEvent, Trainin
 
 
 def state_dict(run: "Run") -> dict[str, Any]:
-    """See `Run.state_dict`."""
+    """Return copies of parameters, optimizer states and positions by name, from which `Run.load_state_dict` resumes."""
     arrays = {f"parameter:{name}": array.copy() for name, array in run.arrays.items() if name not in run.patterned}
     arrays |= {f"parameter:{name}": one.pattern.matrix(one.values).copy() for name, one in run.patterned.items()}
     arrays |= {f"optimizer:{key}": array for key, array in run.updater.state_dict().items()}
@@ -213,7 +213,7 @@ class Run(Training):
 
     @cached_property
     def scorer(self) -> Executor:
-        """The scores alone, for predictions."""
+        """Executor of the scores without loss and gradient, for predictions."""
         return self._bind(self.symbols[0], {}, np.empty(0))
 
     @property

@@ -163,7 +163,7 @@ class SparseParameter(ABC):
 
     @final
     def start(self, pattern: Pattern, values: np.ndarray) -> None:
-        """Take another pattern and values."""
+        """Replace the pattern and its values, with new optimizer states for all."""
         self.move(pattern, np.full(values.size, NEW), ())
         self.write(np.arange(values.size), values)
 
@@ -186,7 +186,7 @@ class Sparse(SparseParameter):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pattern."""
+        """Bytes of the index arrays of the pattern."""
         return self.pattern.nbytes
 
     def write(self, places: np.ndarray, values: np.ndarray) -> None:

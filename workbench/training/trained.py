@@ -154,7 +154,7 @@ class TrainedModel:
 
     @property
     def model(self) -> Model:
-        """The registered model."""
+        """The registered model that was trained."""
         return models.get(self.setup.model)
 
     @property

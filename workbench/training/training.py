@@ -158,7 +158,7 @@ class StepEvent:
 
     @property
     def seconds_step(self) -> float:
-        """Sum of the phases."""
+        """Seconds of a step: the sum of its phases."""
         return sum(self.seconds.values())
 
 

@@ -55,12 +55,12 @@ class Problem:
 
     @property
     def features(self) -> int:
-        """D."""
+        """Number of columns D of the data."""
         return self.configuration.features
 
     @property
     def batches(self) -> int:
-        """Batches of an epoch."""
+        """Number of whole batches of an epoch."""
         return len(self.labels) // self.batch_rows
 
     @cached_property

@@ -72,7 +72,7 @@ class Judge:
 
     @property
     def model(self) -> models.Model:
-        """The model that is trained."""
+        """The registered model that the case trains."""
         return models.get(self.rows.model)
 
     @property
@@ -281,7 +281,7 @@ class Case:
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """Name of the model that the case trains."""
         return self.cell.model
 
 

@@ -110,7 +110,7 @@ def outcomes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _ratio(rows: list[Mapping[str, Any]]) -> Ratio | None:
-    """Slowed / plain."""
+    """Return the ratio of the times of the slowed kernel and the plain one; None without a common round."""
     plain, changed = (_seconds(rows, name) for name in NAMES)
     return ratio_of(changed, plain)
 

@@ -139,7 +139,7 @@ Progress = Callable[[str, float], None]
 
 
 def ignore_progress(what: str, share: float) -> None:
-    """Tell nobody."""
+    """Ignore what is done and its share: for callers that show no progress."""
 
 
 @dataclass
@@ -156,7 +156,7 @@ class Budget:
         return time.monotonic() - self.started >= self.seconds
 
     def tell(self, what: str) -> None:
-        """Say what is done now."""
+        """Report `what` is done now, with the share of the budget that has passed."""
         self.progress(what, min((time.monotonic() - self.started) / max(self.seconds, 1e-9), 1.0))
 
 

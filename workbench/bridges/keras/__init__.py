@@ -298,7 +298,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         self.options = known
 
     def build(self, variables: Sequence[Any]) -> None:
-        """Make the states, zeros."""
+        """Make the states of the rule for each variable, zeros of its shape; done once."""
         if self.built:
             return
         super().build(variables)

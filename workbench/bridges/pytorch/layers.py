@@ -210,7 +210,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients."""
+        """Return the gradients towards values and weight for autograd; differentiable again only to refuse it."""
         _, _, data, weight = ctx.saved_tensors  # all of them, so that autograd sees what was written to since
         arguments = slope, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
         both = _Gradients.apply(*arguments) if torch.is_grad_enabled() else gradients(*arguments)
@@ -222,12 +222,12 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor | None, ...]:
-        """Return the gradients."""
+        """Return the gradients towards values and weight, None for one that is not asked for."""
         return gradients(*arguments)
 
     @staticmethod
     def backward(ctx: Any, *slopes: torch.Tensor) -> None:
-        """Refuse (`NotImplementedError`)."""
+        """Raise NotImplementedError: second derivatives are not supported."""
         raise NotImplementedError(TWICE)
 
 
@@ -344,7 +344,7 @@ class SparseLinear(torch.nn.Module):
         return scores if self.bias is None else scores + self.bias
 
     def extra_repr(self) -> str:
-        """Return the sizes, for `repr`."""
+        """Return sizes and options of the layer as torch's `repr` shows them."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -456,7 +456,7 @@ class SparseEmbeddingBag(torch.nn.Module):
         return SparseRows(offsets.to(ids.dtype), ids, weights, self.num_embeddings)
 
     def extra_repr(self) -> str:
-        """Return the sizes, for `repr`."""
+        """Return sizes and options of the layer as torch's `repr` shows them."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
 

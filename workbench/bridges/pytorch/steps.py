@@ -86,7 +86,7 @@ class Steps:
                 parameter.grad = tensor_of(gradient.compute() if isinstance(gradient, Unsummed) else gradient)
 
     def step(self, parameter: torch.Tensor, gradient: np.ndarray | RowSparse | Unsummed) -> None:
-        """Change the parameter in place."""
+        """Take one step of the rule on the parameter, in place; autograd sees the change."""
         self._check_caught_up(gradient)
         self.updater.update({NAME: array_of(parameter)}, {NAME: gradient})
         torch.autograd.graph.increment_version(parameter)  # autograd then sees the change, as of any optimizer

@@ -270,7 +270,7 @@ class BatchChunk:
         self.plans: list[BatchPlan] | None = None
 
     def __len__(self) -> int:
-        """Return the number of batches."""
+        """Return the number of batches of an epoch."""
         return len(self.numbers)
 
     def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:

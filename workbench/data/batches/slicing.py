@@ -59,7 +59,7 @@ class Buffers:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is remembered."""
+        """Bytes of the tables that are kept for batches already sliced."""
         return sum(buffer.table.nbytes for buffer in self.buffers)
 
     def empty(self, rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -30,12 +30,12 @@ class StoredRows(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """(rows, features)."""
+        """Shape of the matrix: (rows, features)."""
 
     @property
     @abstractmethod
     def nnz(self) -> int:
-        """Stored entries of these rows."""
+        """Number of stored entries of these rows."""
 
     @property
     @abstractmethod

@@ -409,7 +409,7 @@ def _unreachable(dataset: Dataset, density: float, most: int) -> DataError:
 
 
 def _variation(lengths: np.ndarray) -> float:
-    """Return standard deviation / mean."""
+    """Return the coefficient of variation of row lengths: standard deviation / mean, 0 if all are 0."""
     return float(lengths.std() / lengths.mean()) if lengths.any() else 0.0
 
 
@@ -553,6 +553,6 @@ def _with_norms(x: scipy.sparse.csr_array, norms: np.ndarray) -> scipy.sparse.cs
 
 
 def _norms(x: scipy.sparse.csr_array) -> np.ndarray:
-    """2-norms of the rows, float64."""
+    """Return the 2-norms of the rows, float64 [rows]."""
     rows = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
     return np.sqrt(np.bincount(rows, x.data.astype(np.float64) ** 2, minlength=x.shape[0]))

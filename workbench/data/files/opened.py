@@ -244,7 +244,7 @@ class CheckedText(io.RawIOBase):
         return self._source.fileno()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the stream and the file it reads; a second call does nothing."""
         if not self.closed:
             self._files.close()
         super().close()

@@ -43,7 +43,7 @@ def _hashed(indices: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """SplitMix64 of each number."""
+    """Return a 64-bit hash of each number (SplitMix64), uint64 of the same shape."""
     numbers = numbers + GOLDEN
     numbers = (numbers ^ (numbers >> np.uint64(30))) * FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * SECOND

@@ -180,12 +180,12 @@ class Manifest:
 
     @property
     def nnz(self) -> int:
-        """Stored entries of all shards."""
+        """Number of stored entries of all shards together."""
         return sum(shard.nnz for shard in self.shards)
 
     @property
     def has_groups(self) -> bool:
-        """Whether rows have groups."""
+        """Whether the shards store the group of each row."""
         return bool(self.shards) and "groups" in self.shards[0].files
 
     def arrays(self, shard: Shard) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:

@@ -127,12 +127,12 @@ class ShardRows(StoredRows):
 
     @property
     def place(self) -> str:
-        """The folder."""
+        """Path of the folder of shards, for messages."""
         return str(self.shards.folder)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(rows, features)."""
+        """Shape of these rows: (rows, features)."""
         return self.stop - self.start, self.shards.manifest.shape[1]
 
     @functools.cached_property

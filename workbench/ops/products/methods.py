@@ -244,7 +244,7 @@ def sparse_sparse(
 
 
 def _arrays(x: Any) -> tuple[np.ndarray, ...]:
-    """Return indptr, indices and data."""
+    """Return the arrays (indptr, indices, data) of a csr or csc array, not copied."""
     return x.indptr, x.indices, x.data
 
 

@@ -27,7 +27,7 @@ class View(Protocol):
     box: widgets.Widget
 
     def paint(self) -> None:
-        """Show what is new."""
+        """Bring the widgets up to date; called again and again while the view is shown."""
 
     def close(self) -> None:
         """End what it started, but for runs, which go on."""
@@ -37,10 +37,10 @@ class Still:
     """View that changes only where its button is pressed: `paint` and `close` have nothing to do."""
 
     def paint(self) -> None:
-        """Nothing changes by itself."""
+        """Do nothing: what this view shows changes only when it is asked."""
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: this view started no thread and no process."""
 
 
 class RequestState(traitlets.HasTraits):

@@ -89,11 +89,11 @@ class _Advise:
         self.is_stopping = True
 
     def paint(self) -> None:
-        """Show what happens now."""
+        """Show in the status line what the advice is doing now."""
         self.line.value = f'<div role="status" class="wb-status">{html.escape(self.now)}</div>'
 
     def close(self) -> None:
-        """End the measuring."""
+        """Stop the advice if it still measures."""
         self._stop()
 
 

@@ -61,12 +61,12 @@ class _Compare:
         self.answer.value = of_runs(self.first.value, self.second.value).html
 
     def paint(self) -> None:
-        """Offer runs that are new."""
+        """Offer runs that were written since the last call."""
         if self.first.refresh() | self.second.refresh():
             self._offer()
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: this view started no thread and no process."""
 
 
 def _shown(asked: RequestState) -> Any:

@@ -84,7 +84,7 @@ class Exploration(traitlets.HasTraits):
         self.poll()
 
     def poll(self) -> None:
-        """Read rows that are new."""
+        """Read the records again if the files of the run have changed since the last call."""
         stamp = tuple(map(file_stamp, (self.folder, self.folder / store.FILE, self.folder / run_folder.PLAN)))
         if stamp != self._read:
             self._read = stamp
@@ -169,7 +169,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def densities(self) -> list[float]:
-        """The densities measured, rising."""
+        """Densities that were measured, in rising order."""
         return sorted({density for cell in self.cells.values() if (density := configurations.density_of(cell.pooled))})
 
     def places(self) -> list[float]:
@@ -504,7 +504,7 @@ class _Explore:
             self.explored.results.paint()
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: this view started no thread and no process."""
 
 
 def _shown(asked: RequestState) -> Any:

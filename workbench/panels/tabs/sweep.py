@@ -33,7 +33,7 @@ class _Sweep:
         self.panel.step()
 
     def close(self) -> None:
-        """The run goes on."""
+        """Stop to watch the run; the run itself goes on."""
         self.panel.close()
 
 

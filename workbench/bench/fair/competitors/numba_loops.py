@@ -93,7 +93,7 @@ class SparseLoops(LoopTrainer):
         self.loop(x.indptr, x.indices, x.data, one.labels, order, *sizes, self.w, self.b, losses)
 
     def state(self) -> State:
-        """Return weights and intercept."""
+        """Return the weights [D, N], the intercept [N] and the losses so far, not copied."""
         return State(self.w, self.b, self.losses)
 
 

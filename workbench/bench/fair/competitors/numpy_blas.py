@@ -53,7 +53,7 @@ class NumpyTrainer(LoopTrainer):
         return float((np.log(total[:, 0]) - own).mean())
 
     def state(self) -> State:
-        """Return weights and intercept."""
+        """Return the weights [D, N], the intercept [N] and the losses so far, not copied."""
         return State(self.w, self.b, self.losses)
 
 

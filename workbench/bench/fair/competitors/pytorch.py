@@ -58,7 +58,7 @@ class TorchTrainer(LoopTrainer):
             losses[...] = self.torch.stack(batch_losses).numpy()
 
     def state(self) -> State:
-        """Return weights and intercept."""
+        """Return the weights [D, N], the intercept [N] and the losses so far as NumPy arrays."""
         return State(self.w.numpy(), self.b.numpy(), self.losses)
 
 

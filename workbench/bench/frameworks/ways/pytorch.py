@@ -46,7 +46,7 @@ class TorchTrainer(LoopTrainer):
         """Return the arguments of the model for these rows."""
 
     def parameters(self) -> list[Any]:
-        """Return weights and intercept."""
+        """Return the tensors that the optimizer changes: weights and intercept."""
         return list(self.model.parameters())
 
     def loss(self, labels: Any, *batch: Any) -> Any:
@@ -98,7 +98,7 @@ class Dense(TorchTrainer):
         return model, self.torch.optim.SGD(model.parameters(), lr=self.problem.rate)
 
     def batch_of(self, rows: np.ndarray) -> tuple:
-        """Return the dense rows."""
+        """Return the batch of these rows as a tuple of one dense tensor [R, D]."""
         return (self.x.index_select(0, self.torch.from_numpy(rows)),)
 
     def loss(self, labels: Any, *batch: Any) -> Any:
@@ -120,7 +120,7 @@ class SparseTensor(TorchTrainer):
         return parameters, torch.optim.SGD(parameters, lr=one.rate)
 
     def parameters(self) -> list[Any]:
-        """Return weights and intercept."""
+        """Return the tensors that the optimizer changes: weights and intercept."""
         return self.model
 
     def turned(self, weight: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ class Bag(TorchTrainer):
         return (bag, bias), torch.optim.SGD([*bag.parameters(), bias], lr=one.rate)
 
     def parameters(self) -> list[Any]:
-        """Return weights and intercept."""
+        """Return the tensors that the optimizer changes: weights and intercept."""
         bag, bias = self.model
         return [bag.weight, bias]
 

@@ -26,7 +26,7 @@ class Bridge(Trainer):
         self.runs = 0
 
     def first_order(self) -> np.ndarray:
-        """Return rows as they stand."""
+        """Return the order of the first epoch, int64 [rows]: rows as they stand, since this trainer does not shuffle."""
         return np.arange(len(self.problem.labels))
 
     def run(self, batches: int) -> int:
@@ -40,7 +40,7 @@ class Bridge(Trainer):
         return batches
 
     def state(self) -> State:
-        """Return coefficients and intercept."""
+        """Return the trained coefficients as weights [D, N] and the intercept [N]."""
         return State(np.atleast_2d(self.model.coef_).T, np.atleast_1d(self.model.intercept_))
 
 

@@ -72,7 +72,7 @@ class Dense(TensorFlowTrainer):
     """A product of dense rows."""
 
     def prepare(self) -> None:
-        """Hold X as a tensor."""
+        """Copy the dense X of the problem into a tensor, which the steps slice."""
         self.x = self.tf.constant(self.problem.dense)
 
     def batch_of(self, rows: np.ndarray) -> tuple:
