@@ -118,6 +118,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = INTERIM_ANALYSES[-1])
                             budget.tell(f"a panel next to a trial, round {number + 1}")
                             tell(signal.SIGCONT if way == SEEN else signal.SIGSTOP)
                             rows.append(row := by_name[way].measure_once(trials.task_of(cell, way, number)))
+                            tell(signal.SIGCONT)  # it may have been stopped while it held the lock of the records
                             store.append(shown / store.FILE, row | {"key": grid.configuration_key(cell)})
         except SelfTrialError as error:
             return [outcome("panel", f"{TOGETHER}: seen / alone", "quiet", status="failed", reason=str(error))]
