@@ -38,7 +38,9 @@ def test_a_panel_that_makes_trials_slower_is_found(measured, here, monkeypatch, 
     assert ratios[-1]["ratio"] == pytest.approx(times, rel=1e-3)
     assert (alone["hits"], alone["count"], seen["count"]) == (0, 24, 24)
     ways = [trials.split_key(row["key"])[1] for row in measured]
-    assert sent == [signal.SIGCONT if way == panel.SEEN else signal.SIGSTOP for way in ways]
+    before = [signal.SIGCONT if way == panel.SEEN else signal.SIGSTOP for way in ways]
+    assert sent[::2] == before
+    assert set(sent[1::2]) == {signal.SIGCONT}, "the panel may hold the lock of the records when it is stopped"
     assert {row["key"] for row in store.read(here)} == {grid.configuration_key(cell) for cell in panel.cells().values()}
 
 
