@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import configurations
+from workbench.analysis.standings import make_standings
 from workbench.reports import export, page, report, report_tables, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
@@ -47,6 +48,45 @@ def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():
     assert names == ["configuration", "density", "status", "time a step", "peak memory", "spread", "group"]
     assert table["groups"] == [group.label for group in groups]
     assert [line["cells"][-1][0] for line in table["lines"]] == ["1", "1", "2", "2"]
+
+
+LINES = tuple(
+    replace(maker.SPARSE, engine=engine, gradient=gradient, update=update)
+    for engine in ("ours", "vendor")
+    for gradient, update in (
+        ("fused", "lazy"),
+        ("row_sparse", "lazy"),
+        ("row_sparse", "standard"),
+        ("dense", "standard"),
+    )
+)
+"""Eight sparse candidates, too many for a column each."""
+
+
+def standings(lines, densities):
+    rows = maker.sweep((maker.DENSE, *lines), densities)
+    (group,) = configurations.groups(store.frame(rows))
+    return report_tables.tables(group, {})[0]
+
+
+@pytest.mark.parametrize(("lines", "densities"), [(LINES[:2], (0.01,)), (LINES, tuple(k / 100 for k in range(1, 10)))])
+def test_few_candidates_have_columns_and_so_have_many_at_more_densities(lines, densities):
+    data = standings(lines, densities)
+    assert (data["head"], data["last"], len(data["columns"])) == ("density", ["verdict"], 1 + len(lines))
+    assert [len(line["places"]) for line in data["lines"]] == [1 + len(lines)] * len(densities)
+
+
+def test_many_candidates_at_few_densities_have_rows_and_the_verdict_is_the_last():
+    data = standings(LINES, (0.01, 0.1))
+    assert (data["head"], data["columns"], data["last"]) == ("configuration", ["1 %", "10 %"], [])
+    assert len(data["lines"]) == 1 + len(LINES) + 1
+    plain = report_tables.plain(data)
+    assert plain["columns"] == ["configuration", "1 %", "10 %"]
+    assert plain["rows"][-1][0] == "verdict"
+    group = configurations.groups(store.frame(maker.sweep((maker.DENSE, *LINES), (0.01, 0.1))))[0]
+    assert plain["rows"][-1][1:] == [line.verdict for line in make_standings(group, "seconds_step").lines]
+    assert len(set(plain["rows"][-1][1:])) == 2, "another answer at 10 %"
+    assert all(len(row) == 3 and all(row) for row in plain["rows"])
 
 
 @pytest.mark.usefixtures("no_charts")

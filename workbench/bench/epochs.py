@@ -242,7 +242,7 @@ class VowpalWabbitTrainer(Trainer):
         self.call()
 
     def state(self) -> State:
-        """Return a state that has the mean loss of the epoch alone: the weights lie in the other program's own table."""
+        """Return a state with the mean loss of the epoch alone: the weights lie in the other program's own table."""
         return State(np.zeros(0), np.zeros(0), np.array([self.loss]))
 
 

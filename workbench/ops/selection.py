@@ -120,7 +120,7 @@ def _concat_matrices(*arrays, out=None, axis=0):
 
 
 def _concat_rows(*arrays, out=None, axis=0):
-    """Return row_sparse arrays joined along `axis`: their rows below each other, or columns of the rows that any has."""
+    """Return row_sparse arrays joined along `axis`: rows below each other, or columns of the rows that any has."""
     shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
     if axis % len(shape) == 0:
         starts = np.cumsum([0, *(x.shape[0] for x in arrays)])

@@ -56,15 +56,22 @@ def tables(group: configurations.Group, anchors: Anchors) -> list[dict[str, Any]
     return [_table(make_standings(group, measure), anchors) for measure in MEASURES]
 
 
+MOST_ACROSS = 6
+"""Candidates that have a column each, at most, where fewer densities than candidates were measured; more have rows."""
+
+
 def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
-    """Return the table of densities by candidates as values for the template."""
+    """Return the table of densities by candidates, or turned if that is too wide, as values for the template.
+
+    A line has its `name`, a place for each of the `columns`, and as many texts as there are `last` columns.
+    """
     timed = found.measure.startswith("seconds")
     measured = [place.row for line in found.lines for place in line.places if place.row is not None]
     usual = usual_deviation_of_records(measured)
     lines: list[dict[str, Any]] = [
         {
-            "density": line.density,
-            "verdict": line.verdict,
+            "name": line.density,
+            "last": [line.verdict],
             "places": [_place(place, anchors, usual if timed else None) for place in line.places],
         }
         for line in found.lines
@@ -75,12 +82,27 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
         legend.append("! doubtful: its row says why")
     if len(measured) < sum(len(line.places) for line in found.lines):
         legend.append("empty: not measured there")
-    return {
-        "caption": f"{what} by density and candidate",
-        "columns": found.candidates,
-        "lines": lines,
-        "legend": legend,
-    }
+    data = {"caption": f"{what} by density and candidate", "legend": legend}
+    if len(lines) < len(found.candidates) > MOST_ACROSS:
+        densities = [line["name"] for line in lines]
+        return data | {
+            "head": "configuration",
+            "columns": densities,
+            "last": [],
+            "lines": _turn(lines, found.candidates),
+        }
+    return data | {"head": "density", "columns": found.candidates, "last": ["verdict"], "lines": lines}
+
+
+def _turn(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return lines by density as lines by candidate, of these names, and below them one of the verdicts."""
+    found = [
+        {"name": name, "last": [], "places": [line["places"][number] for line in lines]}
+        for number, name in enumerate(names)
+    ]
+    nothing = dict.fromkeys(("mark", "sign", "meaning", "doubt", "anchor"), "")
+    verdicts = [nothing | {"text": text} for line in lines for text in line["last"]]
+    return [*found, {"name": "verdict", "last": [], "places": verdicts}]
 
 
 def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, str]:
@@ -96,10 +118,9 @@ def _place(place: Standing, anchors: Anchors, usual: float | None) -> dict[str, 
 
 def plain(data: Mapping[str, Any]) -> Table:
     """Return a table of `tables` as one of text alone, its legend below the caption."""
-    rows = [
-        [line["density"], *(_in_text(place) for place in line["places"]), line["verdict"]] for line in data["lines"]
-    ]
-    return table_of(("density", *data["columns"], "verdict"), rows) | {"legend": "; ".join(data["legend"])}
+    rows = [[line["name"], *map(_in_text, line["places"]), *line["last"]] for line in data["lines"]]
+    columns = data["head"], *data["columns"], *data["last"]
+    return table_of(columns, rows) | {"legend": "; ".join(data["legend"])}
 
 
 def _in_text(place: Mapping[str, str]) -> str:

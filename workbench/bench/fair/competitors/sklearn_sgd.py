@@ -28,7 +28,7 @@ class SklearnTrainer(Trainer):
         self.runs = 0
 
     def first_order(self) -> np.ndarray:
-        """Return the order of the first epoch, int64 [rows]: rows as they stand, since this trainer does not shuffle."""
+        """Return the order of the first epoch, int64 [rows]: rows as they stand, as this trainer does not shuffle."""
         return np.arange(len(self.y))
 
     @property

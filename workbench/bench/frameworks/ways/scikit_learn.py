@@ -26,7 +26,7 @@ class Bridge(Trainer):
         self.runs = 0
 
     def first_order(self) -> np.ndarray:
-        """Return the order of the first epoch, int64 [rows]: rows as they stand, since this trainer does not shuffle."""
+        """Return the order of the first epoch, int64 [rows]: rows as they stand, as this trainer does not shuffle."""
         return np.arange(len(self.problem.labels))
 
     def run(self, batches: int) -> int:
