@@ -86,7 +86,6 @@ SHEET = """<style>
 .workbench-lab .chart { min-width: 560px; }
 .workbench-lab .wb-pictures .chart { min-width: 400px; }
 .workbench-lab .wb-pictures figure { min-width: 0; }
-.workbench-lab svg[aria-label="graph of operators"] { min-width: 640px; }
 .workbench-lab figcaption { position: sticky; left: 0; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
@@ -112,7 +111,8 @@ SHEET = """<style>
 .workbench-lab .wb-copy { margin-left: 8px; padding: 2px 10px; cursor: pointer; border: 1px solid
   var(--jp-border-color1, #bbb); background: var(--jp-layout-color2, #eee); color: var(--jp-ui-font-color1, #222); }
 .workbench-lab .wb-cell-picker, .workbench-lab .wb-cell-picker select { width: 100%; max-width: 760px; }
-  filter: invert(1) hue-rotate(180deg); }
+:is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"])
+  .workbench-lab svg[aria-label="graph of operators"] { filter: invert(1) hue-rotate(180deg); }
 .workbench-lab code { overflow-wrap: anywhere; white-space: pre-wrap; }
 .workbench-lab summary { cursor: pointer; }
 .workbench-lab pre { white-space: pre-wrap; }
