@@ -9,7 +9,6 @@ from workbench.api import results
 from workbench.panels import picture, style
 from workbench.reports import export
 
-
 SHEETS = {
     "panel": style.SHEET,
     "charts": picture.THEMES,
