@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from tests.support.mutations import damaged_bytes, draws, tried
 from workbench import data, formats
 from workbench.data import DataError
-from workbench.data.files import opened
+from workbench.data.files import matrix_market
 from workbench.data.files.labels import read_label_file
 from workbench.data.files.matrix_market import read_market
 from workbench.data.files.reading import read_matrix
@@ -165,7 +165,7 @@ def test_a_file_that_claims_more_than_it_has_is_refused(tmp_path):
 
 
 def test_entries_that_cross_blocks_are_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(opened, "BYTES", 3)
+    monkeypatch.setattr(matrix_market, "AT_ONCE", 3)
     np.testing.assert_array_equal(load(tmp_path, FILES["real"]).x.toarray(), by_hand(FILES["real"]).astype(np.float32))
 
 

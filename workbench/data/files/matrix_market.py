@@ -6,6 +6,7 @@ some texts end the process in it; the compiled code here takes nothing but lines
 """
 
 import codecs
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -21,11 +22,11 @@ from workbench.data.files.decimal_numbers import (
     HARD,
     MINUS,
     NEWLINE,
-    NINE,
     PLUS,
-    ZERO,
+    byte_at,
     compiled,
     marked,
+    read_digits,
     read_number,
     settle,
 )
@@ -40,6 +41,10 @@ LONGEST_ENTRY = 128
 """Bytes that an entry may take on the average, blanks and empty lines included."""
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
+AT_ONCE = 1 << 18
+"""Bytes of a block: memory for it and its entries is used again for the next ones, and stays in a cache."""
+LEAST_ENTRY = 2
+"""Bytes that an entry takes at least: those of a digit and a line end."""
 MOST_PLACE_BYTES, MOST_WHOLE_BYTES = 19, 18
 """Bytes of a row or column, and of a whole value, at most: 64 bits hold them."""
 
@@ -91,6 +96,26 @@ class _Entries(NamedTuple):
     rows: np.ndarray
     columns: np.ndarray
     values: np.ndarray
+
+    @property
+    def total(self) -> int:
+        """Count of entries."""
+        return max(len(self.rows), len(self.values))
+
+
+class _Block(NamedTuple):
+    """Text of whole lines: the count of lines between the header and it, and its own."""
+
+    text: bytes
+    start: int
+    lines: int
+
+
+class _Part(NamedTuple):
+    """Entries of a block, and where they begin in the arrays of all entries, -1 if they have arrays of their own."""
+
+    entries: _Entries
+    start: int
 
 
 def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
@@ -201,15 +226,32 @@ def _sized(line: bytes, form: str, field: str, symmetry: str, path: str | os.Pat
 
 
 def _read_entries(file: BinaryIO, header: Header) -> _Entries:
-    """Return all entries behind the header; `_InvalidEntriesError` for what is invalid or of another number."""
+    """Return all entries behind the header; `_InvalidEntriesError` for what is invalid or of another number.
+
+    Blocks of a file without empty lines are parsed into the arrays of all entries; the parts of others are joined.
+    """
+    whole = _empty_entries(header, header.entries if _may_hold(file, header) else 0)
+    blocks = _numbered(_within(line_blocks(file, AT_ONCE), header))
+    parts = list(map_blocks(partial(_parsed, header=header, whole=whole), blocks))
+    starts = list(itertools.accumulate((part.entries.total for part in parts), initial=0))
+    if starts[-1] != header.entries:
+        raise _InvalidEntriesError(f"it holds {starts[-1]:,} entries, and its header claims {header.entries:,}")
+    if all(part.start == start for part, start in zip(parts, starts, strict=False)):
+        return whole
+    return _Entries(*map(np.concatenate, zip(*(part.entries for part in parts), strict=True)))
+
+
+def _empty_entries(header: Header, count: int) -> _Entries:
+    """Return arrays for that many entries, uninitialised; those that the kind of file lacks are empty."""
     places = index_dtype(header.rows, header.columns)
-    empty = _Entries(*(np.zeros(0, dtype) for dtype in (places, places, header.dtype)))
-    blocks = [empty, *map_blocks(partial(_parsed, header=header, places=places), _within(line_blocks(file), header))]
-    entries = _Entries(*map(np.concatenate, zip(*blocks, strict=True)))
-    count = len(entries.rows if header.field == "pattern" else entries.values)
-    if count != header.entries:
-        raise _InvalidEntriesError(f"it holds {count:,} entries, and its header claims {header.entries:,}")
-    return entries
+    is_coordinate, has_values = header.form == "coordinate", header.field != "pattern"
+    rows, columns = (np.empty(count if is_coordinate else 0, places) for _ in range(2))
+    return _Entries(rows, columns, np.empty(count if has_values else 0, header.dtype))
+
+
+def _may_hold(file: BinaryIO, header: Header) -> bool:
+    """Return whether a file is known to be long enough for its entries; False for packed files."""
+    return file.seekable() and LEAST_ENTRY * header.entries <= os.fstat(file.fileno()).st_size
 
 
 def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
@@ -222,12 +264,23 @@ def _within(blocks: Iterable[bytes], header: Header) -> Iterator[bytes]:
         yield block
 
 
-def _parsed(text: bytes, header: Header, places: np.dtype) -> _Entries:
-    """Return the entries of a block of lines."""
-    codes = codes_of(text)
-    lines = int(np.count_nonzero(codes == NEWLINE))
-    rows, columns = (np.empty(lines if header.form == "coordinate" else 0, places) for _ in range(2))
-    values = np.empty(lines if header.field != "pattern" else 0, header.dtype)
+def _numbered(texts: Iterable[bytes]) -> Iterator[_Block]:
+    """Yield texts of whole lines with how many lines they and those before them have."""
+    start = 0
+    for text in texts:
+        lines = int(_count_lines(codes_of(text)))
+        yield _Block(text, start, lines)
+        start += lines
+
+
+def _parsed(block: _Block, header: Header, whole: _Entries) -> _Part:
+    """Return the entries of a block, in `whole` from its first line on if all its lines fit there."""
+    is_inside = block.start + block.lines <= whole.total
+    start = block.start if is_inside else -1
+    rows, columns, values = (
+        (part[start : start + block.lines] for part in whole) if is_inside else _empty_entries(header, block.lines)
+    )
+    codes = codes_of(block.text)
     if header.is_real:
         sizes = (header.rows, header.columns) if header.form == "coordinate" else (0, 0)
         count, has_hard = _read_reals(codes, *sizes, rows, columns, values)
@@ -237,16 +290,25 @@ def _parsed(text: bytes, header: Header, places: np.dtype) -> _Entries:
         raise _InvalidEntriesError("there is what is no number, or a place beyond the matrix")
     entries = _Entries(rows[:count], columns[:count], values[:count])
     if has_hard:
-        settle(entries.values, text)
+        settle(entries.values, block.text)
         if not np.isfinite(entries.values).all():
             raise _InvalidEntriesError("a number is too large")
-    return entries
+    return _Part(entries, start)
+
+
+@compiled
+def _count_lines(text):
+    """Return the count of line ends in a text, uint8 [bytes]."""
+    count = 0
+    for at in range(text.size):
+        count += text[at] == NEWLINE
+    return count
 
 
 @compiled
 def _behind_blanks(text, at):
     """Return the position of the first byte of text[at:] that is not a blank."""
-    while text[at] == 32 or text[at] == 9 or text[at] == 13:
+    while byte_at(text, at) == 32 or byte_at(text, at) == 9 or byte_at(text, at) == 13:
         at += 1
     return at
 
@@ -255,17 +317,14 @@ def _behind_blanks(text, at):
 def _read_whole(text, at, most):
     """Return (whole number, position behind it) of up to `most` bytes.
 
-    The position is that before where there is none.
+    The position is `at` if there is none, or a longer one.
     """
     start = at
-    is_negative = text[at] == MINUS
-    if is_negative or text[at] == PLUS:
-        at += 1
-    first, number = at, np.int64(0)
-    while ZERO <= text[at] <= NINE and at - start < most:
-        number = number * 10 + np.int64(text[at] - ZERO)
-        at += 1
-    return -number if is_negative else number, start if at == first else at
+    is_negative = byte_at(text, at) == MINUS
+    first = at + (is_negative or byte_at(text, at) == PLUS)
+    digits, at = read_digits(text, first, np.uint64(0))
+    number = np.int64(digits)
+    return -number if is_negative else number, start if at == first or at - start > most else at
 
 
 @compiled
@@ -294,7 +353,7 @@ def _read_reals(text, row_count, column_count, rows, columns, values):
     at, count, has_hard = 0, 0, False
     while at < text.size:
         at = _behind_blanks(text, at)
-        if text[at] != NEWLINE:
+        if byte_at(text, at) != NEWLINE:
             if rows.size:
                 row, column, end = _read_place(text, at, row_count, column_count)
                 at = _behind_blanks(text, end)
@@ -304,7 +363,7 @@ def _read_reals(text, row_count, column_count, rows, columns, values):
             first = at
             value, end, state = read_number(text, at)
             at = _behind_blanks(text, end)
-            if state == BAD or text[at] != NEWLINE:
+            if state == BAD or byte_at(text, at) != NEWLINE:
                 return -1, has_hard
             values[count] = marked(first) if state == HARD else value
             has_hard |= state == HARD
@@ -319,7 +378,7 @@ def _read_wholes(text, row_count, column_count, rows, columns, values):
     at, count = 0, 0
     while at < text.size:
         at = _behind_blanks(text, at)
-        if text[at] != NEWLINE:
+        if byte_at(text, at) != NEWLINE:
             end = at
             if rows.size:
                 row, column, end = _read_place(text, at, row_count, column_count)
@@ -332,7 +391,7 @@ def _read_wholes(text, row_count, column_count, rows, columns, values):
                 if end == at:
                     return -1, False
             at = _behind_blanks(text, end)
-            if text[at] != NEWLINE:
+            if byte_at(text, at) != NEWLINE:
                 return -1, False
             count += 1
         at += 1

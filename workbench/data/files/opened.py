@@ -209,7 +209,7 @@ class CheckedText(io.RawIOBase):
         self._encoding, self._decoder = encoding, codecs.getincrementaldecoder(encoding)()
         self._ready = self._before = b""
         self._checked = self._line_bytes = 0
-        self._lines: int | None = 0  # unknown once sought elsewhere
+        self._lines: int | None = 0
         self._is_entered = False
         self._files = contextlib.ExitStack()  # there to be closed, whatever fails
         with contextlib.ExitStack() as files:
@@ -221,10 +221,13 @@ class CheckedText(io.RawIOBase):
             self._files = files.pop_all()
         self._skipped = 0
         if self._is_utf8 and self._first == codecs.BOM_UTF8:
-            self._skipped, self._first = len(codecs.BOM_UTF8), b""
+            self._skipped = self._checked = len(codecs.BOM_UTF8)
+            self._first = b""
         elif self._is_utf8 and self._first.startswith(_UTF16):
             self._is_utf8, self._encoding = False, "utf-16"
             self._decoder = codecs.getincrementaldecoder("utf-16")()
+        if self.seekable():  # an error counts in the file: counting here costs more than all other checks
+            self._lines = None
 
     @property
     def name(self) -> str:
@@ -258,7 +261,7 @@ class CheckedText(io.RawIOBase):
         self._checked = self._source.seek(offset + (self._skipped if whence == os.SEEK_SET else 0), whence)
         place = self._checked - self._skipped
         self._ready = self._first = self._before = b""
-        self._line_bytes, self._lines, self._is_entered = 0, None if place else 0, place > 0
+        self._line_bytes, self._is_entered = 0, place > 0
         self._decoder.reset()
         return place
 
@@ -337,7 +340,7 @@ class CheckedText(io.RawIOBase):
         """Return the number of the line behind that text, which follows what was checked."""
         if self._lines is not None:
             return self._lines + text.count(b"\n") + 1
-        with open(self.path, "rb") as file:  # sought: only an error asks, and counts
+        with open(self.path, "rb") as file:
             before = sum(block.count(b"\n") for block in _blocks(file, self._checked))
         return before + text.count(b"\n") + 1
 
