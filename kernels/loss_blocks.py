@@ -55,9 +55,14 @@ def losses() -> list[str]:
     return sorted(_blocks)
 
 
+def has_block(name: str) -> bool:
+    """Return whether a loss has a block function."""
+    return name in _blocks or name in losses()
+
+
 def _get(name: str) -> _Loss:
     """Return the record of a loss. Raises KernelError that lists the known ones."""
-    if name not in _blocks and name not in losses():
+    if not has_block(name):
         raise KernelError(unknown_name("loss of some rows", name, losses()))
     return _blocks[name]
 

@@ -130,8 +130,7 @@ class _Classifier(ClassifierMixin, Estimator):
     def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
         """Train anew on X [rows, D] and labels y [rows]; `sample_weight` [rows] multiplies the loss."""
         X, y = self._checked(X, y, True)
-        check_classification_targets(y)
-        return self._fit(X, y, np.unique(y), sample_weight, None)
+        return self._fit(X, y, _classes_of(y), sample_weight, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any | None = None, sample_weight: Any | None = None) -> Self:
         """Train one epoch more, on these rows; the first call needs `classes`, all that there will be."""
@@ -210,6 +209,17 @@ class _Classifier(ClassifierMixin, Estimator):
             return ops.softmax(scores)
         yes = ops.sigmoid(scores)
         return np.hstack([1 - yes, yes])
+
+
+def _classes_of(y: np.ndarray) -> np.ndarray:
+    """Return the classes in labels y [rows], sorted; ValueError, or a warning, for what look like numbers instead.
+
+    Few classes of whole numbers or text are what scikit-learn's check takes as they are.
+    """
+    if y.dtype.kind in "biuU" and len(classes := np.unique(y)) <= max(2, len(y) // 4):
+        return classes
+    check_classification_targets(y)
+    return np.unique(y)
 
 
 @with_parameters(model=None, width=None)

@@ -275,7 +275,7 @@ def _why_no_epoch(setup: Setup) -> str:
 
 def _goes_into_calls(model: Model) -> bool:
     """Return whether the compiled epochs support a model."""
-    return model.is_product and model.sampler is None and model.loss in loss_blocks.losses()
+    return model.is_product and model.sampler is None and loss_blocks.has_block(model.loss)
 
 
 def _words(choices: Mapping[str, Any]) -> str:

@@ -315,8 +315,13 @@ class Training(ABC):
         """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
         y = {**y, "label": self.targets(y["label"])} if isinstance(y, Mapping) else self.targets(y)
         is_drawn = self.model.sampler is not None and self.model.draws(self.given)
-        self.batches = batches_of(self.setup, convert_storage(self.setup.hold, x), y, is_drawn)
-        self.feed = feed_of(self.batches, self.model, self.given)
+        self.hold_batches(batches_of(self.setup, convert_storage(self.setup.hold, x), y, is_drawn))
+
+    @final
+    def hold_batches(self, batches: data.Batches | data.StoredBatches) -> None:
+        """Take batches that `hold` has cut for this training, now or before."""
+        self.batches = batches
+        self.feed = feed_of(batches, self.model, self.given)
         self.kept: dict[int, Any] = {}
 
     @final

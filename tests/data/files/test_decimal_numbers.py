@@ -67,6 +67,21 @@ def test_random_numbers_have_the_bits_of_python():
     expect_bits_of_python(tokens)
 
 
+def test_digits_of_every_length_are_read_whole_and_alone():
+    lengths = range(1, 27)
+    tokens = [("9876543210" * 3)[:length] for length in lengths]
+    tokens += [f"{token[:count]}.{token[count:]}" for token in tokens for count in range(len(token))]
+    expect_bits_of_python(tokens)
+    for token in tokens:  # at the end of a text, which eight bytes would reach beyond
+        expect_bits_of_python([token])
+
+
+def test_no_other_byte_counts_as_a_digit():
+    others = [chr(code) for code in range(11, 127) if chr(code) not in "0123456789+-.eE"]
+    _, _, lengths, _ = read([f"1234{other}5678901" for other in others])
+    assert lengths.tolist() == [4] * len(others)
+
+
 def test_numbers_between_two_doubles_go_to_the_even_one():
     source, tokens = random.Random(8), []
     with localcontext() as context:

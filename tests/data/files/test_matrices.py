@@ -169,6 +169,22 @@ def test_entries_that_cross_blocks_are_whole(tmp_path, monkeypatch):
     np.testing.assert_array_equal(load(tmp_path, FILES["real"]).x.toarray(), by_hand(FILES["real"]).astype(np.float32))
 
 
+@pytest.mark.parametrize("ends", ["", "\n", "\n\n \n"])
+def test_blocks_with_and_without_empty_lines_give_the_same_entries(tmp_path, monkeypatch, ends):
+    lines = [f"{row} {3 * row % 40 + 1} {row / 8}" for row in range(1, 41)]
+    text = "\n".join(lines) + ends
+    for gap, at_once in ((7, 20), (39, 1000), (40, 50)):
+        monkeypatch.setattr(matrix_market, "AT_ONCE", at_once)
+        with_gap = "\n".join([*lines[:gap], "", *lines[gap:]]) + ends
+        for entries in (text, with_gap):
+            made = read_market(written(tmp_path, COORDINATE + f"40 40 40\n{entries}")["path"])
+            assert made.data.tolist() == [row / 8 for row in range(1, 41)]
+            assert [part.tolist() for part in made.coords] == [
+                list(range(40)),
+                [3 * row % 40 for row in range(1, 41)],
+            ]
+
+
 def test_damaged_files_are_refused_or_read(tmp_path):
     taken = 0
     for _, source in draws(200):
