@@ -350,7 +350,7 @@ ORDER_WORK = 4
 """What moving a value into column order costs, in the measure of `threads.is_serial`."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class BatchPlan:
     """Column index of a batch A [R, D] in CSR form with z stored entries in U active columns.
 

@@ -286,14 +286,16 @@ class Run(Training):
     def prepare(self, batch: data.Batch) -> Prepared:
         """Return the batch in the setup's format, with its plan and its values in the plan's order."""
         start, given = perf_counter(), batch.x
-        is_own = batch.is_copy and formats.format_of(given) == self.setup.format
+        held = "csr" if batch.planned else formats.format_of(given)
+        is_own = batch.is_copy and held == self.setup.format
         x = given if is_own else formats.to_format(given, self.setup.format)
         others = self._others(batch) if self.reads_others else {}
         converted, plan = perf_counter(), None
         if self.reads_plan:
             plan = batch.planned() if is_own and batch.planned else None
-            if plan is None:  # one that is kept, or that rows catch up by, is read again
-                plan = plan_of(x) if self.keeps or self.setup.update == "exact" else self.executor.new_plan("x", x)
+            if plan is None:
+                is_read_again = self.keeps_prepared or self.setup.update == "exact"  # by which rows catch up
+                plan = plan_of(x) if is_read_again else self.executor.new_plan("x", x)
             if plan:
                 plan.in_order(x.data)
         seconds = {"convert": converted - start, "plan": perf_counter() - converted}
@@ -317,7 +319,7 @@ class Run(Training):
             self.update(gradients)
         if self.mover is not None:
             self.mover.move(self, batch, gradients)
-        if not self.keeps:
+        if not self.keeps_prepared:
             self.executor.release("x", "y", *batch.others)
         laps.split("update")
         return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)

@@ -322,6 +322,7 @@ class Training(ABC):
         """Take batches that `hold` has cut for this training, now or before."""
         self.batches = batches
         self.feed = feed_of(batches, self.model, self.given)
+        self.keeps_prepared = keeps_batches(self.setup, batches.x, batches.shuffle)
         self.kept: dict[int, Any] = {}
 
     @final
@@ -391,7 +392,7 @@ class Training(ABC):
     @property
     def keeps(self) -> bool:
         """Whether the batches of an epoch are kept for those after it, as prepared."""
-        return keeps_batches(self.setup, self.batches.x, self.batches.shuffle)
+        return self.keeps_prepared
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:

@@ -40,7 +40,7 @@ class Batch:
     others: Mapping[str, Any] = field(default_factory=dict)
     is_copy: bool = False
     planned: Callable[[], BatchPlan | None] | None = None
-    """Function that gives the batch plan of `x`, for a batch that was cut and planned with others (`stretches`)."""
+    """Function that gives the batch plan of `x`, a csr array, for a batch that was cut and planned with others."""
 
     def __repr__(self) -> str:
         arrays = {**self.data, **self.labels}.items()
@@ -50,7 +50,7 @@ class Batch:
     @property
     def x(self) -> Any:
         """The data, where there is one array of it."""
-        return _only(self.data, "data")
+        return next(iter(self.data.values())) if len(self.data) == 1 else _only(self.data, "data")
 
     @property
     def y(self) -> Any:

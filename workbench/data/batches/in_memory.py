@@ -276,7 +276,9 @@ class BatchChunk:
     def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
         """Split arrays of all rows into the arrays, by name, of each batch."""
         parts = {name: slicing.slice_each(format, array, self.rows) for name, (format, array) in whole.items()}
-        return [{name: of_name[number] for name, of_name in parts.items()} for number in range(len(self))]
+        if not parts:
+            return [{} for _ in range(len(self))]
+        return [dict(zip(parts, each, strict=True)) for each in zip(*parts.values(), strict=True)]
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches, one by one."""
