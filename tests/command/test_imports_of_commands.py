@@ -54,3 +54,11 @@ def test_the_list_of_data_sets_imports_the_readers_once_and_is_the_same_then(tmp
     (tmp_path / "cache" / data_commands.FILE).write_text("{", encoding="utf-8")
     assert data_commands.sources() == listed
     assert [one["name"] for one in listed] == data.names()
+
+
+def test_a_model_is_applied_without_the_special_functions_of_scipy(tmp_path):
+    (tmp_path / "rows.txt").write_text("".join(f"{row % 2} {1 + row % 2}:1 {3 + row % 7}:1\n" for row in range(60)))
+    modules_after(tmp_path, "train", "rows.txt", "--epochs=1", "--save=model")
+    loaded = modules_after(tmp_path, "apply", "model", "rows.txt", "--out=scores.csv")
+    assert (tmp_path / "scores.csv").read_text().count("\n") == 61
+    assert sorted(loaded & {*ALWAYS_LATE, "scipy.special"}) == []
