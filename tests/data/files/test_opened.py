@@ -98,6 +98,15 @@ def test_what_is_no_text_is_told_with_its_line(path, packing, before, wrong, mes
         file.read()
 
 
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("at", [0, 1, 2, 3, BLOCK - 1, BLOCK, 3 * BLOCK + 5])
+def test_lines_are_counted_from_the_first_one_with_and_without_a_mark(path, mark, at):
+    text = b"\n" * at + b"\0"
+    path.write_bytes(mark + text)
+    with opened.open_text(path) as file, pytest.raises(NotTextError, match=rf"some.txt:{at + 1}: a NUL byte"):
+        list(iter(lambda: file.read(7), b""))
+
+
 def test_a_character_cut_off_at_the_end_is_told(path):
     path.write_bytes("ab\nç".encode()[:-1])
     with pytest.raises(NotTextError, match=r"some.txt:2: the byte 0xc3"), opened.open_text(path) as file:
