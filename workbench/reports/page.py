@@ -25,6 +25,7 @@ from workbench.analysis import changes, formatting
 from workbench.analysis.changes import Changes, ExternalComparison
 from workbench.json_text import parsed
 from workbench.plots import style
+from workbench.reports.svg import shrink
 from workbench.store import RowError
 
 # Text from rows and files made fit for pages and charts: characters that can be written, and no more than are read.
@@ -89,8 +90,6 @@ def _cut(text: str, whole: str, longest: int | None) -> str:
 
 POINTS_A_INCH = 72
 RADIUS = 7
-MOST_TOOLTIPS = 60
-"""Points of a line that have a title."""
 
 
 def marks(figure: Figure) -> Markup:
@@ -100,10 +99,11 @@ def marks(figure: Figure) -> Markup:
 
 
 def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
-    """Yield invisible SVG marks with a tooltip over the points of lines, at most `MOST_TOOLTIPS` a line."""
+    """Yield invisible SVG marks with a tooltip over the points of lines, on a line no more than fit side by side."""
+    most = max(int(figure.get_figwidth() * POINTS_A_INCH / (2 * RADIUS)), 1)
     for line, label in _lines(axes):
         x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
-        every = max(-(-x.size // MOST_TOOLTIPS), 1)
+        every = max(-(-x.size // most), 1)
         for place in zip(x[::every], y[::every], strict=True):
             if np.isfinite(place).all():
                 text = f"{label}: {_format_on_axis(axes.xaxis, place[0])}, {_format_on_axis(axes.yaxis, place[1])}"
@@ -306,7 +306,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{place}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
-    text = text[: text.rindex("</svg>")] + str(marks(figure)) + "</svg>"
+    text = shrink(text[: text.rindex("</svg>")] + str(marks(figure)) + "</svg>", place)
     start, rest = text.split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'

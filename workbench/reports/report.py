@@ -24,6 +24,7 @@ from workbench.analysis.compare import EQUIVALENCE_MARGIN
 from workbench.analysis.intervals import MEMORY_SHARE
 from workbench.reports import report_tables
 from workbench.reports.page import LONGEST, Table, flat, inline, is_drawn, table_of, templates, written, written_frame
+from workbench.reports.svg import with_rules_once
 
 # Method of the numbers of a report, for readers who want to judge them.
 
@@ -136,14 +137,14 @@ def html(
     file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are rows
     of the sweep of several data sets (`analysis.structure`). `predicted` is the answer where `frame` has no rows. Text
     from rows is escaped, and cut where it is very long.
-    About 160 kB a chart, which is laid out twice: for wide windows and for narrow ones.
+    Each chart is laid out twice: for wide windows and for narrow ones.
     """
     frame = written_frame(frame)
     content = _content(frame, title, command, machine, structures, predicted) | {"spec": written(spec, None)}
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(frame), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
-    path.write_text(templates().get_template("report.html").render(content), encoding="utf-8")
+    path.write_text(with_rules_once(templates().get_template("report.html").render(content)), encoding="utf-8")
     return path
 
 

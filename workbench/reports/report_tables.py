@@ -187,7 +187,7 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
 
 def _order(value: Any) -> str:
     """Return the key that a column is sorted by."""
-    return "" if value is None else f"{value:.9g}"
+    return "" if value is None else f"{value:.6g}"
 
 
 def _quality(row: configurations.Record) -> str:
