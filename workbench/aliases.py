@@ -10,7 +10,7 @@ import it.
 import importlib
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 END = "2.0"
@@ -18,6 +18,8 @@ END = "2.0"
 
 SPEC_KEYS = {"contenders": "candidates"}
 """Keys of a sweep's spec, in TOML and in the `spec.json` of a run."""
+LIMIT_KEYS = {"seconds_sweep": "budget"}
+"""Keys of the table `limits` of a spec in TOML."""
 
 NAMES = {
     "workbench.advising": {"suggested_model": "suggest_model"},
@@ -77,6 +79,48 @@ def with_new_keys(given: Mapping[str, Any], names: Mapping[str, str], warn: bool
             key = new
         read[key] = value
     return read
+
+
+BUDGET = ("seconds", "seconds_sweep", "seconds_budget")
+"""Former names of `budget`, the seconds that all of a command or call may take."""
+
+
+def take_budget(budget: Any, given: dict[str, Any], names: Sequence[str] = BUDGET) -> Any:
+    """Return the budget of a call, whose further arguments may have it under a former name, with a FutureWarning.
+
+    Parameters
+    ----------
+    budget : float or None
+        The argument `budget`.
+    given : dict
+        Further keyword arguments; a former name is removed.
+    names : sequence of str
+        Former names that mean the budget in this call.
+
+    Returns
+    -------
+    float or None
+        The value of the former name, or `budget` if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the budget is given twice.
+
+    Examples
+    --------
+    >>> take_budget(None, {"rounds": 4}) is None
+    True
+    """
+    found = [name for name in names if given.get(name) is not None]
+    if not found:
+        return budget
+    if budget is not None or len(found) > 1:
+        raise ValueError(f"{found[0]} is a former name of budget; expected one of the two.\nType budget=60.")
+    value = given.pop(found[0])
+    text = f"{found[0]} is called budget now; the old name is read until version {END}. Type budget={value!r}."
+    warnings.warn(text, FutureWarning, stacklevel=3)
+    return value
 
 
 def find(module: str, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.advising import Answer
 from workbench.advising import advise as measure
 from workbench.advising.advising import SECONDS
+from workbench.aliases import take_budget
 from workbench.api import results, sweeping, training
 from workbench.api.inputs import in_python, say
 from workbench.api.loading import Loaded, as_typed, received, refuse_misspelled
@@ -259,6 +260,7 @@ def advise(
     workbench.sweeps.spec.SpecError: budget is 1; expected 5 or more seconds, 60 is usual.
     Type budget=60.
     """
+    budget = take_budget(budget, reading)
     refuse_misspelled("advise", reading, inspect.signature(advise).parameters)
     usual = SECONDS if framework is None else SECONDS_FRAMEWORK
     seconds, start = _seconds(usual if budget is None else budget), time.monotonic()

@@ -1,21 +1,35 @@
 """The panel in a notebook, on a file, a data set, or what is in memory."""
 
+from pathlib import Path
 from typing import Any
 
+from workbench.aliases import take_budget
 from workbench.api import sweeping
-from workbench.api.loading import received
+from workbench.api.inputs import in_notebook
+from workbench.api.loading import pop_reading, received
+from workbench.api.results import Result
+from workbench.data.errors import DataError
 
 OUTSIDE = (
     "wb.lab shows its panel in a notebook, and this is none.\n"
     "Type workbench lab in a shell to open JupyterLab, or wb.advise(X, y) for an answer here."
 )
+UNATTENDED = "Nobody is there to click, so there is no panel. Type wb.sweep(X, y) to measure the same in a cell."
 
 
 class ShownPanel:
     """The panel that `lab` has shown: as the last line of a cell it is not shown a second time."""
 
-    def __init__(self, panel: Any) -> None:
-        self.panel = panel
+    def __init__(self, panel: Any, state: Any = None) -> None:
+        self.panel, self._state = panel, state
+
+    @property
+    def result(self) -> Result:
+        """What the panel's run has measured so far; DataError of a panel of questions, which has no run of its own."""
+        if self._state is None:
+            raise DataError("A panel of questions has no run of its own.\nType wb.runs() to see what was measured.")
+        self._state.poll()
+        return Result(self._state.folder)
 
     def __getattr__(self, name: str) -> Any:
         """Return the attribute of that name of the panel."""
@@ -29,7 +43,14 @@ class ShownPanel:
 
 
 def lab(
-    X: Any = None, y: Any = None, *, label: str | None = None, show_widgets: bool | None = None, **reading: Any
+    X: Any = None,
+    y: Any = None,
+    *,
+    label: str | None = None,
+    question: str | None = None,
+    run: str | Path | None = None,
+    show_widgets: bool | None = None,
+    **settings: Any,
 ) -> Any:
     """Show the panel: choose model and densities, start a sweep, watch the chart grow, and open it again later.
 
@@ -41,15 +62,28 @@ def lab(
         Labels of a matrix in memory.
     label : str, optional
         Name of the column of labels, of a frame or a table in a file.
+    question : str, optional
+        "advise", "sweep", "explore", "compare" or "inspect": show the panel with a button for each of these questions,
+        this one pressed. If nobody is there to click, the question is answered at once.
+    run : path, optional
+        Run folder of the sweep; of the questions "explore" and "compare" the run to look at.
     show_widgets : bool, optional
         Whether to show widgets; by default only if somebody is there to click.
-    **reading
-        Settings of the reader, as of `load`.
+    **settings
+        Settings of the sweep that the panel begins with, as of `sweep`, such as `density=[0.01, 0.1]`; with a question
+        `model`, `budget` (seconds of advice) and `other_run` (to compare with); and settings of the reader, as of
+        `load`.
 
     Returns
     -------
-    ShownPanel or None
-        The panel, which is shown already; None without a front end, where one line says how to open a notebook.
+    ShownPanel, answer or None
+        The panel, which is shown already; its `result` is what it has measured. Without a front end the answer to
+        `question`, else None, and one line says what to type.
+
+    Raises
+    ------
+    ValueError
+        If a setting is unknown, or the data cannot be used; the message says what to type.
 
     Examples
     --------
@@ -63,13 +97,50 @@ def lab(
     except ImportError as error:
         print(f"The panel needs ipywidgets ({error}).\nType pip install 'sparse-workbench[lab]'.")
         return None
-    if not (panels.has_front_end() if show_widgets is None else show_widgets):
+    panels.refuse_unknown_parameters()
+    is_shown = panels.has_front_end() if show_widgets is None else show_widgets
+    if not is_shown and not in_notebook():
         print(OUTSIDE)
         return None
+    if question is not None:
+        return _of_question(panels, question, is_shown, _request(X, y, label, run, settings))
+    if not is_shown:
+        print(UNATTENDED)
+        return None
+    study = panels.study(**_choices(X, y, label, run, settings))
+    return ShownPanel(panels.show(study, True), study)
+
+
+def _choices(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the choices that the panel of a sweep begins with; what is in memory is written for it."""
+    reading = pop_reading(settings, {*sweeping.BY_SETTING, *sweeping.OTHER_NAMES} - {*sweeping.OF_DATA})
+    sweeping.refuse_unknown(settings)
+    chosen = sweeping.choices_of({name: value for name, value in settings.items() if value is not None})
+    placed = {} if run is None else {"run_dir": str(run)}
     if X is None:
-        return ShownPanel(panels.show(panels.study(), True))
+        return chosen | placed
     loaded = received(X, y, label, reading)
     folder = sweeping.run_of(loaded)
     sweeping.write_once(loaded, folder)
-    settings: dict[str, Any] = {name: str(value) for name, value in sweeping.settings_of(loaded, folder).items()}
-    return ShownPanel(panels.show(panels.study(name=folder.name, **settings), True))
+    read = {name: str(value) for name, value in sweeping.settings_of(loaded, folder).items()}
+    return {"name": folder.name, **read, **chosen, **placed}
+
+
+def _of_question(panels: Any, question: str, is_shown: bool, request: dict[str, Any]) -> Any:
+    """Show the panel of questions, or answer without it."""
+    return ShownPanel(panels.start(question, True, **request)) if is_shown else panels.answered(question, **request)
+
+
+def _request(X: Any, y: Any, label: str | None, run: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what a question is about, as the panel of questions takes it."""
+    budget = take_budget(settings.pop("budget", None), settings)
+    asked = {"label": label, "run": run and str(run), "seconds": budget and float(budget), **settings}
+    if isinstance(X, str | Path):
+        asked["source"] = str(X)
+    elif X is not None:
+        loaded = received(X, y, label)
+        folder = sweeping.run_of(loaded)
+        sweeping.write_once(loaded, folder)
+        read = sweeping.settings_of(loaded, folder)
+        asked |= {"source": read["path"], "reading": read["reading"], "label": None}
+    return {name: value for name, value in asked.items() if value is not None}

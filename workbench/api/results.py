@@ -117,7 +117,7 @@ def _line(record: Record, base: Record | None, counts: Mapping[str, int]) -> dic
     return line | {"verdict": WORDS[ratio.verdict] if ratio is not None else "inconclusive"}
 
 
-CHARTS = {"time": "time_density", "memory": "memory_density"}
+CHARTS = {"time": "time_density", "memory": "memory_density", "quality": "quality_seconds", "loss": "loss_seconds"}
 """Short names of charts."""
 
 
@@ -216,9 +216,24 @@ class Result:
         if not len(self._trials):
             return Text(f"Nothing was measured yet. {self.state}")
         from workbench.analysis import advise
+        from workbench.analysis.table_size import table_size_sentences
         from workbench.panels import pages
 
+        if "dense" not in set(self._trials["format"]) and (sentences := table_size_sentences(self._trials)):
+            return Text("\n".join(sentences), "".join(f"<p>{html.escape(text)}</p>" for text in sentences))
         return Text(str(advise(self._trials)), pages.verdict(self._trials) + pages.grounds(self._trials))
+
+    @property
+    def break_evens(self) -> Text:
+        """Below which density each sparse configuration wins, in time and in memory."""
+        if not len(self._trials):
+            return Text(f"Nothing was measured yet. {self.state}")
+        from workbench.analysis import breakeven
+        from workbench.analysis.advisor import MEASURES
+        from workbench.panels import pages
+
+        found = [even.sentence for measure in MEASURES for even in breakeven(self._trials, measure)]
+        return Text("\n".join(found), pages.break_evens(self._trials))
 
     def plot(self, chart: str = "time", figure: Any = None, **controls: Any) -> Any:
         """Draw a chart and return its Axes.
@@ -226,18 +241,23 @@ class Result:
         Parameters
         ----------
         chart : str
-            "time", "memory", or one of `workbench.plots.names()`.
+            "time", "memory", "loss", "quality" (of trainings with `epochs`), or one of `workbench.plots.names()`.
         figure : matplotlib.figure.Figure, optional
             Figure to draw on; by default a new one.
         **controls
-            Controls of the chart.
+            Controls of the chart, such as `measure="time"`.
 
         Returns
         -------
         matplotlib.axes.Axes
             The first axes of the figure.
         """
-        return plot(CHARTS.get(chart, chart), self._trials, figure, **controls)
+        name, frame = CHARTS.get(chart, chart), self._trials
+        if name == CHARTS["quality"]:
+            from workbench.analysis.curves import points_of_trials
+
+            frame = points_of_trials(frame)
+        return plot(name, frame, figure, **controls)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write a report and return its path.

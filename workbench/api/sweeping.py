@@ -13,6 +13,7 @@ import numpy as np
 from kernels.registry import unknown_name
 from workbench import data
 from workbench.advising.source import model_note, suggest_model
+from workbench.aliases import BUDGET, take_budget, with_new_keys
 from workbench.analysis import formatting
 from workbench.api import results
 from workbench.api.inputs import in_notebook, in_python, say
@@ -250,6 +251,8 @@ def run_of(loaded: Loaded, prefix: str = "") -> Path:
     return run_folder.ROOT / f"{prefix}{name_of(loaded)}"
 
 
+FORMER = {"seconds": "trial_seconds"}
+"""Former names of keyword arguments."""
 OTHER_NAMES = {"trial_seconds": "seconds", "rounds": "rounds"}
 """Keyword arguments that say how to measure, and the choices they make."""
 OF_DATA = ("dataset", "reading", "kind", *FILES)
@@ -276,8 +279,9 @@ def sweep(
 
     Parameters
     ----------
-    X : anything that `load` takes, or the path of a spec (.toml)
-        A matrix `[rows, features]`, a frame, the path of a file, the name of a data set, or a spec.
+    X : anything that `load` takes, or a spec
+        A matrix `[rows, features]`, a frame, the path of a file, the name of a data set, the path of a spec (.toml), or
+        a dict with the tables of one, such as `{"axes": {...}, "candidates": [{...}], "measure": {...}}`.
     y : array of shape [rows], optional
         Labels of a matrix in memory. Without labels random ones are used to time training.
     label : str, optional
@@ -313,8 +317,10 @@ def sweep(
     ...
     workbench.sweeps.spec.SpecError: Unknown setting 'densty'. Did you mean 'density'? ...
     """
-    if isinstance(X, str | Path) and str(X).endswith(".toml"):
-        spec, folder = _of_file(X, y, settings), None
+    budget = take_budget(budget, settings, BUDGET[1:])
+    settings = with_new_keys(settings, FORMER)
+    if is_spec(X):
+        spec, folder = _of_spec(X, y, settings), None
     else:
         reading = pop_reading(settings, {*BY_SETTING, *OTHER_NAMES} - {*OF_DATA})
         refuse_unknown(settings)
@@ -345,11 +351,27 @@ def refuse_unknown(settings: Mapping[str, Any]) -> None:
             raise SpecError(unknown_name("setting", name, known))
 
 
-def _of_file(path: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
-    """Return the specification in a TOML file; SpecError if settings were given, too."""
+def is_spec(value: Any) -> bool:
+    """Return whether a value is a specification: the path of a TOML file, or a dict with the table `axes`.
+
+    >>> is_spec("spec.toml"), is_spec({"axes": {"dataset": "uniform"}}), is_spec({"axes": [1, 2]})
+    (True, True, False)
+    """
+    if isinstance(value, Mapping):
+        return isinstance(value.get("axes"), Mapping)
+    return isinstance(value, str | Path) and str(value).endswith(".toml")
+
+
+def _of_spec(given: Any, y: Any, settings: Mapping[str, Any]) -> Spec:
+    """Return the specification in a TOML file or a dict; SpecError if settings were given, too."""
     if y is not None or settings:
-        given = "y" if y is not None else next(iter(settings))
-        raise SpecError(f"Both a spec and {given} were given; expected one of them.\nChange the spec, or leave it out.")
+        other = "y" if y is not None else next(iter(settings))
+        raise SpecError(f"Both a spec and {other} were given; expected one of them.\nChange the spec, or leave it out.")
+    return specs.validate_typed(dict(given)) if isinstance(given, Mapping) else _of_file(given)
+
+
+def _of_file(path: Any) -> Spec:
+    """Return the specification in a TOML file; FileNotFoundError if there is none."""
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no spec {str(path)!r}, seen from {Path.cwd()}.\nCheck the path.")
     return specs.load_spec(path)
@@ -370,10 +392,10 @@ def _of_settings(loaded: Loaded, folder: Path, settings: Mapping[str, Any]) -> S
         choices["model"] = suggest_model(loaded.dataset)
         if "path" in loaded.settings:
             say(as_typed(model_note(loaded.dataset, choices["model"])))
-    return _spec(choices | _choices_of(given), folder.name)
+    return _spec(choices | choices_of(given), folder.name)
 
 
-def _choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the choices that keyword arguments make."""
     return {OTHER_NAMES.get(name) or BY_SETTING[name]: _typed(name, value) for name, value in given.items()}
 
@@ -390,7 +412,7 @@ def _check(given: Mapping[str, Any]) -> None:
     """Raise SpecError for a wrong value, before anything is written for the sweep: of synthetic data it would be wrong,
     too.
     """
-    _spec(_choices_of({name: value for name, value in given.items() if value is not None}), "check")
+    _spec(choices_of({name: value for name, value in given.items() if value is not None}), "check")
 
 
 def _typed(name: str, value: Any) -> Any:

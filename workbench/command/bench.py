@@ -173,6 +173,7 @@ def _bench(
 
 @bench.command("self")
 def bench_self(
+    ctx: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -187,15 +188,12 @@ def bench_self(
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; more of both is added to what is there.")
     ] = Path("runs/bench-self"),
-    seconds_budget: Annotated[
-        float,
-        typer.Option(
-            "--budget",
-            "--seconds-budget",
-            min=0,
-            help="Seconds for the parts that measure; each ends what it has begun.",
-        ),
+    budget: Annotated[
+        float, typer.Option(min=0, help="Seconds for the parts that measure; each ends what it has begun.")
     ] = 3600.0,
+    seconds_budget: Annotated[
+        float | None, typer.Option(min=0, hidden=True, help="The former name of --budget.")
+    ] = None,
 ) -> None:
     """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
     from workbench import store
@@ -204,10 +202,12 @@ def bench_self(
     from workbench.command.console import console
     from workbench.reports.suites import write_self_trial
 
+    if seconds_budget is not None:
+        budget = exit_codes.former_budget("--seconds-budget", seconds_budget, exit_codes.is_default(ctx, "budget"))
     self_trial.chosen(names or [])
     Results(store.SELF, results).open()
     with progress_line() as told:
-        for name, rows in self_trial.run(names or [], results, seconds_budget, told):
+        for name, rows in self_trial.run(names or [], results, budget, told):
             if rows:
                 console.print(_outcomes_table(f"{name}: {self_trial.PARTS[name].what}", rows))
     if store.is_stored(results / store.SELF.file):

@@ -121,9 +121,8 @@ def advise(
     ctx: typer.Context,
     source: data_commands.Named,
     model: Annotated[str, typer.Option(help="What is trained, by default what suits the labels.")] = "",
-    seconds: Annotated[
-        float, typer.Option("--budget", "--seconds", help="Seconds that it may take, 5 or more.")
-    ] = 60.0,
+    budget: Annotated[float, typer.Option(help="Seconds that it may take, 5 or more.")] = 60.0,
+    seconds: Annotated[float | None, typer.Option(hidden=True, help="The former name of --budget.")] = None,
     optimizer: Annotated[str, typer.Option(help="Rule by which a gradient changes the weights.")] = "adagrad",
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a batch; by default 256, and a larger one is tried.")
@@ -160,17 +159,20 @@ def advise(
     from workbench.sweeps import run_folder
 
     files = {"dataset": dataset, "labels": labels, "kind": kind, "columns": columns}
+    is_usual = exit_codes.is_default(ctx, "budget")
+    if seconds is not None:
+        budget, is_usual = exit_codes.former_budget("--seconds", seconds, is_usual), False
     if framework:
-        budget = None if exit_codes.is_default(ctx, "seconds") else seconds
         from workbench.command import advising
 
-        advising.show_framework(source, framework, _read_as(files, reading, label), budget, batch_rows, json)
+        asked = None if is_usual else budget
+        advising.show_framework(source, framework, _read_as(files, reading, label), asked, batch_rows, json)
         return
     with run_folder.supervisor_in_waiting():  # before what takes long is imported
         from workbench.command import advising
 
         given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
-        answer = advising.advise(source, _read_as(files, reading, label), given, seconds, lazy, run, json, verbose)
+        answer = advising.advise(source, _read_as(files, reading, label), given, budget, lazy, run, json, verbose)
     if answer.is_stopped:
         exit_codes.exit_interrupted(ctx, "Stopped")
     if answer.recommendation.verdict == "none":

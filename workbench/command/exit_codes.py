@@ -65,6 +65,16 @@ def is_default(ctx: Any, option: str) -> bool:
     return ctx.get_parameter_source(option).name == "DEFAULT"
 
 
+def former_budget(option: str, seconds: float, is_alone: bool) -> float:
+    """Return the seconds of a former option of `--budget`, with a note; BadParameter if both were typed."""
+    from workbench.aliases import END
+
+    if not is_alone:
+        raise typer.BadParameter(f"{option} is its former name; give one of the two.", param_hint="--budget")
+    typer.echo(f"Note: {option} is called --budget now; the old name ends with version {END}.", err=True)
+    return seconds
+
+
 def exit_interrupted(ctx: Any, state: str = "Interrupted") -> None:
     """Exit with status 130 and print the command that continues."""
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
@@ -96,7 +106,7 @@ def text_of(error: Exception) -> str:
 
 def _without_python(text: str) -> str:
     """Return the text without what would be typed in Python."""
-    return re.sub(r" \(in Python [^()\n]*\)", "", text)
+    return re.sub(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)', "", text)
 
 
 def _as_options(text: str) -> str:

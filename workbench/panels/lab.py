@@ -11,6 +11,7 @@ In a notebook::
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -138,9 +139,37 @@ def sources(namespace: Mapping[str, Any]) -> list[str]:
     return [source for source in namespace.get("In", ()) if isinstance(source, str)]
 
 
+def refuse_unknown_parameters() -> None:
+    """Raise ChoiceError if papermill set a name in this kernel's notebook that no cell before had; it only warns."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    names = unknown_parameters(sources(getattr(get_ipython(), "user_ns", {})))
+    if names:
+        unknown, known = next(iter(names.items()))
+        raise ChoiceError(unknown_name("parameter", unknown, known))
+
+
+def unknown_parameters(cells: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names that papermill set and that no cell before assigns, each with the names that are assigned.
+
+    >>> unknown_parameters(["rows: int = 3", "# Parameters\\nrows = 4\\nrwos = 4\\n"])
+    {'rwos': ['rows']}
+    """
+    assigned, unknown = list[str](), dict[str, list[str]]()
+    for source in cells:
+        if source.startswith(INJECTED):
+            unknown |= {name: [*assigned] for name in injected([source]) if name not in assigned}
+        else:
+            assigned += re.findall(r"^(\w+)(?: *:[^=\n]*)? *=(?!=)", source, re.MULTILINE)
+    return unknown
+
+
 __all__ = [
     "ChoiceError", "LabState", "NoResultError", "Shown", "answered", "break_evens", "chart", "choices", "drawn",
-    "gate", "has_front_end", "parameters", "run", "show", "start", "study", "study_of", "trials", "verdict",
+    "gate", "has_front_end", "parameters", "refuse_unknown_parameters", "run", "show", "start", "study", "study_of",
+    "trials", "verdict",
 ]  # fmt: skip
 
 NAME = "can_sparse_reduce_training_time"

@@ -108,11 +108,12 @@ def left(progress: Progress) -> str:
 
 FIELDS = {choice.axis or choice.name: choice.label for choice in CHOICES} | {
     "label": "Label",
+    "budget": "Budget",
     "dataset": "Reader",
     "reading": "Read with",
 }
 """Labels of the fields, by the names of the options that set the same."""
-_IN_PYTHON = re.compile(r" \(in Python [^()]*\)")
+_IN_PYTHON = re.compile(r' \(in Python (?:"[^"\n]*"|[^()"\n])*\)')
 _OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]('[^']*'|\"[^\"]*\"|[\w./~:=<>-]*[\w/>]))?")
 _PARAMETER = re.compile(r"\b(?:the )?(parameter|option) '(\w+)'")
 _NEEDED = re.compile(r"\bthe axis (\w+)")

@@ -296,7 +296,15 @@ def parse_spec(text: str) -> Spec:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not TOML: {error}") from None
-    return validate_spec(table)
+    return validate_typed(table)
+
+
+def validate_typed(given: dict) -> Spec:
+    """Return the spec that a person wrote; former names of limits give a FutureWarning (`SpecError`)."""
+    limits = given.get("limits")
+    if isinstance(limits, dict):
+        given = {**given, "limits": aliases.with_new_keys(limits, aliases.LIMIT_KEYS)}
+    return validate_spec(given)
 
 
 def parse_spec_json(text: str) -> Spec:

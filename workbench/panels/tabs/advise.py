@@ -39,7 +39,9 @@ class _Advise:
 
     def __init__(self, asked: RequestState, guard: Guard) -> None:
         self.asked = asked
-        self.seconds = widgets.Text(f"{asked.seconds:g}", description="Seconds", tooltip="The budget", style=LABELLED)
+        self.seconds = widgets.Text(
+            f"{asked.seconds:g}", description="Budget", tooltip="Seconds that it may take", style=LABELLED
+        )
         self.button = widgets.Button(description="Advise me", tooltip="Measure, then say", button_style="primary")
         self.stop = widgets.Button(description="Stop", tooltip="Answer from what was measured", disabled=True)
         self.line, self.answer = widgets.HTML(), widgets.HTML()
@@ -52,11 +54,11 @@ class _Advise:
         self.box = widgets.VBox([fields_of(asked, guard, self.seconds), buttons, self.answer])
 
     def _start(self) -> None:
-        """Start the advice on a thread; ChoiceError if seconds are no number or a sweep is running."""
+        """Start the advice on a thread; ChoiceError if the budget is no number or a sweep is running."""
         try:
             seconds = float(self.seconds.value)
         except ValueError:
-            raise ChoiceError(f"Seconds: {self.seconds.value!r} is not a number; 60 is usual.") from None
+            raise ChoiceError(f"Budget: {self.seconds.value!r} is not a number of seconds; 60 is usual.") from None
         settings = settings_of_data(self.asked)
         run_folder.require_no_active_sweep(run_folder.ROOT / "advise")
         self.button.disabled, self.stop.disabled, self.is_stopping = True, False, False

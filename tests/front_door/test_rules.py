@@ -1,0 +1,267 @@
+"""Rules of the front door: one verb has one meaning at every door, the label is guessed by three rules that are said,
+a model that was trained is kept and used, and data in memory is known by its content."""
+
+import ast
+import csv
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import workbench as wb
+from tests.front_door.test_doors import called, ends_with
+from tests.support.size_rows import swept
+from workbench import store
+from workbench.api import sweeping as api_sweeping
+from workbench.command import cli
+from workbench.sweeps.progress import Progress
+
+ROOT = Path(__file__).parents[2]
+
+OWNER = ("yes", "no", "no")
+LABELS = {
+    "by its name": ("age,click,size", "{age},{two},{few}.5", "click", "name"),
+    "one of several names": ("y,age,target", "{two},{age},{few}", "target", "y"),
+    "the only one of two values": ("age,owner,size", "{age},{owner},{few}.5", "owner", "the only column of two values"),
+    "the last one": ("age,size,price", "{age},{few}.5,{many}.25", "price", "the last column"),
+    "the last one of several of two values": ("age,owner,size,sold", "{age},{owner},{few}.5,{two}", "sold", "owner"),
+}
+"""Header, rows, the label that is guessed, and a word of the reason or another column that is listed."""
+
+
+@pytest.mark.parametrize("rule", LABELS)
+def test_the_label_is_guessed_by_one_rule_for_files_and_frames(rule, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    head, form, label, word = LABELS[rule]
+    each = [{"age": row % 40, "two": row % 2, "few": row % 5, "many": row % 17} for row in range(240)]
+    rows = [form.format(**values, owner=OWNER[row % 3]) for row, values in enumerate(each)]
+    (tmp_path / "table.csv").write_text("\n".join([head, *rows, ""]))
+    wb.load("table.csv")
+    said = capsys.readouterr().err
+    assert f"The label is the column {label!r} (" in said
+    assert 'Another one: label="NAME".' in said
+    assert word in said
+    frame = pd.read_csv("table.csv")
+    wb.load(frame)
+    said = capsys.readouterr().err
+    assert f'label="{label}" was guessed (' in said
+    assert word in said
+    other = next(name for name in frame.columns if name != label)
+    assert wb.load("table.csv", label=other).facts["reread"]["columns"]["columns"][other]["kind"] == "label"
+    assert wb.load(frame, label=other).rows == 240
+
+
+def options_of(name):
+    """The options of a command and their defaults, by the name of the parameter."""
+    command = get_command(cli.app).commands[name]
+    return {
+        parameter.name: parameter.default for parameter in command.params if not getattr(parameter, "hidden", False)
+    }
+
+
+def test_advise_has_the_same_settings_and_defaults_in_python_and_on_the_command_line():
+    python = inspect.signature(wb.advise).parameters
+    typed = options_of("advise")
+    for name in ("budget", "model", "label", "optimizer", "batch_rows", "device", "lazy", "run", "framework"):
+        assert name in python
+        assert name in typed
+    assert typed["budget"] == 60.0
+    assert not typed["lazy"]
+    assert python["lazy"].default is False
+
+
+def test_sweep_has_an_option_for_each_setting_of_python():
+    typed = set(options_of("sweep"))
+    missing = [name for name, choice in api_sweeping.BY_SETTING.items() if not {name, choice} & typed]
+    assert not missing
+    assert {"label", "budget", "run", "trial_seconds", "rounds"} <= typed
+
+
+def test_docs_type_no_name_that_lies_deeper_than_one_level():
+    """The bridges are a family of packages, each for its framework."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("start/*.md")]
+    code = "\n".join(
+        text for page in pages for text in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    )
+    deep = re.findall(r"(?:from|import) (workbench\.(?!bridges)\w+\.\w+)", code)
+    assert not deep
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table in a file, and new rows of it in another order of columns, with a category that is new and no label."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(row % 40, "red" if row % 3 else "blue", "yes" if row % 3 else "no") for row in range(240)]
+    (tmp_path / "train.csv").write_text("age,color,bought\n" + "".join(f"{a},{c},{b}\n" for a, c, b in rows))
+    (tmp_path / "new.csv").write_text("color,age\nred,3\nblue,4\ngreen,5\n")
+    return tmp_path
+
+
+def test_train_save_and_apply_on_the_command_line(table):
+    run = CliRunner().invoke
+    came = run(cli.app, ["train", "train.csv", "--epochs", "30", "--save", "model/"])
+    assert came.exit_code == 0, came.output
+    came = run(cli.app, ["apply", "model/", "new.csv", "--out", "scores.csv"])
+    assert came.exit_code == 0, came.output
+    lines = list(csv.reader((table / "scores.csv").read_text().splitlines()))
+    assert lines[0][:2] == ["row", "prediction"]
+    assert [line[1] for line in lines[1:3]] == ["yes", "no"]
+    again = run(cli.app, ["apply", "model/", "new.csv", "--out", "scores.csv"])
+    assert "Type --force to replace it." in str(again.exception)
+    assert wb.load_model("model/").apply("new.csv").values[:2].tolist() == ["yes", "no"]
+
+
+def test_train_in_python_trains_as_the_command_on_the_same_file(table):
+    wb.train("train.csv", random_state=0).save("of_python")
+    applied = wb.load_model("of_python").apply("train.csv")
+    assert applied.quality["accuracy"] == 1.0
+
+
+def test_data_in_memory_is_known_by_its_content(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api_sweeping, "measured", ends_with(lambda spec, folder, *_: folder))
+    x, y = np.eye(12)[np.arange(60) % 12], np.arange(60) % 2
+    first, said = called(wb.sweep, x, y, capsys=capsys)
+    assert "of disk" in said
+    again, said = called(wb.sweep, x.copy(), list(y), capsys=capsys)
+    assert again == first
+    assert "of disk" not in said, "it is written once"
+    other = x.copy()
+    other[0, 0] = 2
+    assert called(wb.sweep, other, y, capsys=capsys)[0] != first
+    assert called(wb.sweep, x, 1 - y, capsys=capsys)[0] != first
+    assert (tmp_path / first / "X.sparse").is_dir()
+
+
+def test_a_sweep_in_a_notebook_shows_progress_and_the_chart_so_far(result, monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, page):
+            shown.append(page.data)
+
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: Handle())
+    monkeypatch.setattr(api_sweeping, "SECONDS_BETWEEN_CHARTS", 0.0)
+    monkeypatch.setattr(api_sweeping, "_stop_button", lambda folder: None)
+    show, finish = api_sweeping._in_notebook("Measuring", result.folder)
+    show(Progress("demo", "running", total=9, done=2, seconds=3.0), 0.0, 60.0)
+    assert '<progress max="9" value="2"' in shown[-1]
+    assert "2 of 9 trials" in shown[-1]
+    assert "Interrupt the cell to stop" in shown[-1]
+    assert "<svg" in shown[-1] or "<img" in shown[-1]
+    finish()
+    assert shown[-1] == ""
+
+
+def test_a_spec_may_be_a_dict_and_both_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api_sweeping, "measured", ends_with(lambda spec, *_: (spec.name, spec.axes["rows"])))
+    spec = {"name": "mine", "axes": {"dataset": "uniform", "rows": 200}}
+    assert called(wb.sweep, spec, capsys=capsys)[0] == ("mine", (200,))
+    with pytest.raises(ValueError, match="Both a spec and density were given"):
+        wb.sweep(spec, density=0.1)
+    with pytest.raises(ValueError, match="rowz"):
+        wb.sweep({"name": "mine", "axes": {"dataset": "uniform", "rowz": 200}})
+    assert called(wb.sweep, {"axes": [1, 2] * 20, "y": [0, 1] * 20}, rows=10, capsys=capsys)[0][0].startswith("memory")
+
+
+def test_results_have_break_evens_and_charts_of_loss_and_quality(result):
+    import matplotlib.pyplot as plt
+
+    assert "break-even" in str(result.break_evens) or "density" in str(result.break_evens)
+    assert "<table" in result.break_evens._repr_html_()
+    assert result.plot("loss").figure is not None
+    assert result.plot("quality") is not None, "without trainings it says that there are none"
+    plt.close("all")
+
+
+def test_a_result_without_a_dense_format_answers_by_the_size_of_its_tables():
+    made = wb.Result("none")
+    made._trials = store.frame(swept())
+    assert str(made.verdict).startswith("For time, touched rows win from 100,000 rows on")
+    assert "<p>For memory, touched rows win" in made.verdict._repr_html_()
+
+
+TESTS = {
+    "import workbench as wb": ("test_import.test_import_workbench_as_wb_loads_no_numpy_and_few_modules",
+                               "test_import.test_dir_lists_the_front_door_and_little_else"),
+    "load: a path": ("test_load.test_load_train_txt",),
+    "load: a path with a label": ("test_load.test_load_clicks_csv_with_a_label",),
+    "load: (X, y) of NumPy, SciPy, pandas": ("test_load.test_load_x_y",),
+    "load: X alone": ("test_load.test_load_x_alone_has_random_labels_and_changes_nothing",),
+    "load: a frame with a label": ("test_load.test_load_frame_with_a_label",),
+    "load: Arrow": ("test_load.test_load_arrow_tables",),
+    "load: AnnData": ("test_load.test_load_anndata",),
+    "load: torch": ("test_load.test_load_torch_sparse_tensors",),
+    "load: TensorFlow": ("test_load.test_load_tensorflow_sparse_tensors",),
+    "profile: X": ("test_load.test_profile_of_a_matrix_needs_no_label",
+                   "test_load.test_profile_and_data_set_are_shown"),
+    "profile: a path": ("test_load.test_profile_of_train_txt", "test_load.test_profile_of_a_file_without_labels"),
+    "advise: X, y": ("test_advise.test_advise_x_y",),
+    "advise: a path with a budget": ("test_rows.test_advise_of_a_file_has_the_command_that_trains_so",),
+    "advice: plot, report": ("test_advise.test_plot_and_report",),
+    "advice: fit": ("test_advise.test_fit_returns_a_trained_estimator",),
+    "advice: code": ("test_advise.test_code_runs_and_trains_so",),
+    "sweep: X, y, density, format": ("test_sweep.test_sweep_x_y_density_format",),
+    "sweep: spec.toml": ("test_sweep.test_sweep_spec_toml",),
+    "sweep: live, partial chart": ("test_rules.test_a_sweep_in_a_notebook_shows_progress_and_the_chart_so_far",),
+    "sweep: Stop": ("test_sweep.test_the_stop_button_of_a_live_sweep_stops_its_run",),
+    "sweep: a bar in a terminal, Ctrl-C": (
+        "test_rows.test_a_sweep_in_a_terminal_has_a_bar_and_ctrl_c_returns_the_result_of_what_there_is",),
+    "open, runs": ("test_sweep.test_open_and_runs",),
+    "result.frame": ("test_sweep.test_result_frame_has_one_line_a_configuration",),
+    "result.trials": ("test_sweep.test_result_trials_has_all_columns_of_all_trials",),
+    "result.verdict": ("test_sweep.test_result_verdict",),
+    "result.plot": ("test_sweep.test_result_plot_returns_axes",),
+    "result.report": ("test_sweep.test_result_report",),
+    "compare": ("test_sweep.test_compare_a_b",),
+    "train: X, y, model": ("test_train.test_train_x_y_logistic",),
+    "train: save": ("test_train.test_model_save_and_load_model",),
+    "train --save, apply --out": ("test_rules.test_train_save_and_apply_on_the_command_line",),
+    "estimators": ("test_rows.test_estimators_are_documented_parameter_by_parameter",),
+    "lab: X, y": ("test_notebook.test_cells_of_a_newcomer_show_cards_and_pictures",),
+    "lab outside a notebook": ("test_advise.test_lab_outside_a_notebook_says_how_to_open_one",),
+    "functions in every order of imports": (
+        "test_import.test_train_sweep_and_advise_are_functions_in_every_order_of_imports",
+        "test_rows.test_functions_are_functions_after_every_module_was_imported_in_either_order"),
+    "former packages": ("test_import.test_former_packages_are_found_by_their_names_for_one_release",
+                        "test_import.test_python_m_workbench_sweep_says_its_new_name"),
+    "memory: written once, known by content": ("test_rules.test_data_in_memory_is_known_by_its_content",),
+    "memory: no command": ("test_advise.test_command_is_none_for_data_in_memory",),
+    "a plain script": ("test_sweep.test_a_plain_script_without_a_main_guard_works",),
+    "bad input": ("test_load.test_bad_input_is_refused_with_the_fix",),
+    "a running result": ("test_sweep.test_a_result_of_a_run_that_is_still_measured_says_so",),
+    "budget: advise": ("test_budget.test_budget_of_advise", "test_budget.test_budget_of_advise_in_python"),
+    "budget: sweep": ("test_budget.test_budget_of_sweep_and_seconds_of_a_trial",
+                      "test_budget.test_budget_of_sweep_in_python"),
+    "budget: a spec": ("test_budget.test_budget_of_a_spec",),
+    "budget: bench self": ("test_budget.test_budget_of_bench_self",),
+    "budget: the panel": ("test_budget.test_budget_of_the_panel",),
+    "one verb, the same settings": (
+        "test_rules.test_advise_has_the_same_settings_and_defaults_in_python_and_on_the_command_line",
+        "test_rules.test_sweep_has_an_option_for_each_setting_of_python"),
+    "messages name what can be typed": ("test_doors.test_labels_that_are_asked_for_are_given_at_each_door",
+                                        "test_doors.test_ratings_that_are_all_one_say_what_to_type_at_each_door"),
+    "names are at most one level deep": ("test_rules.test_docs_type_no_name_that_lies_deeper_than_one_level",),
+    "guesses: the label": (
+        "test_rules.test_the_label_is_guessed_by_one_rule_for_files_and_frames",),
+    "guesses: model and reader": ("test_doors.test_every_door_guesses_reader_and_model_alike_and_says_so",),
+    "guesses: width": ("test_doors.test_guesses_of_width_and_model_are_taken_from_the_labels",),
+    "guesses: ids": ("test_load.test_ids_in_frames_are_categories",),
+    "guesses are said": ("test_rows.test_guesses_are_said_in_one_line_each_with_what_to_type",),
+    "objects are documented": ("test_rows.test_public_names_are_documented_with_an_example",),
+}  # fmt: skip
+"""Rows of the table of the front door, and its rules, each with the tests of this folder that type it."""
+
+
+@pytest.mark.parametrize("row", TESTS)
+def test_every_row_of_the_front_door_has_a_test(row):
+    for place in TESTS[row]:
+        file, _, name = place.partition(".")
+        tree = ast.parse((Path(__file__).parent / f"{file}.py").read_text("utf-8"))
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, place
