@@ -379,15 +379,18 @@ def _with_random_labels(x: Any, name: str, source: str) -> Dataset:
     return Dataset(name, x, drawn[: x.shape[0]], labels, source, "yours", facts={RANDOM: True})
 
 
+IN_PYTHON = r'(?:"[^"\n]*"|[^()"\n])*'
+"""What a message says to type in Python: text in quotes may have parentheses."""
+
+
 def as_typed(text: str) -> str:
     """Say in the words of Python what a message of a reader says to type.
 
     >>> as_typed('Another one: --label NAME (in Python label="NAME").')
     'Another one: label="NAME".'
     """
-    text = re.sub(
-        r"(?<=[ :.])[^:.\n]*--[^()\n]*\(in Python ([^)]*)\)", r" \1", text.replace(" (in the setting reading)", "")
-    )
+    text = text.replace(" (in the setting reading)", "")
+    text = re.sub(rf"(?<=[ :.])[^:.\n]*--[^()\n]*\(in Python ({IN_PYTHON})\)", r" \1", text)
     return re.sub(r"\bType +", "Type ", text.replace(":  ", ": "))
 
 

@@ -136,6 +136,8 @@ GUESSED = {
             b"1|2\n3|4\n",
             b"1,2,3\n4,5,6\n",
             b"1,2,3,4\n4,5,6,7\n",
+            b"Export of shop 17\n\nqty,sold\n1,0\n2,1\n3,1\n",
+            b"age\n1\n2\n3.5\n",
         ),
         {},
     ),
@@ -164,7 +166,6 @@ OF_NO_READER = {
     b"<!DOCTYPE html>\n<html>": "a page of HTML or XML text, which no data set reads. Download the file itself",
     b"1,3:1,7:0.5\n0,2:1\n": "svmlight rows with commas between entries, .* Put blanks .* tr ',' ' '",
     b"| a | y |\n|---|:-:|\n| 1 | 0 |\n": "a table in Markdown, .* Take its lines and outer signs out, as sed",
-    b"Export of shop 17\n\nqty,sold\n1,0\n2,1\n3,1\n": "comma-separated text below 1 line .* sed -n '/\\^qty,sold/",
 }
 
 

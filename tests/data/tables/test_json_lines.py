@@ -66,28 +66,51 @@ def test_json_is_converted_and_its_columns_are_listed(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            '{"a": 1, "y": 0}\n{"a": {"b": 1}, "t": [2], "y": 1}\n',
-            r":2: the fields 'a', 't' hold .*\nType jq -c 'del\(",
-        ),
-        (
-            '[{"a": [1], "y": 0}]',
-            r", row 0: the field 'a' holds .*\nType jq -c '\.\[\] \| del\(\.\[\"a\"\]\)' FILE > NEW",
-        ),
-        ('{\n "a": 1,\n "y": 2\n}\n', r":1: no JSON in one line.*\nType jq -c \. FILE > NEW"),
+        ('{\n "a": 1,\n "y": 2\n}\n3\n', r":1: no JSON in one line.*\nType jq -c \. FILE > NEW"),
         ('{"a": 1}\n3\n', r':2: this is no object, such as \{"age"'),
         ('[{"a": 1}, 3]', r", row 1: this is no object"),
         ('[{"a": 1}', r"cannot be read as JSON"),
         ('{"a": 1, "y": 0}\n{"a": 1', r":2: no JSON in one line"),
         ("{}\n{}\n", "holds no fields"),
         (
-            '{"n": 1, "rows": [{"a": 1, "y": 0}]}',
-            r":1: the rows are in the field 'rows'.\nType jq -c '\.\[\"rows\"\]\[\]'",
+            '{"rows": [{"a": 1, "y": 0}], "more": [{"a": 2}]}',
+            r":1: there are rows in several fields, 'rows', 'more'.\nType jq -c '\.\[\"rows\"\]\[\]'",
         ),
-        ('{"a": [1, 2], "y": [0]}', r":1: the fields 'a', 'y' hold .*Spread them out by pandas.json_normalize or"),
-        ('{"a": [1, [2]], "y": [0, 1]}', r"row 1: the field 'a' holds values within values"),
+        ('{"columns": ["a", "y"], "data": [[1, 0], [2]]}', r":1, row 1: 1 values for 2 columns"),
+        ('{"a": [1, 2], "y": [0]}', r"column 'y' holds lists or structures"),
     ],
 )
 def test_what_is_no_flat_record_is_refused_with_what_to_type(tmp_path, text, message):
     with pytest.raises(DataError, match=f"(?s)rows.json.*{message}"):
         load(tmp_path / "rows.json", text, label="y")
+
+
+NESTED = [
+    {"user": {"age": 20 + row % 7, "town": "abc"[row % 3]}, "tags": ["x"] * (row % 3), "y": row % 2}
+    for row in range(60)
+]
+FORMS = {
+    "a line each": "".join(f"{json.dumps(row)}\n" for row in NESTED),
+    "an array": json.dumps(NESTED),
+    "an array on many lines": json.dumps(NESTED, indent=1),
+    "in a field": json.dumps({"count": 60, "rows": NESTED}),
+    "in a field, on many lines": json.dumps({"count": 60, "rows": NESTED}, indent=2),
+    "as pandas splits it": json.dumps(
+        {
+            "columns": ["user.age", "user.town", "tags", "y"],
+            "index": [*range(60)],
+            "data": [[*row["user"].values(), row["tags"], row["y"]] for row in NESTED],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_objects_within_rows_are_columns_and_arrays_are_left_out_and_said_in_every_form(tmp_path, form):
+    made = load(tmp_path / "rows.json", FORMS[form], label="y")
+    columns = made.facts["reread"]["columns"]["columns"]
+    assert {name: column["kind"] for name, column in columns.items() if column["kind"] != "ignored"} == {
+        "user.age": "category", "user.town": "category", "y": "label",
+    }  # fmt: skip
+    assert made.rows == 60
+    assert "The column 'tags' holds lists and is left out." in made.facts["guesses"]

@@ -123,8 +123,9 @@ def test_archives_say_how_to_unpack_them_and_which_member_to_give(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b\n" * 99)
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "rows.csv", "rows.csv")
+        archive.add(tmp_path / "rows.csv", "more.csv")
     with pytest.raises(data.DataError, match=r"a tar archive.*tar -xf FILE"):
-        types.guess(tmp_path / "x.tar.gz")
+        data.load("table", path=tmp_path / "x.tar.gz", cache=False)
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("README", "x")
         archive.write(tmp_path / "rows.csv", "rows.csv")

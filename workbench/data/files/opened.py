@@ -15,6 +15,7 @@ import itertools
 import lzma
 import os
 import stat
+import tarfile
 import zipfile
 import zlib
 from collections import deque
@@ -37,9 +38,20 @@ MOST_RATIO = 200
 """Bytes that come of one packed byte, at most, once `FREE_BYTES` came; text of data is seldom packed to a thirtieth."""
 FREE_BYTES = 1 << 22
 
-_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Marks that begin a text in UTF-16, as Excel saves it."""
+_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Marks that begin a text in UTF-16, as Excel saves it, or UTF-32; those of four bytes first."""
+_UNMARKED = ("utf-16-le", "utf-16-be")
+"""Encodings that are recognised without a mark, by the zeros in every second byte."""
+BYTES_OF_ENCODING = 256
+"""First bytes that tell the encoding of a text."""
+FEWEST_ZEROS = 0.25
+"""Share of the characters of a text without a mark, at least, whose second byte is 0: digits, blanks and signs are."""
 
 Unpacker = Callable[[BinaryIO], Any]
 
@@ -47,6 +59,11 @@ Unpacker = Callable[[BinaryIO], Any]
 @final
 class NotTextError(DataError):
     """Bytes that are no text in the encoding that was asked for: the file may be of another kind."""
+
+
+@final
+class SeveralFilesError(DataError):
+    """An archive of more than one file."""
 
 
 def _zstd(source: BinaryIO) -> Any:
@@ -63,6 +80,38 @@ def _zip(source: BinaryIO) -> Any:
     """Return a stream that unpacks the only file of a zip archive."""
     archive = zipfile.ZipFile(source)
     return archive.open(_members(archive)[0])
+
+
+@final
+class _FileInTar(io.RawIOBase):
+    """The only file of a tar archive, as a stream; what macOS adds is no file. `DataError` at its end for several."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._archive = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115 (it is read from as long as this is)
+        self._name, self._file = self._next()
+
+    def _next(self) -> tuple[str, Any]:
+        """Return name and stream of the next file; ("", None) if there is none."""
+        while (member := self._archive.next()) is not None:
+            if member.isfile() and not os.path.basename(member.name).startswith("._"):
+                return member.name, self._archive.extractfile(member)
+        return "", None
+
+    def readable(self) -> bool:
+        """Return True: it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Return the bytes that were read, 0 at the end of the file."""
+        text = self._file.read(len(buffer)) if self._file is not None else b""
+        if not text and self._file is not None:
+            other, self._file = self._next()
+            if other:
+                held = f"a tar archive of several files, {self._name!r}, {other!r} and perhaps more"
+                raise SeveralFilesError(f"{held}. Unpack it, as tar -xf FILE does, and give a file of it.")
+        buffer[: len(text)] = text
+        return len(text)
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -95,6 +144,11 @@ PACKINGS: tuple[tuple[bytes, str, Unpacker], ...] = (
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 """What follows the fourth byte of bzip2: the first block, or the end of one that holds nothing."""
 
+_TAR_MARK = slice(257, 262)
+"""Place of the mark of a tar archive."""
+_AROUND_TAR = ("", "gzip", "bzip2", "xz")
+"""Ways of packing that tar archives are seen through."""
+
 _FOLLOWING = bytes(range(0x80, 0xC0))
 """Bytes of a character in UTF-8 but for its first."""
 
@@ -124,8 +178,9 @@ def open_text(
     """Return the text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand
     first.
 
-    A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file, but for UTF-16, which its
-    mark tells; where it is another, `advice` says what to do. The words `noticing` become true when they go past.
+    A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file, but for UTF-16 and UTF-32,
+    which the first bytes tell; where it is another, `advice` says what to do. The words `noticing` become true when
+    they go past.
 
     Reading raises `DataError` with file and line: at bytes of another encoding and at NUL (`NotTextError`); at a line
     above `LONGEST_LINE`; at an archive that is cut short, damaged, or unpacks to more than `MOST_RATIO` times its size;
@@ -158,8 +213,30 @@ def place_at(path: str | os.PathLike, lines: Iterator[int], row: int) -> str:
     return f"{path}:{line}"
 
 
+def encoding_of(first: bytes) -> str:
+    """Return the encoding of a text that its first bytes tell: UTF-32 or UTF-16 by mark, UTF-16 by zeros, else "".
+
+    >>> encoding_of("1,2\\n".encode("utf-16-le")), encoding_of(b"1,2\\n"), encoding_of(bytes(range(8)))
+    ('utf-16-le', '', '')
+    """
+    marked = next((name for mark, name in _MARKS.items() if first.startswith(mark)), "")
+    if marked or b"\0" not in first:
+        return marked
+    return next((name for name in _UNMARKED if _is_text(first[:BYTES_OF_ENCODING], name)), "")
+
+
+def _is_text(first: bytes, encoding: str) -> bool:
+    """Return whether bytes are characters that are written, or end lines, in an encoding of two bytes a character."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(first)
+    except UnicodeDecodeError:
+        return False
+    zeros = first[1 if encoding.endswith("le") else 0 :: 2].count(0)
+    return zeros >= max(FEWEST_ZEROS * len(text), 2) and all(each.isprintable() or each in "\t\r\n" for each in text)
+
+
 def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
-    """Return the first bytes of the file, unpacked and unchecked, UTF-16 as UTF-8; a damaged archive is a
+    """Return the first bytes of the file, unpacked and unchecked, UTF-16 and UTF-32 as UTF-8; a damaged archive is a
     `DataError`.
     """
     with open(path, "rb") as source:
@@ -167,9 +244,10 @@ def read_head(path: str | os.PathLike, count: int = 4096) -> bytes:
         try:
             with unpack(source) as stream:
                 first = stream.read(count)
-                if first.startswith(_UTF16):
-                    return codecs.getincrementaldecoder("utf-16")("replace").decode(first).encode()
-                return first
+                encoding = encoding_of(first)
+                return codecs.getincrementaldecoder(encoding)("replace").decode(first).encode() if encoding else first
+        except SeveralFilesError as error:
+            raise DataError(f"{path} is {error}") from None
         except DataError:
             raise
         except _DAMAGED as error:
@@ -185,12 +263,26 @@ def _found(source: BinaryIO) -> tuple[str, Unpacker]:
     """
     first = source.read(16)
     source.seek(0)
+    found: tuple[str, Unpacker] = ("", lambda source: source)
     for signature, name, unpack in PACKINGS:
         if not first.startswith(signature) or (name == "bzip2" and first[4:10] not in _BZIP2_BLOCKS):
             continue
         if name != "zip" or _is_packed_file(source):
-            return name, unpack
-    return "", lambda source: source
+            found = name, unpack
+            break
+    return ("tar", lambda source: _FileInTar(found[1](source))) if _is_tar(source, *found) else found
+
+
+def _is_tar(source: BinaryIO, name: str, unpack: Unpacker) -> bool:
+    """Return whether a file is a tar archive, perhaps packed. Reading begins at its start afterwards."""
+    if name not in _AROUND_TAR:
+        return False
+    try:
+        return bool(unpack(source).read(_TAR_MARK.stop)[_TAR_MARK] == b"ustar")
+    except _DAMAGED:
+        return False  # told by what reads it
+    finally:
+        source.seek(0)
 
 
 def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
@@ -217,15 +309,15 @@ class CheckedText(io.RawIOBase):
             self._packing, unpack = _found(self._source)
             self._state = self._state_now()
             self._stream = files.enter_context(unpack(self._source))
-            self._first = self._unpacked(len(codecs.BOM_UTF8))
+            self._first = self._unpacked(BYTES_OF_ENCODING)
             self._files = files.pop_all()
         self._skipped = 0
-        if self._is_utf8 and self._first == codecs.BOM_UTF8:
+        if self._is_utf8 and self._first.startswith(codecs.BOM_UTF8):
             self._skipped = self._checked = len(codecs.BOM_UTF8)
-            self._first = b""
-        elif self._is_utf8 and self._first.startswith(_UTF16):
-            self._is_utf8, self._encoding = False, "utf-16"
-            self._decoder = codecs.getincrementaldecoder("utf-16")()
+            self._first = self._first.removeprefix(codecs.BOM_UTF8)
+        elif self._is_utf8 and (found := encoding_of(self._first)):
+            self._is_utf8, self._encoding = False, found
+            self._decoder = codecs.getincrementaldecoder(found)()
         if self.seekable():  # an error counts in the file: counting here costs more than all other checks
             self._lines = None
 
@@ -292,6 +384,8 @@ class CheckedText(io.RawIOBase):
         """Read up to `size` decompressed bytes; raise DataError for damaged files and extreme compression ratios."""
         try:
             raw = self._stream.read(size)
+        except SeveralFilesError as error:
+            raise DataError(f"{self.path} is {error}") from None
         except _DAMAGED as error:
             if not self._packing:
                 raise

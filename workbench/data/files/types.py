@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.data.errors import DataError
-from workbench.data.files.opened import read_head, refuse_endless
+from workbench.data.files.opened import compression_of, read_head, refuse_endless
 from workbench.formats.files import check_array
 
 HEAD = 1 << 16
@@ -49,12 +49,23 @@ def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
     return Kind(what, reader, f"{subject} is read by the data set {reader}", options)
 
 
+def _as_csv(reader: str, package: str = "", part: str = "") -> str:
+    """Return the line that saves a file, or a part of it, as CSV by a reader of pandas."""
+    install = f"pip install {package} && " if package else ""
+    line = f"import pandas; pandas.{reader}('FILE'){part}.to_csv('NEW.csv', index=False)"
+    return f'Save it as CSV, as {install}python -c "{line}" does'
+
+
+STATA = (b"<stata_dta>", *(bytes([version, order, 1]) for version in (113, 114, 115) for order in (1, 2)))
+"""First bytes of files by Stata, of its newer versions and of those before."""
 SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
     (b"MATLAB 5.0", _read_by("a MATLAB file", "matlab")),
     (b"MATLAB 7.3", _read_by("a MATLAB file", "matlab")),
     (b"PAR1", _read_by("a Parquet file", "table")),
     (b"ARROW1", _read_by("an Arrow file (Feather)", "table")),
-    (b"\x80", Kind("a pickle", "", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz")),
+    *((mark, Kind("a Stata file", "", _as_csv("read_stata"))) for mark in STATA),
+    (b"ORC", Kind("an ORC file", "", _as_csv("read_orc"))),
+    (b"\x80", Kind("a pickle", "", f"Pickles can run code and are not read. {SAVE}, or a frame by to_csv")),
     (b"%%MatrixMarket", _read_by("a Matrix Market file", "matrix_market")),
 )
 """(first bytes, what starts with them)."""
@@ -91,7 +102,8 @@ _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
 _COMMAS = re.compile(rb"[+-]?[0-9.]+(,[0-9]+:[0-9.eE+-]+)+")
 _NUMBER = re.compile(rb"(?i)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|na|\?")
-_PAGE = re.compile(rb"(?i)<(!doctype|html|head|\?xml)")
+_PAGE = re.compile(rb"(?i)<(!doctype|html|head|body|\?xml)")
+_HTML_TABLE = re.compile(rb"(?i)<table\b")
 _JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
 _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
@@ -187,7 +199,7 @@ def _kind_of(path: str | os.PathLike) -> Kind:
             return kind
     if not first:
         return Kind("an empty file", "", "Give one that holds something")
-    if first[257:262] == b"ustar":
+    if b"\0" in first and compression_of(path) == "tar":
         return Kind("a tar archive", "", "Unpack it, as tar -xf FILE does, and give a file of it")
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
@@ -222,7 +234,17 @@ def _of_folder(path: Path) -> Kind:
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
     if entries and all(entry.is_dir() for entry in entries):
         return _read_by("a folder of text, a class each folder in it", "text")
+    endings = {entry.suffix for entry in entries}
+    if len(entries) > 1 and len(endings) == 1 and all(entry.is_file() for entry in entries):
+        advice = "Give one file; to join them, type " + _joining(path, endings.pop(), _kind_of(entries[0]).reader)
+        return Kind("a folder of files", "", advice)
     return Kind("a folder", "", "Give a file of it; of text, a folder with a folder for each class")
+
+
+def _joining(path: Path, ending: str, reader: str) -> str:
+    """Return the line that joins the text files of a folder into one, of tables with one header."""
+    joined = "awk 'FNR > 1 || NR == 1'" if reader == "table" else "cat"
+    return f"{joined} {path}/*{ending} > NEW{ending}, and give NEW{ending}"
 
 
 def _of_archive(path: str | os.PathLike) -> Kind:
@@ -234,9 +256,10 @@ def _of_archive(path: str | os.PathLike) -> Kind:
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError):
         members = []
     if any(name.startswith("xl/") for name in members):
-        return Kind("a spreadsheet (.xlsx)", "", "Save it as CSV")
+        return Kind("a spreadsheet (.xlsx)", "", _as_csv("read_excel", "openpyxl"))
     if members and not any(name.endswith(".npy") for name in members):
-        return Kind("a zip file", "", f"Unpack it, and give a file of it, such as {members[0][:60]!r}")
+        advice = f"Unpack it, as unzip FILE does, and give a file of it, such as {members[0][:60]!r}"
+        return Kind("a zip file", "", advice)
     names = {name.removesuffix(".npy") for name in members}
     if "adj_indptr" in names:
         return _read_by("a citation archive (.npz)", "graph")
@@ -263,6 +286,8 @@ def _of_text(first: bytes) -> Kind:
 
 def _of_marks(rows: list[bytes]) -> Kind | None:
     """Return the kinds that signs in their first rows tell, also kinds without a reader, or None."""
+    if _HTML_TABLE.match(rows[0]):
+        return Kind("a table of HTML, as text", "", _as_csv("read_html", "lxml", "[0]"))
     if _PAGE.match(rows[0]):
         return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
     if _ARFF.match(rows[0]):
@@ -325,7 +350,14 @@ def _of_separated(lines: list[bytes]) -> Kind | None:
     for sign, name in SIGNS.items():
         if _is_ragged(lines, sign):
             return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
-    return _of_blanks([line.strip() for line in lines]) or _of_rare_signs(lines) or _behind_a_preamble(lines)
+    rows = [line.strip() for line in lines]
+    return _of_blanks(rows) or _of_rare_signs(lines) or _behind_a_preamble(lines) or _of_one_column(rows)
+
+
+def _of_one_column(rows: list[bytes]) -> Kind | None:
+    """Return the kind of text with a number in each row, but for a header; or None."""
+    are_numbers = len(rows) > 2 and all(map(_NUMBER.fullmatch, rows[1:]))
+    return _read_by("one column of numbers, as text", "table") if are_numbers else None
 
 
 def _of_rare_signs(lines: list[bytes]) -> Kind | None:
@@ -344,7 +376,7 @@ def _of_rare_signs(lines: list[bytes]) -> Kind | None:
 
 
 def _are_as_many(lines: list[bytes], sign: str) -> bool:
-    """Return whether the first rows have as many fields, two at least.
+    """Return whether the first rows have as many fields, two at least, or one more than the first row.
 
     Fields in quotes may hold signs and line ends.
     """
@@ -357,7 +389,7 @@ def _are_as_many(lines: list[bytes], sign: str) -> bool:
     except csv.Error:
         return False
     fields = fields[:-1] or fields  # the last row may have been cut
-    return fields[0] > 1 and len(set(fields)) == 1
+    return fields[0] > 1 and (len(set(fields)) == 1 or set(fields[1:]) == {fields[0] + 1})
 
 
 def _is_ragged(lines: list[bytes], sign: str) -> bool:
@@ -368,13 +400,13 @@ def _is_ragged(lines: list[bytes], sign: str) -> bool:
 
 def _of_blanks(rows: list[bytes]) -> Kind | None:
     """Return the kind of text with columns between blanks: as many in each row, numbers in half of them or more, but
-    for a header; or None.
+    for a header, which may lack the name of the first column; or None.
     """
     fields = [row.split() for row in rows]
     below = fields[1:] or fields
-    if len(fields[0]) < 2 or len(set(map(len, fields))) > 1:
+    if len(fields[0]) < 2 or len(set(map(len, below))) > 1 or len(below[0]) - len(fields[0]) not in (0, 1):
         return None
-    if any(2 * sum(map(bool, map(_NUMBER.fullmatch, row))) < len(row) for row in below):
+    if any(2 * sum(bool(_NUMBER.fullmatch(value.strip(b'"'))) for value in row) < len(row) for row in below):
         return None
     if any(b"  " in row or b"\t" in row for row in rows):
         return _read_by("columns that blanks align, as text", "table", separator="blanks")
@@ -382,14 +414,12 @@ def _of_blanks(rows: list[bytes]) -> Kind | None:
 
 
 def _behind_a_preamble(lines: list[bytes]) -> Kind | None:
-    """Return the kind of a separated table below some lines of other text, which is not read, or None."""
+    """Return the kind of a separated table below some lines of other text, or None."""
     for start in range(1, min(LINES, len(lines) // 2)):
         below = lines[start : start + LINES]
         for sign, name in SIGNS.items():
             if len({line.count(sign.encode()) for line in below}) > 1 or sign.encode() not in below[0]:
                 continue
             what = f"{name}-separated text below {start} {'line' if start == 1 else 'lines'} of other text"
-            first = re.match(r"[\w ,;|-]*", below[0][:40].decode("utf-8", "replace"))[0]  # type: ignore[index]
-            example = f", as sed -n '/^{first}/,$p' FILE > NEW does" if first.strip() else ""
-            return Kind(what, "", f"Take the lines before its header out{example}")
+            return _read_by(what, "table")
     return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks
-from workbench.data.errors import ADVICE_LABELS, DataError, MissingLabelsError
+from workbench.data.errors import ADVICE_LABELS, ADVICE_LABELS_FILE, DataError, MissingLabelsError
 from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
@@ -31,6 +31,8 @@ from workbench.data.tables.guessing import (
     guessed,
     identifier_note,
     label_note,
+    layout_notes,
+    nested_note,
     opened_table,
     unit_note,
 )
@@ -198,7 +200,7 @@ def _learned(
         raise DataError(f"unlabelled is {unlabelled!r}; expected one of: {', '.join(UNLABELLED)}.")
     declared = load(columns)
     table = opened_table(path, declared, layout)
-    notes = [decimal_note(table, declared)]
+    notes = [decimal_note(table, declared), *layout_notes(table)]
     if wanted.kind != NONE and declared.ignores_others and declared.label and declared.label.name not in table.names:
         raise MissingLabelsError(f"{table.path} has no column {declared.label.name!r}, the labels.\n{ADVICE_LABELS}")
     if wanted.kind == NONE and declared.label is not None and declared.label.name not in table.names:
@@ -210,6 +212,9 @@ def _learned(
         )
     found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE)
     if found.label is None and wanted.kind != NONE:
+        if len(table.names) == 1:
+            what = f"{table.path} has one column, {table.names[0]!r}, and no labels beside it"
+            raise MissingLabelsError(f"{what}.\n{ADVICE_LABELS_FILE}")
         known = f"none is called {', '.join(LABELS[:4])} or alike"
         example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
         what = f"{table.path}: which column is the label? {known}"
@@ -221,7 +226,7 @@ def _learned(
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    told = (label_note(found), identifier_note(found), amount_note(found), unit_note(found))
+    told = (nested_note(table), label_note(found), identifier_note(found), amount_note(found), unit_note(found))
     notes = [note for note in (*notes, *told) if note]
     return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
 

@@ -255,8 +255,9 @@ class Numbers:
     def _refusal(self, text: str) -> str:
         """Return the message for a text in a column of numbers that is no finite number."""
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
-        advice = f'In a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
-        return f"column {self.column.name!r} holds numbers, and {shown} is no finite one. {advice}."
+        advice = f'in a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
+        taken_out = "Take the row out of the file if it is a total or a comment; or "
+        return f"column {self.column.name!r} holds numbers, and {shown} is no finite one.\n{taken_out}{advice}."
 
     def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
         """Return the numbers as one-hot bins by the column's edges, a missing value in the last one."""

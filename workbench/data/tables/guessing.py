@@ -21,7 +21,7 @@ import numpy as np
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels import format_names
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, of_rows, read_amounts
-from workbench.data.tables.blocks import Block, Table, table_of
+from workbench.data.tables.blocks import Block, Table, TextTable, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.compiled import are_printed, buffers_of
 from workbench.data.tables.schema import BINS, Column, Found
@@ -160,6 +160,8 @@ IDENTIFIER_NAME = re.compile(
 )
 """Names of columns whose whole numbers name things."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
+MOSTLY_LABELLED = 0.5
+"""Share of the rows, at most, in which the only column of two values may lack a value and is the label still."""
 AMOUNTS, MOST_SHOWN = "numbers written as ", 40
 """Reason for a column of numbers that have a currency, groups of digits or a percent sign; letters of an example."""
 MANY_WHOLE = 1000
@@ -222,6 +224,30 @@ def decimal_note(table: Table, declared: Columns) -> str:
         return ""
     advice = reader_option_advice(decimal=".").removeprefix("Type ")
     return f"Numbers are read with a decimal comma: 3,5 is 3.5. As text: {advice}"
+
+
+def nested_note(table: Table) -> str:
+    """Return the sentence on columns of lists or structures, which are left out; "" if there are none."""
+    if not table.nested:
+        return ""
+    names = format_names(map(repr, sorted(table.nested)))
+    are = f"columns {names} hold lists and are" if len(table.nested) > 1 else f"column {names} holds lists and is"
+    return f"The {are} left out."
+
+
+def layout_notes(table: Table) -> list[str]:
+    """Return the sentences on lines above a header that are not read, and on columns that have one name."""
+    if not isinstance(table, TextTable):
+        return []
+    titles, repeated = table.dialect.titles, table.dialect.repeated
+    notes = []
+    if titles:
+        are = "The line above the header is" if len(titles) == 1 else f"{len(titles)} lines above the header are"
+        advice = reader_option_advice(header=True).removeprefix("Type ")
+        notes.append(f"{are} not read: {titles[0][:MOST_SHOWN]!r}. To read from the first line on: {advice}")
+    if repeated:
+        notes.append(f"Several columns are called {format_names(map(repr, repeated))}; the later ones have a number.")
+    return notes
 
 
 @final
@@ -314,9 +340,12 @@ def _label_of(names: Sequence[str], seen: Mapping[str, Seen]) -> tuple[str | Non
         return by_name[0], f"its name{others}"
     if len(names) < 2:
         return None, ""
-    pairs = [name for name in names if seen[name].distinct == 2 and not (seen[name].missing or seen[name].is_least)]
+    two = [name for name in names if seen[name].distinct == 2 and not seen[name].is_least]
+    pairs = [name for name in two if not seen[name].missing]
     if len(pairs) == 1:
         return pairs[0], "the only column of two values"
+    if len(two) == 1 and seen[two[0]].missing <= MOSTLY_LABELLED * seen[two[0]].rows:
+        return two[0], "the only column of two values"
     if seen[names[-1]].missing:
         return None, ""
     return names[-1], f"the last column; of two values are: {format_names(pairs)}" if pairs else "the last column"

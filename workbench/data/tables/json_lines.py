@@ -1,7 +1,9 @@
 """Tables in JSON: an object a line, or one array of objects. Each holds the values of a row by the names of columns.
-One object alone whose fields are arrays of one length holds columns.
+One object alone holds columns, if its fields are arrays of one length; or rows, in a field `data` beside `columns`, as
+pandas splits them, or in the only field that is an array of objects.
 
-Values become the texts that they are written as; a field that an object lacks, or that is null, is missing.
+Values become the texts that they are written as; a field that an object lacks, or that is null, is missing. Values of
+an object within a row are columns as `user.age`; columns of arrays are `nested`, which a table leaves out.
 """
 
 import itertools
@@ -31,16 +33,16 @@ def starts_as_json(path: str | os.PathLike) -> bool:
 class JsonTable:
     """A file of JSON objects, in UTF-8, packed or not; `names` are those of the fields of all rows, as they come."""
 
-    nested: frozenset[str] = frozenset()
-
     def __init__(self, path: str | os.PathLike) -> None:
         self.path = path
         self._is_array = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
         self._has_columns = False
         names: dict[str, None] = {}
+        nested = set[str]()
         for row in self._rows():
             names.update(dict.fromkeys(row))
-        self.names = tuple(names)
+            nested |= {name for name, value in row.items() if isinstance(value, list)}
+        self.names, self.nested = tuple(names), frozenset(nested)
         if not names:
             raise DataError(f"{path} holds no fields; a table has a column of values at least.")
 
@@ -61,7 +63,7 @@ class JsonTable:
         return {}
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the file (`DataError` with the line for what is none, or has values within values)."""
+        """Yield the objects of the file, flat (`DataError` with the line for what is none)."""
         found = self._of_array() if self._is_array else self._of_lines()
         first = list(itertools.islice(found, 2))
         if len(first) == 1 and isinstance(first[0][1], dict) and not self._is_array:
@@ -69,21 +71,23 @@ class JsonTable:
         for place, row in itertools.chain(first, found):
             if not isinstance(row, dict):
                 raise DataError(f'{place}: this is no object, such as {{"age": 31, "y": 1}}.\n{ONE_A_LINE}')
-            if nested := [name for name, value in row.items() if isinstance(value, dict | list)]:
-                raise DataError(_nested(place, nested, len(nested) == len(row), self._is_array))
-            yield row
+            yield dict(_flat(row)) if any(isinstance(value, dict) for value in row.values()) else row
 
     def _of_columns(self, place: str, whole: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield the rows of an object whose fields are all arrays of one length, else the object; `DataError` with
-        what to type if a field holds rows.
-        """
+        """Yield the rows of an object that holds columns, or rows in a field, else the object (`DataError`)."""
         lists = {name: value for name, value in whole.items() if isinstance(value, list)}
-        for name, rows in lists.items():
-            if rows and all(isinstance(row, dict) for row in rows):
-                raise DataError(
-                    f"{place}: the rows are in the field {name!r}.\n"
-                    f"Type jq -c '.[{json.dumps(name)}][]' FILE > NEW, and give NEW."
-                )
+        of_rows = [name for name, rows in lists.items() if rows and all(isinstance(row, dict) for row in rows)]
+        if len(of_rows) > 1:
+            several = ", ".join(map(repr, of_rows))
+            advice = f"Type jq -c '.[{json.dumps(of_rows[0])}][]' FILE > NEW, and give NEW."
+            raise DataError(f"{place}: there are rows in several fields, {several}.\n{advice}")
+        if _is_split(whole):
+            lists = _transposed(place, whole)
+            whole = lists
+        elif of_rows:
+            self._has_columns = True
+            yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(lists[of_rows[0]]))
+            return
         if not lists or len(lists) < len(whole) or len({*map(len, lists.values())}) > 1:
             yield place, whole
             return
@@ -101,7 +105,10 @@ class JsonTable:
         yield from ((f"{self.path}, row {number}", row) for number, row in enumerate(rows))
 
     def _of_lines(self) -> Iterator[tuple[str, Any]]:
-        """Yield what each line holds, with its place; `DataError` for a line that is no JSON."""
+        """Yield what each line holds, with its place, or the object that is on all lines together; `DataError` for a
+        line that is no JSON.
+        """
+        is_first = True
         with open_text(self.path) as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
@@ -109,23 +116,44 @@ class JsonTable:
                 try:
                     yield f"{self.path}:{number}", json.loads(line)
                 except (ValueError, RecursionError) as error:
+                    if is_first and (whole := self._whole()) is not None:
+                        yield str(self.path), whole
+                        return
                     raise DataError(f"{self.path}:{number}: no JSON in one line: {error}.\n{ONE_A_LINE}") from None
+                is_first = False
+
+    def _whole(self) -> dict[str, Any] | None:
+        """Return the one object that the file is, on several lines; None if it is none. All of it is held."""
+        with open_text(self.path) as file:
+            try:
+                whole = json.loads(file.read())
+            except (ValueError, RecursionError):
+                return None
+        return whole if isinstance(whole, dict) else None
 
 
-def _nested(place: str, names: list[str], are_all: bool, is_array: bool) -> str:
-    """Return the message for fields with values within values, with the command that leaves them out, unless
-    `are_all`: nothing would be left.
-    """
-    fields = ", ".join(f".[{json.dumps(name)}]" for name in names)
-    are = f"the field {names[0]!r} holds" if len(names) == 1 else f"the fields {', '.join(map(repr, names))} hold"
-    said = f"{place}: {are} values within values, and a column has one value a row.\n"
-    if are_all:
-        return f"{said}Spread them out by pandas.json_normalize or pandas.read_json, and give the frame."
-    each = ".[] | " if is_array else ""
-    return (
-        f"{said}Type jq -c '{each}del({fields})' FILE > NEW to leave out such fields, and give NEW; "
-        "or spread them out by pandas.json_normalize, and give the frame."
-    )
+def _is_split(whole: dict[str, Any]) -> bool:
+    """Return whether an object holds a table as pandas splits it: names in `columns`, rows as arrays in `data`."""
+    names, rows = whole.get("columns"), whole.get("data")
+    return isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+
+
+def _transposed(place: str, whole: dict[str, Any]) -> dict[str, list]:
+    """Return the columns of a table as pandas splits it, by their names (`DataError`)."""
+    names, rows = [str(name) for name in whole["columns"]], whole["data"]
+    for number, row in enumerate(rows):
+        if len(row) != len(names):
+            raise DataError(f"{place}, row {number}: {len(row)} values for {len(names)} columns.")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _flat(row: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of an object by their names, those within another object as `user.age`."""
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 def _text(value: Any) -> str | None:

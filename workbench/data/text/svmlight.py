@@ -347,7 +347,8 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
     if several and b":" in label:  # a row without any
         labels, tokens = [], [label, *tokens]
     if not all(_is_number(label, np.dtype(np.float64)) for label in labels):
-        return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ..."
+        advice = "\nType sed 's/, */,/g' FILE > NEW, and give NEW." if label.endswith(b",") else ""
+        return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ...{advice}"
     if tokens and tokens[0].startswith(_QUERY):
         try:
             _query_number(tokens[0])

@@ -15,7 +15,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from workbench.data.errors import DataError
+from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.files.decimal_numbers import COLON, EXACT, NEWLINE, ZERO, compiled, read_number
 from workbench.data.files.opened import codes_of, line_blocks, map_blocks, open_text
 from workbench.data.files.types import file_type_hint
@@ -456,8 +456,9 @@ def _label(before: bytes, ignores_importance: bool) -> float:
         if not _is_number(word):
             raise ValueError(f"the {what} {_shown(word)} is no finite number that float32 holds.")
     if not ignores_importance and any(float(word) != usual for word, usual in zip(words[1:], (1, 0), strict=False)):
-        advice = "rows count alike here; give importance='ignored' to leave out what stands there"
-        raise ValueError(f"the row has the importance {_shown(b' '.join(words[1:]))}; {advice}.")
+        advice = reader_option_advice(importance="ignored").replace(" (in", " to leave out what stands there (in")
+        given = f"the row has the importance {_shown(b' '.join(words[1:]))}, and rows count alike here"
+        raise ValueError(f"{given}.\n{advice}")
     return float(words[0])
 
 

@@ -1,0 +1,343 @@
+"""The layout of a text file of columns: separator, header, quotes, titles; stated, else guessed from its first rows.
+
+The separator is the one that splits most of the first rows into as many fields as the first one. Lines of one field
+above a row of several, as spreadsheets begin with, are titles. The first row is a header when none of its fields is a
+number and something tells it from the rows below: a column of numbers under its text, or names that are all different
+and do not come again below. Where rows have one field more than the header, the first is the name of the row, as R
+writes it, or the last one is empty.
+"""
+
+import csv
+import io
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, final
+
+from workbench.data.errors import DataError, reader_option_advice
+from workbench.data.files.opened import LONGEST_LINE, open_text
+from workbench.data.files.types import RARE_SIGNS, SAID_SEPARATOR
+from workbench.data.labels import number_named
+from workbench.data.tables.arrow import MISSING_WORDS
+
+SEPARATORS = ("\t", ";", "|", ",")
+"""Separators that are guessed; of two that split as evenly the first, since numbers and text may hold commas."""
+NAMED = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "} | {
+    name: sign for sign, name in RARE_SIGNS.items()
+}
+"""Words for separators that are hard to write as an option."""
+BLANKS = "blanks"
+"""The separator of columns that blanks and tabs align: any number of them is one."""
+DECIMALS = (".", ",")
+_WITH_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
+_GROUPS_AND_COMMA = re.compile(r"[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+,[0-9]+[^0-9.,]*")
+ROWS_SEEN = 100
+MOST_TITLES = 20
+"""Lines above a header that are titles, at most."""
+ROW_NAMES = "row_names"
+"""What the column of the names of rows is called, which R writes without a name."""
+BYTES_SEEN = 1 << 20
+"""First rows and their bytes that a guess is made from; the first row counts whole."""
+
+ENCODING = f"say which encoding it is.\n{reader_option_advice(encoding='latin-1')[:-1]}"
+"""What to do with bytes that are not UTF-8."""
+
+Record = tuple[int, list[str]]
+"""The number of a line, from 1, and the fields of the row that begins, or ends, on it."""
+
+_END = "\x1fend of the file"
+
+
+@final
+@dataclass(frozen=True)
+class Dialect:
+    """The layout of a text file: `separator`, whether it has a `header`, whether double quotes enclose fields.
+
+    Where `are_aligned`, columns stand between any number of blanks, read as one. `decimal` is the sign before the
+    fraction of a number, `encoding` that of the text.
+    `names` are those of the columns; without a header c0, c1, ... `comments` is the number of lines before the header
+    or the first row, and `rows_skipped` that of rows between these lines and the first row, blank ones counted.
+    `titles` are the lines above the header that are no comments, and `repeated` the names that several columns have.
+    """
+
+    separator: str
+    header: bool
+    quotes: bool
+    names: tuple[str, ...]
+    rows_skipped: int
+    comments: int = 0
+    are_aligned: bool = False
+    decimal: str = "."
+    encoding: str = "utf-8"
+    titles: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+
+
+def dialect_of(
+    path: str | os.PathLike,
+    separator: str | None = None,
+    header: bool | None = None,
+    quotes: bool = True,
+    decimal: str | None = None,
+    encoding: str = "utf-8",
+) -> Dialect:
+    """Return the layout of the file, what is None guessed; `DataError` if there is no row, or a name comes twice.
+
+    Lines that begin with # before the first row are comments, unless they have as many fields as that row.
+    """
+    are_aligned, separator = separator == BLANKS, " " if separator == BLANKS else separator
+    if decimal not in (None, *DECIMALS):
+        raise DataError(f"decimal is {decimal!r}; it is the sign before a fraction, one of: {', '.join(DECIMALS)}")
+    start = _start(path, are_aligned, encoding)
+    said = SAID_SEPARATOR.fullmatch(start[0].strip("\ufeff\r\n")) if start else None
+    if said:
+        separator, start = separator or said[1], start[1:]
+    uncommented = [line for line in start if not line.startswith("#")]
+    separator = _separator(uncommented or start, quotes) if separator is None else checked_separator(separator)
+    comments = _comments(start, separator, quotes)
+    start, comments = start[comments:], comments + bool(said)
+    titles = _titles(start, separator, quotes) if header is None else []
+    start, comments = start[len(titles) :], comments + len(titles)
+    rows = [fields for _, fields in _split(start, separator, quotes)]
+    if not any(rows):
+        raise DataError(f"{path} holds no rows; a table has a row of names or values at least.")
+    blank = next(number for number, row in enumerate(rows) if row)
+    rows = [row for row in rows if row]
+    has_header = _is_header(rows[0], rows[1:]) if header is None else header
+    fields = _names(rows[0], rows[1:]) if has_header else [""] * len(rows[0])
+    names = numbered(fields)
+    repeated = tuple(name for name in dict.fromkeys(fields) if name and fields.count(name) > 1)
+    skipped = blank + 1 if has_header else 0
+    decimal = decimal or (_decimal(rows[int(has_header) :]) if separator == ";" else ".")
+    shown = tuple(filter(None, (title.strip().strip(separator).strip() for title in titles)))
+    return Dialect(
+        separator, has_header, quotes, names, skipped, comments, are_aligned, decimal, encoding, shown, repeated
+    )
+
+
+def _decimal(rows: list[list[str]]) -> str:
+    """Return the decimal sign of a file whose columns stand between semicolons: a comma if numbers are written so, and
+    none with a point but between groups of digits.
+    """
+    values = [value.strip() for row in rows for value in row]
+    if any(map(_GROUPS_AND_COMMA.fullmatch, values)):
+        return ","
+    with_comma = [value for value in values if _WITH_COMMA.fullmatch(value)]
+    are_fractions = any(not _THOUSANDS.fullmatch(value) for value in with_comma)
+    has_points = any("." in value and number_named(value) is not None for value in values)
+    return "," if with_comma and are_fractions and not has_points else "."
+
+
+def opened(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> BinaryIO:
+    """Return the text of the file as `open_text` does; where columns `are_aligned`, with one blank between them."""
+    file = open_text(path, encoding, advice=ENCODING)
+    return io.BufferedReader(_Squeezed(file)) if are_aligned else file
+
+
+@final
+class _Squeezed(io.RawIOBase):
+    """Lines of a file with one blank in place of several, and none around."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file, self._rest = file, b""
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Return the bytes of the next lines, 0 at the end of the file."""
+        while not self._rest:
+            lines = self._file.readlines(len(buffer))
+            if not lines:
+                return 0
+            self._rest = b"".join(b" ".join(line.split()) + b"\n" for line in lines)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def _comments(lines: list[str], separator: str, quotes: bool) -> int:
+    """Return the number of lines before the first row, or before a header that begins with #."""
+
+    def fields(line: str) -> int:
+        """Return how many fields the separator splits a line into."""
+        return max((len(row) for _, row in _split([line], separator, quotes)), default=0)
+
+    before = list(itertools.takewhile(lambda line: line.startswith("#") or not line.strip(), lines))
+    if not any(line.startswith("#") for line in before) or len(before) == len(lines):
+        return 0
+    width = fields(lines[len(before)])
+    return next((number for number, line in enumerate(before) if fields(line) == width > 1), len(before))
+
+
+def checked_separator(separator: str) -> str:
+    """Return the separator of a word such as tab, or itself; what is no single sign is refused (`DataError`)."""
+    sign = NAMED.get(separator, separator)
+    if not (isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n\0'):
+        raise DataError(f"separator is {separator!r}; it is one sign, or one of {', '.join((*NAMED, BLANKS))}.")
+    return sign
+
+
+def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
+    """Yield the rows of the file with the lines that they begin on, blank ones left out, the header among them.
+
+    O(characters), slow: for a message. A quote that is never closed is a `DataError`.
+    """
+    with opened(path, dialect.are_aligned, dialect.encoding) as file:
+        texts = itertools.islice((line.decode() for line in _lines(file)), dialect.comments, None)
+        lines = itertools.chain(texts, [_END])
+        begins = 1 + dialect.comments
+        for ends, fields in _split(lines, dialect.separator, dialect.quotes):
+            if fields and fields != [_END]:
+                if fields[-1].endswith(_END):
+                    raise DataError(f"{path}:{begins}: {_unclosed()}")
+                yield begins, fields
+            begins = ends + dialect.comments + 1
+
+
+def _unclosed() -> str:
+    """Return the message for a quoted field without an end."""
+    advice = "Close it, or say quotes = false if double quotes are signs like others in this file"
+    return f"a double quote opens a field of the row that begins here, and none closes it. {advice}."
+
+
+def refuse_fault(path: str | os.PathLike, dialect: Dialect) -> None:
+    """`DataError` at the first row with more or fewer fields than columns, or a quote that is never closed."""
+    expected, has_short_header = len(dialect.names), dialect.header
+    for line, fields in records(path, dialect):
+        is_header, has_short_header = has_short_header, False
+        if len(fields) != expected and not (is_header and len(fields) == expected - 1):
+            if fields[0].startswith("#"):
+                advice = "Take such lines out, as grep -v '^#' FILE > NEW does"
+                raise DataError(f"{path}:{line}: a comment between the rows. {advice}.")
+            by = next((word for word, sign in NAMED.items() if sign == dialect.separator), dialect.separator)
+            counts = f"this row has {len(fields):,} fields and the first {expected:,}, separated by {by}"
+            raise DataError(f"{path}:{line}: {counts}. Mend the row; fields that hold a separator stand in quotes.")
+
+
+def _lines(file: Iterator[bytes]) -> Iterator[bytes]:
+    r"""Yield the lines that end in \n, whichever of the three ends they had."""
+    for text in file:
+        yield from (line + b"\n" for line in text.rstrip(b"\r\n").split(b"\r"))
+
+
+def _start(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> list[str]:
+    """Return the first lines of a file, at most `ROWS_SEEN` and about `BYTES_SEEN` bytes."""
+    lines: list[str] = []
+    count = 0
+    with opened(path, are_aligned, encoding) as file:
+        for line in itertools.islice(_lines(file), ROWS_SEEN):
+            lines.append(line.decode())
+            count += len(line)
+            if count > BYTES_SEEN:
+                break
+    return lines
+
+
+def _split(lines: Iterable[str], separator: str, quotes: bool) -> Iterator[Record]:
+    """Yield the fields of each row, and the number of the line that it ends on."""
+    limit = csv.field_size_limit(LONGEST_LINE)
+    reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
+    try:
+        for fields in reader:
+            yield reader.line_num, fields
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _separator(start: list[str], quotes: bool) -> str:
+    """Return the separator that splits the first lines most evenly, a comma if none does."""
+
+    def evenness(sign: str) -> float:
+        """Return the share of lines with as many fields as the first, or as the last below a title; 0 if it has one."""
+        counts = [len(fields) for _, fields in _split(start, sign, quotes) if fields] or [1]
+        expected = counts[0] if counts[0] > 1 else counts[-1]
+        return counts.count(expected) / len(counts) if expected > 1 else 0.0
+
+    shares = {sign: evenness(sign) for sign in SEPARATORS}
+    return max(SEPARATORS, key=shares.__getitem__) if any(shares.values()) else ","
+
+
+def _is_header(first: list[str], rest: list[list[str]]) -> bool:
+    """Return whether the first row is a header: texts above numbers, or texts that no column repeats."""
+    names = [field.strip() for field in first]
+    if not any(names) or any(number_named(name) is not None for name in names):
+        return False
+    below = [[row[place].strip() for row in rest if len(row) > place] for place in range(len(names))]
+    if any(_are_numbers(column) for column in below):
+        return True
+    is_new = all(name not in column for name, column in zip(names, below, strict=True) if name)
+    return len(set(names)) == len(names) and is_new
+
+
+def _are_numbers(column: list[str]) -> bool:
+    """Return whether all values of a column that are not missing are numbers, and at least one is."""
+    values = [value for value in column if value not in MISSING_WORDS]
+    return bool(values) and all(number_named(value) is not None for value in values)
+
+
+def _titles(lines: list[str], separator: str, quotes: bool) -> list[str]:
+    """Return the first lines that are titles: of one value at most, above two rows or more of as many columns.
+
+    Where a title has as many fields as the rows, since a spreadsheet wrote it, there are three columns or more.
+    """
+    rows = [next((fields for _, fields in _split([line], separator, quotes)), []) for line in lines]
+    values = [sum(bool(field.strip()) for field in fields) for fields in rows]
+    count = next((number for number, many in enumerate(values) if many > 1), 0)
+    below = [fields for fields in rows[count:] if fields]
+    if not 0 < count <= MOST_TITLES or len(below) < 3 or len({len(fields) for fields in below}) > 1:
+        return []
+    width = len(below[0])
+    return lines[:count] if all(len(fields) < 2 or (len(fields) == width > 2) for fields in rows[:count]) else []
+
+
+def _names(fields: list[str], rows: list[list[str]]) -> list[str]:
+    """Return the column names of a header; with one more if all rows have a field more.
+
+    That is the first, the name of the row, unless the last field of all rows is empty. Single quotes around all names
+    are taken off.
+    """
+    named = [fields[0].strip().removeprefix("#"), *(field.strip() for field in fields[1:])]
+    if all(re.fullmatch("'[^']*'", name) for name in named):
+        named = [name[1:-1] for name in named]
+    if rows and all(len(row) == len(fields) + 1 for row in rows):
+        is_first = any(row[-1].strip() for row in rows)
+        named = [ROW_NAMES, *named] if is_first else [*named, ""]
+    return named
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names that are all different: c0, c1, ... for empty ones; of equal ones the later get a number, as pandas
+    gives it.
+
+    >>> numbered(["price", "", "price", "price.1"])
+    ('price', 'c1', 'price.2', 'price.1')
+    """
+    taken, found = set(names), list[str]()
+    for place, name in enumerate(names):
+        wanted = name or f"c{place}"
+        if wanted in (found if name else taken):
+            wanted = next(other for count in itertools.count(1) if (other := f"{wanted}.{count}") not in taken)
+        taken.add(wanted)
+        found.append(wanted)
+    return tuple(found)
+
+
+def refuse_repeated(path: str | os.PathLike, names: Sequence[str]) -> None:
+    """`DataError` if two columns have one name."""
+    places: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if (other := places.setdefault(name, number)) != number:
+            where = f"columns {other} and {number} are both called {name!r}"
+            raise DataError(f"{path}: {where}; give each a name of its own.")
