@@ -248,7 +248,7 @@ REFUSED = {
                   "total.csv:82: .*'Total' is no finite one.\nTake the row out of the file if it is a total"),
     "comments_inside.csv": (table(lambda *row: ",".join(map(str, row)), end="# page 2\n30,Ulm,2.5,1\n"),
                             "comments_inside.csv:82: a comment between the rows. .* grep -v '\\^#' FILE > NEW"),
-    "blanks_between_labels.svm": (of_rows(lambda row: f"{row % 2}, 2 {entries(row)}"),
+    "blanks_between_labels.svm": (of_rows(lambda row: f"{row % 2}{', 2' * (row % 3 == 1)} {entries(row)}"),
                                   "Type sed 's/, \\*/,/g' FILE > NEW"),
     "table.html": (FRAME.to_html(), "a table of HTML, as text.*pandas.read_html\\('FILE'\\)\\[0\\].to_csv"),
     "parts": (folder_of_parts, "Give one file; to join them, type awk 'FNR > 1 || NR == 1' parts/\\*.csv > NEW.csv"),

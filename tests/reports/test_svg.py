@@ -83,6 +83,16 @@ def test_marks_that_can_be_seen_through_and_dashed_strokes_stay():
     assert "<use" in svg.shrink(f'<svg>{mark}<g><use xlink:href="#m" x="1" y="2"/></g></svg>', "p")
 
 
+def test_names_of_charts_are_short_on_a_page_and_others_stay():
+    path = '<path id="sxyz987-0" class="sabc123"/><use href="#sxyz987-0"/>'
+    chart = f"<svg><style>.sabc123{{fill: none}}</style>{path}</svg>"
+    page_of_one = svg.with_rules_once(f'<table class="soft"></table>{chart}')
+    assert page_of_one == (
+        '<table class="soft"></table>'
+        '<svg><style>.s0{fill: none}</style><path id="s1" class="s0"/><use href="#s1"/></svg>'
+    )
+
+
 def test_a_rule_is_once_on_a_page():
     sheet = "<svg><style>.s1{fill: none}.s2{stroke: red}</style></svg>"
     twice = svg.with_rules_once(sheet + sheet.replace("s2", "s3"))

@@ -257,7 +257,9 @@ def _exact(value: float, digits: int = 3) -> str:
 
 
 def _interval(values: list[float]) -> tuple[float, float, float]:
-    """Return (mean, low, high) of the values, as `mean_interval` finds it."""
+    """Return (mean, low, high) of the values, as `mean_interval` finds it; of some that are not above 0 the range."""
+    if min(values) <= 0:
+        return _mean(values), min(values), max(values)
     mean = mean_interval(values)
     return mean.value, mean.low, mean.high
 

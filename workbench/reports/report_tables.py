@@ -130,8 +130,9 @@ def _in_text(place: Mapping[str, str]) -> str:
 
 MOST_SAMPLES = 24
 """Samples of a cell that are shown; all are in the file of rows."""
-COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "spread", "quality", "energy a step")
-NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy a step", "group")
+ENERGY = "energy a step"
+COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "spread", "quality", ENERGY)
+NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", ENERGY, "group")
 
 
 def anchors(groups: Sequence[configurations.Group]) -> dict[int, str]:
@@ -155,9 +156,17 @@ def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> 
         for row in group.rows
     ]
     filled = [k for k, _ in enumerate(columns) if any(line["cells"][k][0] for line in lines)]
+    energies = {line["cells"][columns.index(ENERGY)] for line in lines}
+    unmetered = next((text for text, order in energies if not order), "") if len(energies) == 1 < len(lines) else ""
+    filled = [k for k in filled if not (unmetered and columns[k] == ENERGY)]
     for line in lines:
         line["cells"] = [line["cells"][k] for k in filled]
-    return {"columns": [(columns[k], columns[k] in NUMERIC) for k in filled], "lines": lines, "groups": labels}
+    runs = {run for line in lines for run, _ in line["rounds"]}
+    only = runs.pop() if len(runs) == 1 else ""
+    for line in lines:
+        line["rounds"] = [f": {text}" if only else f" of run {run}: {text}" for run, text in line["rounds"]]
+    columns = [(columns[k], columns[k] in NUMERIC) for k in filled]
+    return {"columns": columns, "lines": lines, "groups": labels, "run": only, "energy": unmetered}
 
 
 def _line(row: configurations.Record, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
@@ -172,7 +181,7 @@ def _line(row: configurations.Record, anchor: str, group: int | None, usual: flo
         ("" if deviation is None else formatting.format_density(deviation, 2), _order(deviation)),
         (_quality(row), _order(row["quality"])),
         (_energy(row), _order(row.get("joules_step"))),
-        *([(str(group), str(group))] if group is not None else []),
+        *([(str(group), "")] if group is not None else []),
     ]
     return {
         "anchor": anchor,
@@ -206,14 +215,12 @@ def _energy(row: configurations.Record) -> str:
     return f"{formatting.format_number(row['joules_step'], 2)} J"
 
 
-def _rounds(row: configurations.Record) -> list[str]:
-    """Return each run's rounds: the number of each trial, in the order of the rounds."""
+def _rounds(row: configurations.Record) -> list[tuple[str, str]]:
+    """Return (run, its rounds: the number of each trial, in the order of the rounds) of each run."""
     runs: dict[str, list[tuple[int, float]]] = {}
     for (run, number), value in values_of(row, "seconds_step").items():
         runs.setdefault(run, []).append((number, value))
-    return [
-        f"{run}: {', '.join(formatting.format_seconds(value) for _, value in sorted(own))}" for run, own in runs.items()
-    ]
+    return [(run, ", ".join(formatting.format_seconds(value) for _, value in sorted(own))) for run, own in runs.items()]
 
 
 def samples_text(row: configurations.Record) -> str:

@@ -15,6 +15,8 @@ import numpy as np
 _TAG = re.compile(r"<[^>]*>")
 _REFERENCE = re.compile(r'(?:href="#|url\(#)([^")]+)')
 _NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^)]*\)"')
+_XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
+_PLACE = re.compile(r'( c?[xy]=")(-?[\d.]+)(")')
 _STYLE = re.compile(r' style="([^"]*)"')
 _STROKE = re.compile(r'<path d="([^"]*)"( clip-path="[^"]*")? style="(fill: none;[^"]*)"/>')
 _STROKES = re.compile(rf"(?:{_STROKE.pattern}){{2,}}")
@@ -36,7 +38,8 @@ def shrink(svg: str, place: str) -> str:
     """
     text = re.sub(r">\s*\n\s*<", "><", svg)
     text = re.sub(r' d="([^"]*)"', lambda found: f' d="{_short_path(found[1])}"', text)
-    text = _NO_ROTATION.sub("", text).replace("xlink:href=", "href=")
+    text = _NO_ROTATION.sub("", text).replace("xlink:href=", "href=").replace(_XLINK, "")
+    text = _PLACE.sub(lambda found: f"{found[1]}{_tenths(round(10 * float(found[2])))}{found[3]}", text)
     text = _with_styled_groups(_with_short_names(text, _short_name(place)))
     text = "".join(_without_plain_groups(text))
     text = _STROKES.sub(lambda found: "".join(_joined(_STROKE.findall(found[0]))), text)
@@ -214,7 +217,9 @@ def _with_classes(svg: str) -> str:
 
 
 def with_rules_once(page: str) -> str:
-    """Return a page with charts whose style sheets have no rule that an earlier chart of the page has."""
+    """Return a page with charts whose style sheets have no rule that an earlier chart of the page has, and whose names
+    are short.
+    """
     known = set[str]()
 
     def new(found: re.Match) -> str:
@@ -223,4 +228,16 @@ def with_rules_once(page: str) -> str:
         known.update(rules)
         return f"<style>{''.join(rules)}</style>" if rules else ""
 
-    return re.sub(r"(?<=>)<style>((?:\.s\w+{[^{}]*})+)</style>", new, page)
+    return _numbered(re.sub(r"(?<=>)<style>((?:\.s\w+{[^{}]*})+)</style>", new, page))
+
+
+def _numbered(page: str) -> str:
+    """Return a page whose charts have numbers in the place of their names of classes and marks, in the order met."""
+    names: dict[str, str] = {}
+
+    def short(found: re.Match) -> str:
+        """Return the number of a name, with what stands before it."""
+        return found[1] + names.setdefault(found[2], f"s{len(names)}")
+
+    named = re.compile(r'((?:class="|id="|href="#|url\(#|[>}]\.))(s[0-9a-z]{2,8}(?:-\d+)?)(?=["){])')
+    return re.sub(r"<svg\b.*?</svg>", lambda found: named.sub(short, found[0]), page, flags=re.DOTALL)

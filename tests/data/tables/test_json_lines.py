@@ -89,7 +89,7 @@ NESTED = [
     {"user": {"age": 20 + row % 7, "town": "abc"[row % 3]}, "tags": ["x"] * (row % 3), "y": row % 2}
     for row in range(60)
 ]
-FORMS = {
+NESTED_FORMS = {
     "a line each": "".join(f"{json.dumps(row)}\n" for row in NESTED),
     "an array": json.dumps(NESTED),
     "an array on many lines": json.dumps(NESTED, indent=1),
@@ -105,9 +105,9 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", NESTED_FORMS)
 def test_objects_within_rows_are_columns_and_arrays_are_left_out_and_said_in_every_form(tmp_path, form):
-    made = load(tmp_path / "rows.json", FORMS[form], label="y")
+    made = load(tmp_path / "rows.json", NESTED_FORMS[form], label="y")
     columns = made.facts["reread"]["columns"]["columns"]
     assert {name: column["kind"] for name, column in columns.items() if column["kind"] != "ignored"} == {
         "user.age": "category", "user.town": "category", "y": "label",

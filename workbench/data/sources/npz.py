@@ -160,7 +160,7 @@ def _parts(archive: Any) -> Parts:
 
 def _labels_of(labels: str | os.PathLike) -> tuple[np.ndarray, Place]:
     """Return the labels in an array file or, one a line, in a file of text, and where each stands (`DataError`)."""
-    if Path(labels).is_file() and looks_like(labels)[0] == "other text":
+    if Path(labels).is_file() and looks_like(labels)[0] in ("other text", "one column of numbers, as text"):
         return read_label_file(labels)
     return _labels(labels), lambda row: f"{labels}, row {row}"
 

@@ -99,7 +99,7 @@ def dialect_of(
     separator = _separator(uncommented or start, quotes) if separator is None else checked_separator(separator)
     comments = _comments(start, separator, quotes)
     start, comments = start[comments:], comments + bool(said)
-    titles = _titles(start, separator, quotes) if header is None else []
+    titles = [] if header is False else _titles(start, separator, quotes)
     start, comments = start[len(titles) :], comments + len(titles)
     rows = [fields for _, fields in _split(start, separator, quotes)]
     if not any(rows):

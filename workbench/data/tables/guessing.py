@@ -243,7 +243,7 @@ def layout_notes(table: Table) -> list[str]:
     notes = []
     if titles:
         are = "The line above the header is" if len(titles) == 1 else f"{len(titles)} lines above the header are"
-        advice = reader_option_advice(header=True).removeprefix("Type ")
+        advice = reader_option_advice(header="false").replace('"false"', "False").removeprefix("Type ")
         notes.append(f"{are} not read: {titles[0][:MOST_SHOWN]!r}. To read from the first line on: {advice}")
     if repeated:
         notes.append(f"Several columns are called {format_names(map(repr, repeated))}; the later ones have a number.")
