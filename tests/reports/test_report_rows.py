@@ -30,14 +30,27 @@ def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
     groups = configurations.groups(store.frame(store.read(stored)))
     table = report_tables.table(groups, report_tables.anchors(groups))
     assert len(table["lines"]) == 4
+    assert table["run"] == "r1", "the only run is said once, above the table"
     for line in table["lines"]:
-        assert [one.split(": ")[0] for one in line["rounds"]] == ["r1"]
-        assert line["rounds"][0].count(",") == 3
+        (rounds,) = line["rounds"]
+        assert rounds.startswith(": ")
+        assert rounds.count(",") == 3
         assert line["samples"].endswith("µs (one in 17 of 400)")
         assert line["command"].startswith(
             "workbench train --dataset synthetic --model logistic --optimizer sgd --rows 20000"
         )
     assert len({line["anchor"] for line in table["lines"]}) == 4
+
+
+def test_each_of_several_runs_is_named_with_its_rounds_and_a_missing_meter_is_said_once():
+    rows = [{**row, "run": run} for run in ("r1", "r2") for row in maker.sweep(densities=(0.01,))]
+    rows = [{**row, "joules_step": None, "meter": "no meter"} for row in rows]
+    groups = configurations.groups(store.frame(rows))
+    table = report_tables.table(groups, report_tables.anchors(groups))
+    assert table["run"] == ""
+    assert {one.partition(":")[0] for line in table["lines"] for one in line["rounds"]} == {" of run r1", " of run r2"}
+    assert table["energy"] == "no meter"
+    assert "energy a step" not in [name for name, _ in table["columns"]]
 
 
 def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():

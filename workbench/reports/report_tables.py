@@ -165,8 +165,8 @@ def table(groups: Sequence[configurations.Group], places: Mapping[int, str]) -> 
     only = runs.pop() if len(runs) == 1 else ""
     for line in lines:
         line["rounds"] = [f": {text}" if only else f" of run {run}: {text}" for run, text in line["rounds"]]
-    columns = [(columns[k], columns[k] in NUMERIC) for k in filled]
-    return {"columns": columns, "lines": lines, "groups": labels, "run": only, "energy": unmetered}
+    kept = [(columns[k], columns[k] in NUMERIC) for k in filled]
+    return {"columns": kept, "lines": lines, "groups": labels, "run": only, "energy": unmetered}
 
 
 def _line(row: configurations.Record, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
