@@ -34,7 +34,8 @@ def _append(tree, count, matrices):
     """Store the matrices of steps count, count + 1, ... in the tree, and the products that they complete."""
     for number in range(matrices.shape[0]):
         node = tree.shape[0] // 2 + count + number
-        tree[node] = matrices[number]
+        for k in range(4):
+            tree[node, k] = matrices[number, k]
         while node & 1:
             node >>= 1
             _times(tree[2 * node + 1], tree[2 * node], tree[node])
@@ -139,7 +140,7 @@ class Spans:
     def foresee(self, matrices: Sequence[tuple[float, ...]], steps: int) -> None:
         """Store the matrices of the next `steps` steps, one each or one for all, in the tree; `count` is unchanged."""
         whole = [matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0) for matrix in matrices]
-        _append(self.tree, self.count, np.ascontiguousarray(np.broadcast_to(np.array(whole), (steps, 4))))
+        _append(self.tree, self.count, np.array(np.broadcast_to(whole, (steps, 4)), order="C"))  # writable
 
     def products(self, since: np.ndarray, columns: int) -> np.ndarray:
         """Return the product of the matrices from each step in `since` int64 [U] to the last, later ones on the left.
