@@ -2,7 +2,8 @@
 
 Kernels of one family have the same loops, as updates have that differ in their formula: an adversarial input is given
 to one of them. Each kernel computes the core cases, every class of widths and every combination of types, which compile
-code for each; of updates one of a family does. A width is computed by one kernel of each folder.
+code for each; of updates one of a family does. A width is computed by one kernel of each folder; so are all types of
+each class of widths, on CUDA by each family.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -37,19 +38,22 @@ def folder_of(name: str) -> str:
 
 
 def goals_of(
-    cases: Mapping[str, Case], core: tuple[str, ...] = CORE, widths: tuple[int, ...] = WIDTHS
+    cases: Mapping[str, Case],
+    core: tuple[str, ...] = CORE,
+    widths: tuple[int, ...] = WIDTHS,
+    typed: Callable[[str], str] = folder_of,
 ) -> Callable[[Mapping[str, Any]], set[Hashable]]:
-    """Make the goals for a test that is given cases of this table."""
+    """Make the goals for a test that is given cases of this table; `typed` is what has all types of each width."""
     names = {id(case): title for title, case in cases.items()}
 
     def goals(params: Mapping[str, Any]) -> set[Hashable]:
         name, case = params["name"], params["case"]
         title, types = names[id(case)], f"{case.dtype} {case.indices.dtype}"
         width = sum(bound < case.N for bound in widths)
-        like = folder_of(name) if "width" in title else family_of(name)
+        like = folder_of(name) if "width" in title or "64 bits" in title else family_of(name)
         compiled = loops_of(name)
         found: set[Hashable] = {(like, title), (compiled, "width", width), (compiled, types)}
-        found.add((family_of(name), "width", width, case.dtype))
+        found.add((typed(name), "width", width, case.dtype))
         is_core = title in core and (compiled == name or "64 bits" not in title)
         return found | {(name, title)} if is_core else found
 
@@ -57,11 +61,18 @@ def goals_of(
 
 
 def goals_in_parts(cases: Mapping[str, Case]) -> Callable[[Mapping[str, Any]], set[Hashable]]:
-    """Make the goals for a test of work that is shared out: cases of which there is only one part show nothing."""
-    whole = goals_of(cases, ("many rows", "64 bits, wide"))
+    """Make the goals for a test of work that is shared out: cases of which there is only one part show nothing.
+
+    Code for threads takes longest to compile: of each folder one kernel has the cases of 64 bits, which every kernel
+    computes on one thread.
+    """
+    names = {id(case): title for title, case in cases.items()}
+    whole = goals_of(cases, ("many rows",))
 
     def goals(params: Mapping[str, Any]) -> set[Hashable]:
         case = params["case"]
-        return whole(params) if case.R > 1 and case.D > 1 and case.indices.size > 1 else set()
+        if case.R < 2 or case.D < 2 or case.indices.size < 2:
+            return set()
+        return whole(params) if case.indices.itemsize == 4 else {(folder_of(params["name"]), names[id(case)])}
 
     return goals
