@@ -22,13 +22,17 @@ collect_ignore = ["support", "mutants"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
 LONGEST = (
-    *("kernels", "dense_epochs", "browser", "epochs", "notebooks", "rows", "gpu_emulated", "fair", "docs", "sweep"),
-    *("sklearn", "claims", "cli", "input_validation", "team", "notebook", "bench", "dual_dense", "golden", "report"),
+    *("kernels/kernels", "kernels/dense_epochs", "kernels/epochs", "training/epoch_calls", "panels/browser"),
+    *("project/notebooks", "front_door/rows", "training/dense_epochs", "gpu/gpu_emulated", "bench/fair"),
+    *("front_door/docs", "sweeps/sweep", "front_door/sweep", "bridges/sklearn", "reports/claims", "command/cli"),
+    *("project/input_validation", "cluster/team", "front_door/notebook", "bench/bench", "kernels/dual_dense"),
+    *("golden/golden", "reports/report"),
 )
-"""The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run.
+"""The files of tests that take longest, by folder and what they are about, in the order to start: the last to end ends
+the run.
 
-The first ones compile kernels for the CPU, each its own; what the others need of them they then find on disk. Each
-process of a notebook's or a panel's sweep would compile the same beside them.
+The first ones compile kernels and epochs for the CPU, each its own; what the others need of them they then find on
+disk. Each process of a notebook's or a panel's sweep would compile the same beside them.
 """
 
 MOST_WORKERS = 4
@@ -155,8 +159,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = _covered_by_others(items) | {item for item in items if item.get_closest_marker("exhaustive")}
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
-    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    places = {tuple(name.split("/")): place for place, name in enumerate(LONGEST)}
+
+    def place_of(item: pytest.Item) -> int:
+        return places.get((item.path.parent.name, item.path.stem.removeprefix("test_")), len(places))
+
+    items.sort(key=place_of)
 
 
 def _covered_by_others(items: list[pytest.Item]) -> set[pytest.Item]:
