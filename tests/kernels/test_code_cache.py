@@ -95,9 +95,9 @@ def call(*args):
     except ValueError as error:
         return str(error)
 
-answers = [call(np.ones(3, dtype), limit) for dtype in ("f4", "f8") for limit in (2, -1)]
+answers = [call(np.ones(3), limit) for limit in (2, -1)]
 imported = "numba.cpython.printimpl" in sys.modules
-later = float(numba.njit(lambda x: np.sort(x)[0] + len(str(x.size)))(np.ones(3)))  # is compiled
+later = float(numba.njit(lambda x: x.max() + len(str(x.size)))(np.ones(3)))  # is compiled
 loads = sum(many.stats.cache_hits.values())
 print(json.dumps({"answers": answers, "later": later, "imported": imported, "loads": loads}))
 """
@@ -118,7 +118,7 @@ def test_code_that_is_loaded_needs_nothing_that_code_is_compiled_from(tmp_path: 
         for _ in range(2)
     )
     assert (compiled["loads"], compiled["imported"]) == (0, True)
-    assert (loaded["loads"], loaded["imported"]) == (2, False)
+    assert (loaded["loads"], loaded["imported"]) == (1, False)
     assert loaded["answers"] == compiled["answers"]
     assert compiled["answers"][1] == "below zero"
     assert loaded["later"] == compiled["later"] == 2.0
