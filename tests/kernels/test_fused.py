@@ -21,6 +21,10 @@ SHAPES = {"no entries": random_case(4, 5, 0, 3), **{name: CASES[name] for name i
 WIDE = random_case(40, 30, 400, 513)
 DISTINCT = ("adagrad", "group_adagrad")
 """Rules whose states differ in shape; the others differ from them in their formula alone."""
+OTHERS = [rule for rule in RULES if rule not in DISTINCT]
+MORE_SHAPES = [name for name in SHAPES if name != "width 33"]
+"""Shapes for which each of these rules compiles code that `test_kernels.py` does not have; they run with
+`--exhaustive`."""
 every_rule = pytest.mark.parametrize("rule", RULES)
 
 
@@ -55,6 +59,12 @@ def test_step_is_the_formula_of_the_paper(rule: str, width: int, unclipped: bool
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
+def each_rule_and_each_kind(case: dict) -> set:
+    """Return the goals of a case: its kind with rules whose states differ in shape, every rule in dense steps."""
+    return {(case["rule"], case["kind"])} if case["rule"] in DISTINCT or case["kind"] == "dense" else set()
+
+
+@pytest.mark.covering(goals=each_rule_and_each_kind)
 @every_rule
 @pytest.mark.parametrize("kind", ["dense", "lazy", "fused"])
 def test_gradient_as_it_is_has_code_of_its_own_with_the_same_bits(rule: str, kind: str) -> None:
@@ -98,8 +108,16 @@ def two_steps(rule: str, case: Case) -> list:
 
 @pytest.mark.parametrize(
     ("rule", "case"),
-    [*((rule, case) for rule in RULES for case in SHAPES.values()), *((rule, WIDE) for rule in DISTINCT)],
-    ids=[*(f"{rule}-{case}" for rule in RULES for case in SHAPES), *(f"{rule}-width 513" for rule in DISTINCT)],
+    [
+        *((rule, case) for rule in DISTINCT for case in (*SHAPES.values(), WIDE)),
+        *((rule, SHAPES["width 33"]) for rule in OTHERS),
+        *(pytest.param(rule, SHAPES[name], marks=pytest.mark.exhaustive) for rule in OTHERS for name in MORE_SHAPES),
+    ],
+    ids=[
+        *(f"{rule}-{name}" for rule in DISTINCT for name in (*SHAPES, "width 513")),
+        *(f"{rule}-width 33" for rule in OTHERS),
+        *(f"{rule}-{name}" for rule in OTHERS for name in MORE_SHAPES),
+    ],
 )
 def test_fused_step_is_the_gradient_and_the_lazy_update(rule: str, case: Case) -> None:
     kernel = get(f"{rule}_fused")
@@ -153,6 +171,7 @@ def dense_steps(rule: str, arrays: tuple, numbers: dict, rates: list[float]) -> 
     return list(after)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("width", [1, 3, 40])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rule", REPLAYED)

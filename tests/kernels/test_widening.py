@@ -11,6 +11,7 @@ EVERY_HALF = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(64, 1024
 EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(8, 32)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("count", [1, TWO_AT_MOST])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("source", [EVERY_HALF, EVERY_BYTE], ids=["float16", "uint8"])
