@@ -25,9 +25,9 @@ def fill(source, order, start, begin, end):
     fill_halves(source, order, start, begin, end)
 
 
-MORE_WIDTHS = (MOST_NARROW, MOST_NARROW + 1, 33)
-WIDTHS = (16, 67, *(pytest.param(width, marks=pytest.mark.exhaustive) for width in MORE_WIDTHS))
-"""Whole and masked vectors, one tile and several; both layouts, as tests of rules and of columns have them."""
+MORE_WIDTHS = (16, MOST_NARROW, MOST_NARROW + 1, 33)
+WIDTHS = (67, *(pytest.param(width, marks=pytest.mark.exhaustive) for width in MORE_WIDTHS))
+"""Several tiles; tests of rules and of columns have both layouts, whole vectors and masked ones."""
 FEW_RULES = ("adam", "centered_rmsprop", "group_adagrad")
 """Rules with correction of bias, with three states and with a state a row: each compiles a loop. Tests of widths have
 sgd, which has no state, and those of adversarial rows adagrad, which has one."""
@@ -79,12 +79,16 @@ RULE_OF_WIDTH = {3: "adagrad", 20: "sgd"}
 @pytest.mark.parametrize("held", SOURCES)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_dense_epoch_of_hostile_rows_is_what_the_definition_says(name: str, held: str) -> None:
-    assert_as_defined(dense.get("logistic", "adagrad", held), hostile(name))
+    if held == "dense":
+        assert_as_defined(dense.get("logistic", "adagrad", held), hostile(name))
+    else:  # loops that trainings have
+        kernel, case = dense.get("softmax", "adagrad", held), hostile(name)
+        assert_as_defined(kernel, case, **unchanged(kernel, case))
 
 
 @pytest.mark.covering(goals=lambda case: {case["name"]})
 @pytest.mark.parametrize("held", SOURCES)
-@pytest.mark.parametrize("name", ["narrow", "64 bits, narrow"])
+@pytest.mark.parametrize("name", [pytest.param("narrow", marks=pytest.mark.exhaustive), "64 bits, narrow"])
 def test_a_dense_epoch_is_of_any_type(name: str, held: str) -> None:
     assert_as_defined(dense.get("logistic", "adagrad", held), CASES[name])
 
@@ -103,7 +107,9 @@ def test_a_dense_epoch_is_of_any_number_of_columns(columns: int, width: int) -> 
 @pytest.mark.parametrize("loss", [pytest.param("squared", marks=pytest.mark.exhaustive), "softmax", "logistic"])
 @pytest.mark.parametrize("batch_rows", [1, 2, 100])
 def test_every_loss_has_its_dense_epoch_of_any_batch(loss: str, batch_rows: int) -> None:
-    assert_as_defined(dense.get(loss, "adagrad"), CASES["plain"], batch_rows=batch_rows)
+    kernel, case = dense.get(loss, "adagrad"), CASES["plain"]
+    settings = unchanged(kernel, case) if loss == "softmax" else {}  # whose loop trainings have
+    assert_as_defined(kernel, case, batch_rows=batch_rows, **settings)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +125,9 @@ def test_every_rule_has_its_dense_epoch(rule: str) -> None:
 @pytest.mark.parametrize(("rule", "width"), [("adagrad", 3), ("group_adagrad", 3), ("sgd", 20)])
 @pytest.mark.usefixtures("small_blocks")
 def test_a_batch_of_several_blocks_has_one_step(width: int, rule: str, held: str) -> None:
-    assert_as_defined(dense.get("softmax", rule, held), random_case(60, 25, 400, width), batch_rows=17)
+    kernel, case = dense.get("softmax", rule, held), random_case(60, 25, 400, width)
+    settings = unchanged(kernel, case) if rule == "adagrad" else {}
+    assert_as_defined(kernel, case, batch_rows=17, **settings)
 
 
 @pytest.mark.covering(goals=goals_of_stripes)
@@ -158,10 +166,14 @@ def test_whether_a_batch_is_cut_into_stripes_does_not_depend_on_threads() -> Non
     assert not dense.suits(256, 64, 1, 4)  # a batch that a cache holds
 
 
+THREADED = (("one block", 20, "dense"), ("small_blocks", 3, "dense"), ("in_stripes", 3, "csr"))
+"""Kinds of blocks with a width and a way to hold rows, whose serial loops other tests compile: each compiles one more
+loop for threads. Each kind of blocks is there and each width, not each with each."""
+
+
 def goals_of_threads(case: dict) -> set:
-    """Return the goals of a case: each kind of blocks with each width, held as where the serial loop is compiled."""
-    held = {3: "csr", 20: "float16"}[case["width"]] if case["blocks"] == "in_stripes" else "dense"
-    return {(case["blocks"], case["width"])} if case["held"] == held else set()
+    """Return the goals of a case: itself if it is one of `THREADED`."""
+    return {(case["blocks"], case["width"], case["held"])} & set(THREADED)
 
 
 @pytest.mark.covering(goals=goals_of_threads)
@@ -176,24 +188,28 @@ def test_weights_have_the_same_bits_on_any_number_of_threads(
     loss = "squared" if (width, blocks) == (20, "one block") else "softmax"  # whose serial loop tests of widths compile
     kernel, case = dense.get(loss, RULE_OF_WIDTH[width], held), random_case(90, 150, 1400, width)
     monkeypatch.setattr(dense, "LEAST_SHARED", 2)
-    alone = assert_as_defined(kernel, case, batch_rows=37)
+    settings = unchanged(kernel, case) if blocks == "small_blocks" else {}  # as where the serial loop is compiled
+    alone = assert_as_defined(kernel, case, batch_rows=37, **settings)
     share_out(monkeypatch)
-    together = assert_as_defined(kernel, case, batch_rows=37)
+    together = assert_as_defined(kernel, case, batch_rows=37, **settings)
     assert same_bits(alone[1:], together[1:])  # the first are losses, which the threads add up
-    assert same_bits(together, assert_as_defined(kernel, case, batch_rows=37))
+    assert same_bits(together, assert_as_defined(kernel, case, batch_rows=37, **settings))
 
 
 def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (3, 20):
         kernel, case = dense.get("softmax", RULE_OF_WIDTH[width]), random_case(60, 45, 400, width)
-        near = run(kernel.cpu, kernel.arguments(case))
+        names = [name for name, _, _ in kernel.parsed]
+        made = dict(zip(names, kernel.arguments(case), strict=True))
+        args = tuple((made | (unchanged(kernel, case) if width == 3 else {})).values())  # the loops of other tests
+        near = run(kernel.cpu, args)
         monkeypatch.setattr(dense, "is_far", lambda held, x: True)
-        assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
+        assert same_bits(near, run(kernel.cpu, args))
 
 
 def test_rows_counted_alike_and_no_intercept() -> None:
     for loss, rule, states in (("squared", "sgd", ()), ("logistic", "adagrad", ("intercept_history",))):
-        kernel, case = dense.get(loss, rule), replace(CASES["plain"], N=2 if loss == "squared" else 3)
+        kernel, case = dense.get(loss, rule), replace(CASES["plain"], N=20 if loss == "squared" else 3)
         assert_as_defined(kernel, case, **no_intercept(kernel), **dict.fromkeys(states, np.zeros(0, np.float32)))
 
 

@@ -37,9 +37,16 @@ def test_every_width(width: int) -> None:
     assert_as_defined(dual_dense.get("logistic"), replace(CASES["plain"], N=width))
 
 
-@pytest.mark.parametrize("columns", [1, LANES, LANES + 1, FULL, FULL + 1, 2 * FULL + LANES, 3 * FULL - 1])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        *(1, LANES, LANES + 1, FULL, 2 * FULL + LANES, 3 * FULL - 1),
+        pytest.param(FULL + 1, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_every_length_of_a_row(columns: int) -> None:
-    assert_as_defined(dual_dense.get("logistic"), random_case(7, columns, 3 * columns, 1))
+    """Of one or four vectors, whole and masked, after longer spans and not: as pairs, for each length has its loop."""
+    assert_as_defined(dual_dense.get("logistic"), random_case(7, columns, 3 * columns, 3))
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
@@ -55,17 +62,17 @@ def test_rows_beyond_the_caches_are_asked_for_ahead(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "dtype", "width"),
+    ("loss", "dtype", "width", "columns"),
     [
-        *(("logistic", np.float32, 1), ("softmax", np.float64, 3)),
-        pytest.param("softmax", np.float32, 3, marks=pytest.mark.exhaustive),
-        pytest.param("squared", np.float64, 20, marks=pytest.mark.exhaustive),
+        *(("logistic", np.float32, 1, 11), ("softmax", np.float64, 3, 70)),  # the first has loops of other tests
+        pytest.param("softmax", np.float32, 3, 70, marks=pytest.mark.exhaustive),
+        pytest.param("squared", np.float64, 20, 70, marks=pytest.mark.exhaustive),
     ],
 )
-def test_it_comes_to_what_rows_in_csr_form_come_to(loss: str, dtype: type, width: int) -> None:
-    x = np.random.default_rng(2).standard_normal((30, 70)).astype(dtype)
-    csr = np.arange(31) * 70, np.tile(np.arange(70), 30), x.reshape(-1)
-    case = Case(*csr, 70, width)
+def test_it_comes_to_what_rows_in_csr_form_come_to(loss: str, dtype: type, width: int, columns: int) -> None:
+    x = np.random.default_rng(2).standard_normal((30, columns)).astype(dtype)
+    csr = np.arange(31) * columns, np.tile(np.arange(columns), 30), x.reshape(-1)
+    case = Case(*csr, columns, width)
     _, _, _, *rest = dual.get(loss).arguments(case)
     rest[2] = np.full(30, -1, dtype)  # squares
     sparse, dense = run(dual.get(loss).cpu, (*csr, *rest)), run(dual_dense.get(loss).cpu, (x, *rest))

@@ -34,7 +34,11 @@ WAYS = (
     ("adagrad", "standard"),
     ("group_adagrad", "standard"),
 )
-WIDTHS = ("narrow", "width 33", "64 bits, narrow")
+WIDTHS = (pytest.param("narrow", marks=pytest.mark.exhaustive), "width 33", "64 bits, narrow")
+"""One output is that of the last too, and of a test of threads."""
+ROWS_OF = {"sgd": "empty rows", "ftrl": "plain", **dict.fromkeys(("momentum", "adam", "adagrad"), "duplicates")}
+"""Of each rule the rows that it is tested on: each rule has a loop for each way to sum them, and those of sgd are
+summed as batches of one row are."""
 sparse_and_dense = pytest.mark.parametrize("get", [epochs.get, dense.get], ids=["sparse", "dense"])
 """Tests of arguments, which the epochs of batches of both kinds take alike."""
 
@@ -85,6 +89,7 @@ def test_an_epoch_is_of_any_width_and_type(name: str) -> None:
     assert_as_defined(epochs.get("logistic", "adagrad"), CASES[name])
 
 
+@pytest.mark.exhaustive  # tests of rules, of ways and of settings have these losses
 @pytest.mark.parametrize("loss", ["squared", "softmax"])
 def test_every_loss_has_its_epoch(loss: str) -> None:
     assert_as_defined(epochs.get(loss, "adagrad"), CASES["plain"])
@@ -103,11 +108,8 @@ def each_of_either(case: dict) -> set:
     return {case["rule"], case["name"]}
 
 
-@pytest.mark.covering(goals=each_of_either)
-@pytest.mark.parametrize(
-    ("rule", "way"),
-    [pytest.param(*way, marks=pytest.mark.exhaustive if way == ("group_adagrad", "standard") else ()) for way in WAYS],
-)
+@pytest.mark.covering(goals=lambda case: {case["rule"]} if ROWS_OF.get(case["rule"]) == case["name"] else set())
+@pytest.mark.parametrize(("rule", "way"), WAYS)
 @pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
 def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: str, way: str) -> None:
     kernel, case = epochs.get("softmax", rule, way), hostile(name)
@@ -136,7 +138,11 @@ def test_every_way_has_the_same_bits_each_time_on_two_threads(rule: str, way: st
 
 @pytest.mark.skipif(TWO_AT_MOST < 2, reason="this machine has one core")
 @pytest.mark.parametrize(
-    "case", [random_case(60, 25, 400, 3), random_case(60, 2000, 400, 1), random_case(60, 9, 400, 40)]
+    "case",
+    [
+        *(random_case(60, 25, 400, 3), random_case(60, 2000, 400, 1)),
+        pytest.param(random_case(60, 9, 400, 40), marks=pytest.mark.exhaustive),
+    ],
 )
 def test_threads_that_execute_the_parts_change_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = epochs.get("softmax" if case.N > 1 else "logistic", "adagrad")
@@ -296,7 +302,7 @@ def test_rows_counted_alike_and_no_intercept() -> None:
 
 
 def test_numbers_that_change_nothing_are_left_out() -> None:
-    kernel, case = epochs.get("logistic", "adagrad"), CASES["plain"]
+    kernel, case = epochs.get("squared", "adagrad"), CASES["plain"]
     settings = np.array([get_rule("adagrad").settings(0.1, 0.0, 1e-10, 1.0, np.inf)], np.float32)
     assert_as_defined(kernel, case, settings=settings, settings_intercept=settings)
 
@@ -346,9 +352,10 @@ def test_a_label_out_of_range_ends_the_epoch_and_is_named(
     get: Callable[..., Kernel], serial: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share_out(monkeypatch, serial)
-    labels = np.array([0, 1, 2, 0, 3, 1, 2])
+    labels, kernel, case = np.array([0, 1, 2, 0, 3, 1, 2]), get("softmax", "adagrad"), CASES["plain"]
+    settings = {} if get is epochs.get and serial is False else unchanged(kernel, case)  # the loops of other tests
     with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
-        assert_as_defined(get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
+        assert_as_defined(kernel, case, targets=labels, order=np.arange(7), **settings)
 
 
 def test_names_that_there_are_not_are_told_with_those_there_are() -> None:
