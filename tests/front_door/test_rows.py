@@ -128,14 +128,15 @@ def test_advise_of_a_file_has_the_command_that_trains_so(advice_of_a_file, monke
 
 def test_guesses_are_said_in_one_line_each_with_what_to_type(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rows = "".join(f"{row % 40},{row % 7}.5,{'yes' if row % 2 else 'no'}\n" for row in range(400))
-    (tmp_path / "shop.csv").write_text(f"user_id,price,bought\n{rows}")
+    rows = "".join(f"o{row:04d},{row % 40},{row % 7}.5,{'yes' if row % 2 else 'no'}\n" for row in range(400))
+    (tmp_path / "shop.csv").write_text(f"order,user_id,price,bought\n{rows}")
     wb.train("shop.csv", random_state=0)
     said = capsys.readouterr().err
     for guess in (
         'shop.csv is read by "table": it looks like comma-separated text. Type dataset="NAME"',
         "The label is the column 'bought' (the only column of two values). Another one: label=\"NAME\".",
         "The column user_id is a category: whole numbers that look like ids.",
+        "The column order is left out: another value in every row, as a name of the row. As categories: ",
     ):
         assert any(line.startswith(guess) for line in said.splitlines()), (guess, said)
 

@@ -30,6 +30,7 @@ from workbench.data.tables.guessing import (
     decimal_note,
     guessed,
     identifier_note,
+    ignored_note,
     label_note,
     layout_notes,
     nested_note,
@@ -226,7 +227,8 @@ def _learned(
     if isinstance(table, HeldTable):
         table.is_last_pass = True
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
-    told = (nested_note(table), label_note(found), identifier_note(found), amount_note(found), unit_note(found))
+    of_columns = (label_note, identifier_note, ignored_note, amount_note, unit_note)
+    told = (nested_note(table), *(note(found) for note in of_columns))
     notes = [note for note in (*notes, *told) if note]
     return learned, {"reread": {"columns": columns_read.mapping()}, "guesses": notes}
 

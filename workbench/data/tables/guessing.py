@@ -160,6 +160,7 @@ IDENTIFIER_NAME = re.compile(
 )
 """Names of columns whose whole numbers name things."""
 ID_BY_NAME, ID_BY_VALUES = "whole numbers, an id by its name", "whole numbers of many values, as ids are"
+NAME_OF_ROW = "another value in every row, as a name of the row"
 MOSTLY_LABELLED = 0.5
 """Share of the rows, at most, in which the only column of two values may lack a value and is the label still."""
 AMOUNTS, MOST_SHOWN = "numbers written as ", 40
@@ -371,6 +372,15 @@ def identifier_note(columns: Columns) -> str:
     return f"The {are}: whole numbers that look like ids. As numbers: {_kind_advice(names[0], 'number')}."
 
 
+def ignored_note(columns: Columns) -> str:
+    """Return the sentence on columns that are left out as names of their rows; "" if there are none."""
+    names = [column.name for column in columns if column.kind == "ignored" and column.why == NAME_OF_ROW]
+    if not names:
+        return ""
+    are = f"columns {format_names(names)} are" if len(names) > 1 else f"column {names[0]} is"
+    return f"The {are} left out: {NAME_OF_ROW}. As categories: {_kind_advice(names[0], 'category')}."
+
+
 def amount_note(columns: Columns) -> str:
     """Return the sentence on columns of numbers with a currency, groups of digits or a percent sign; "" if there are
     none.
@@ -417,7 +427,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     if seen.words_each >= WORDS_OF_TEXT:
         return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
     if is_different:
-        return Column(name, "ignored", why="another value in every row, as a name of the row")
+        return Column(name, "ignored", why=NAME_OF_ROW)
     share, example = seen.matching(WITH_UNIT)
     if share >= MOSTLY and seen.distinct >= FEWEST_WITH_UNIT:
         return _hashed_if_many(name, seen, f"{UNITS}{example[:MOST_SHOWN]!r}")
