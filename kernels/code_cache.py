@@ -31,6 +31,7 @@ from kernels._compat.numba_internals import (
     FileCache,
     Intrinsic,
     PartCompiler,
+    WholeCompiler,
     config,
     definition_of,
     keep_code_in,
@@ -90,11 +91,16 @@ class LateCache:
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Decorate with `numba.njit` and these options; code is cached on disk, and has bounds checks if `bounds` is on."""
+    """Decorate with `numba.njit` and these options; code is cached on disk, and has bounds checks if `bounds` is on.
+
+    It is called from Python and from compiled code, not by its address in C, for which Numba compiles a wrapper.
+    """
 
     def decorate(function: Function) -> Function:
         """Return the dispatcher of `function`, whose compiled code is cached on disk."""
-        dispatcher, own = numba.njit(**options)(function), dict(options)
+        own = {"no_cfunc_wrapper": True} | options
+        compiler = {} if options.get("parallel") else {"pipeline_class": WholeCompiler}
+        dispatcher = numba.njit(**compiler, **own)(function)
         keep_code_in(LateCache(function, own), dispatcher)
         bounds.register_checked(dispatcher, own)
         return dispatcher
@@ -102,8 +108,24 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-_INLINED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-_INLINED |= {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_PART: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+
+
+def njit_part(**options: Any) -> Callable[[Function], Function]:
+    """Decorate, with these options, a function that only compiled functions call: its code is optimised within each of
+    them, and cached with them.
+
+    It does not count references (callers of the outermost function hold them), so it may create views but no arrays.
+    """
+
+    def decorate(function: Function) -> Function:
+        """Return the dispatcher of `function`, which has no machine code of its own."""
+        own = options | _PART
+        dispatcher = numba.njit(pipeline_class=PartCompiler, **own)(function)
+        bounds.register_checked(dispatcher, own)
+        return dispatcher
+
+    return decorate
 
 
 def folder_of(dispatcher: Any) -> Path:
@@ -111,15 +133,8 @@ def folder_of(dispatcher: Any) -> Path:
     return Path(CodeCache(dispatcher.py_func).cache_path)
 
 
-def inlined(function: Function) -> Function:
-    """Decorate a function that only compiled functions call: it is inlined into each of them and cached with them.
-
-    It does not count references (callers of the outermost function hold them), so it may create views but no arrays.
-    """
-    own = dict(_INLINED)
-    dispatcher = numba.njit(pipeline_class=PartCompiler, **own)(function)
-    bounds.register_checked(dispatcher, own)
-    return dispatcher
+inlined = njit_part(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, forceinline=True)
+"""Decorator of a function that only compiled functions call: it is inlined into each of them and cached with them."""
 
 
 def digest_of(function: Callable, options: dict[str, object] | None = None) -> str:

@@ -2,7 +2,8 @@
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -63,7 +64,7 @@ class FileCache(FunctionCache):
         """
         runtime.initialize(target_context)
         import_module("numba.cpython.hashing")
-        with self._guard_against_spurious_io_errors():
+        with self._guard_against_spurious_io_errors(), _libraries_as(target_context.codegen(), None):
             return self._load_overload(sig, target_context)
 
 
@@ -87,11 +88,45 @@ class PartLibrary(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         """Do nothing: the callers' code is optimised, which has this inside."""
 
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take in code, but for the wrapper that C calls."""
+        if ir_module.name != "cfunc_wrapper":
+            super().add_ir_module(ir_module)
+
     def _finalize_final_module(self) -> None:
         """Accept the code without making machine code of it."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
+
+
+@contextmanager
+def _libraries_as(codegen: Any, create: Callable | None) -> Iterator[None]:
+    """Have the code generator create libraries by `create`, or by Numba's own method if None, within the block."""
+    before = vars(codegen).pop("create_library", None)
+    if create is not None:
+        codegen.create_library = create
+    try:
+        yield
+    finally:
+        vars(codegen).pop("create_library", None)
+        if before is not None:
+            codegen.create_library = before
+
+
+class WholeCompiler(Compiler):
+    """Numba's compiler, for functions with machine code; what Numba implements their calls by, such as creating an
+    array, is compiled as parts of them.
+    """
+
+    def compile_extra(self, func: Callable) -> Any:
+        """Compile a function into a library."""
+        codegen = self.state.targetctx.codegen()
+        with _libraries_as(codegen, None):
+            self.state.library = codegen.create_library(func.__qualname__)
+        self.state.library.enable_object_caching()
+        with _libraries_as(codegen, functools.partial(PartLibrary, codegen)):
+            return super().compile_extra(func)
 
 
 class PartCompiler(Compiler):
@@ -254,3 +289,24 @@ def each_part(typing_context, function, parts, arguments):
         return context.get_dummy_value()
 
     return types.void(function, types.int64, arguments), generate
+
+
+@intrinsic
+def flat(typing_context, array):
+    """Return the elements of a C-contiguous array as a 1-d array, without a copy: `reshape(-1)` takes ten times as long
+    to compile.
+    """
+    if not (isinstance(array, types.Array) and array.layout == "C"):
+        return None
+    result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
+
+    def generate(context, builder, signature, values):
+        """Emit an array of the same memory."""
+        populate = part("numba.np.arrayobj.populate_array")  # code that is loaded from disk does without the module
+        given = context.make_array(array)(context, builder, values[0])
+        made = context.make_array(result)(context, builder)
+        shape, strides = [given.nitems], [given.itemsize]
+        populate(made, given.data, shape, strides, given.itemsize, given.meminfo, given.parent)
+        return part("numba.core.imputils.impl_ret_borrowed")(context, builder, result, made._getvalue())
+
+    return result(array), generate

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-_FLAGS: Any = {"error_model": "numpy", "fastmath": {"contract", "nsz"}}
+_FLAGS: Any = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "no_cfunc_wrapper": True}
 
 EXP_SMALLEST = np.float32(-87.33654)
 """Below it exp is less than the smallest normal float32, and the result is zero."""

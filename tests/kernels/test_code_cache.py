@@ -15,7 +15,8 @@ import numba
 import numpy as np
 import pytest
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.extending import intrinsic
+from numba.core.codegen import JITCodeLibrary
+from numba.extending import intrinsic, overload
 
 from kernels._compat.numba_internals import PartLibrary
 from kernels.code_cache import CodeCache, digest_of, inlined, njit
@@ -254,6 +255,43 @@ def test_an_inlined_function_has_no_machine_code_of_its_own(folder: Path) -> Non
             assert isinstance(version.library, PartLibrary)
             assert version.library.get_pointer_to_function(version.fndesc.llvm_func_name) == 0
     assert len(list(folder.rglob("*.nbi"))) == 1  # that of the outer one
+
+
+def libraries_made(decorate: Callable, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many libraries of machine code are made for a function that calls one which an overload implements."""
+
+    def half(x):
+        raise NotImplementedError
+
+    @overload(half)
+    def _half(x):
+        return lambda x: x / 2
+
+    made, finalize = [], JITCodeLibrary._finalize_specific
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", lambda self: made.append(self) or finalize(self))
+    assert decorate(lambda x: half(x) + half(x + 1))(3) == 3.5
+    return len(made)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_implements_a_call_is_compiled_as_a_part_of_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert libraries_made(njit(), monkeypatch) == 1
+
+
+def test_numba_itself_makes_machine_code_of_what_implements_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert libraries_made(numba.njit, monkeypatch) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_function_that_is_loaded_while_another_is_compiled_can_be_called() -> None:
+    njit()(_twice)(2)
+    inner = njit()(_twice)
+    outer = njit()(lambda x: inner(x) + 1)
+    assert outer(2) == 5
+    assert sum(inner.stats.cache_hits.values()) == 1
+    (version,) = inner.overloads.values()
+    assert not isinstance(version.library, PartLibrary)
+    assert inner(3) == 6
 
 
 def test_an_inlined_function_refuses_what_numba_refuses() -> None:

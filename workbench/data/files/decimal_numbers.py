@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from kernels.code_cache import njit
+from kernels.code_cache import njit, njit_part
 
 BAD, EXACT, HARD = 0, 1, 2
 """What comes of text: no number, a number, a number that Python has to read."""
@@ -35,6 +35,8 @@ compiled = njit(nogil=True, error_model="numpy", _nrt=False)
 References are not counted, which takes a third to half of the time where each number is read by a call; such code may
 create views, but no arrays.
 """
+compiled_part = njit_part(nogil=True, error_model="numpy")
+"""Decorator of a part of such code: it is compiled within the functions that call it."""
 compiled_inline = njit(nogil=True, error_model="numpy", inline="always", _nrt=False)
 
 TENS = np.array([10.0**power for power in range(23)])
@@ -113,7 +115,7 @@ def _high_product(typing_context: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@compiled
+@compiled_part
 def byte_at(text, at):
     """Return the byte at a position of a text, which is not negative: of a signed index that would be tested."""
     return text[np.uint64(at)]
@@ -148,7 +150,7 @@ def read_digits(text, at, number):
     return number, at
 
 
-@compiled
+@compiled_part
 def _scaled(digits, power):
     """Return (bits, state) of the double next to digits * 10**power, digits a uint64 from 1 on."""
     if power < LEAST_POWER or power > LARGEST_POWER:
@@ -181,7 +183,7 @@ def _scaled(digits, power):
     return mantissa | (np.uint64(exponent) << np.uint64(52)), EXACT
 
 
-@compiled
+@compiled_part
 def _rounded(digits, power, is_cut):
     """Return (double, state) of digits * 10**power; where digits were cut off, of all numbers that begin so."""
     bits, state = _scaled(digits, power)
@@ -191,7 +193,7 @@ def _rounded(digits, power, is_cut):
     return np.uint64(bits).view(np.float64), state
 
 
-@compiled
+@compiled_part
 def read_number(text, at):
     """Return (double, position behind it, state) of the number that begins at a position of the text, which ends its
     line.
@@ -239,7 +241,7 @@ def read_number(text, at):
     return (-value if is_negative else value), at, state
 
 
-@compiled
+@compiled_part
 def _first_digits(text, start, stop, power):
     """Return (the first 19 digits that count, their power of ten, whether others than zeros follow)."""
     digits, count, is_cut = np.uint64(0), 0, False
@@ -256,7 +258,7 @@ def _first_digits(text, start, stop, power):
     return digits, power, is_cut
 
 
-@compiled
+@compiled_part
 def marked(at):
     """Return the NaN that stands for the hard number at that position."""
     return np.int64(MARK | at).view(np.float64)

@@ -27,6 +27,7 @@ from workbench.data.files.decimal_numbers import (
     PLUS,
     ZERO,
     compiled,
+    compiled_part,
     marked,
     read_number,
     settle,
@@ -71,7 +72,7 @@ def _counts(text):
     return lines, colons, commas
 
 
-@compiled
+@compiled_part
 def _behind_blanks(text, at):
     """Return the position of the first byte that is no blank within the line."""
     while text[at] == 32 or text[at] == 9 or 11 <= text[at] <= 13:
@@ -79,13 +80,13 @@ def _behind_blanks(text, at):
     return at
 
 
-@compiled
+@compiled_part
 def _ends_word(code):
     """Return whether a byte ends a word: a blank, a line end, or the beginning of a comment."""
     return code == 32 or 9 <= code <= 13 or code == HASH
 
 
-@compiled
+@compiled_part
 def _read_column(text, at):
     """Return (column, position behind the colon), the column -1 if it is no whole number from 0 to `LARGEST_COLUMN`."""
     is_negative = text[at] == MINUS
@@ -100,7 +101,7 @@ def _read_column(text, at):
     return column, at + 1
 
 
-@compiled
+@compiled_part
 def _read_query(text, at):
     """Return (query, position behind it) of `qid:number`, the query -1 if it is none that int64 holds."""
     if text[at + 3] != COLON:
@@ -120,7 +121,7 @@ def _read_query(text, at):
     return np.int64(query), at
 
 
-@compiled
+@compiled_part
 def _read_labels(text, at, several, labels, count):
     """Return (labels so far, position behind those of the row, whether one is wrong, whether one is hard).
 

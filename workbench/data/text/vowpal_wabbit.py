@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from workbench.data.errors import DataError, reader_option_advice
-from workbench.data.files.decimal_numbers import COLON, EXACT, NEWLINE, ZERO, compiled, read_number
+from workbench.data.files.decimal_numbers import COLON, EXACT, NEWLINE, ZERO, compiled, compiled_part, read_number
 from workbench.data.files.opened import codes_of, line_blocks, map_blocks, open_text
 from workbench.data.files.types import file_type_hint
 
@@ -53,19 +53,19 @@ class BlockRows(NamedTuple):
     has_several: bool
 
 
-@compiled
+@compiled_part
 def _rotated(value, bits):
     """Return uint32 `value` rotated left by `bits`."""
     return (value << np.uint32(bits)) | (value >> np.uint32(32 - bits))
 
 
-@compiled
+@compiled_part
 def _mixed(value):
     """Return one block mixed for murmur3: multiplied, rotated, multiplied; uint32."""
     return np.uint32(_rotated(np.uint32(value * _FIRST), 15) * _SECOND)
 
 
-@compiled
+@compiled_part
 def murmur_hash(text, start, stop, seed):
     """MurmurHash3 (x86, 32 bit) of the bytes from `start` to `stop`, seed and hash uint32."""
     value, at = np.uint32(seed), start
@@ -86,7 +86,7 @@ def murmur_hash(text, start, stop, seed):
     return np.uint32(value ^ (value >> np.uint32(16)))
 
 
-@compiled
+@compiled_part
 def _hash_of(text, start, stop, seed):
     """Return (hash, name as a column or -1) of a name: a whole number is added to the seed, another name is hashed."""
     number, has_digits, total = np.uint32(0), True, np.int64(0)
@@ -105,13 +105,13 @@ def _hash_of(text, start, stop, seed):
     return np.uint32(number + seed), total if is_column else np.int64(-1)
 
 
-@compiled
+@compiled_part
 def _is_blank(code):
     """Return whether a byte is a blank within a line: space, tab, or a code from 11 to 13."""
     return code == 32 or code == 9 or 11 <= code <= 13
 
 
-@compiled
+@compiled_part
 def _behind_blanks(text, at):
     """Return the position of the first byte of text[at:] that is not a blank."""
     while _is_blank(text[at]):
@@ -119,13 +119,13 @@ def _behind_blanks(text, at):
     return at
 
 
-@compiled
+@compiled_part
 def _ends_word(code):
     """Return whether a byte ends a word: a blank, a bar or a line break."""
     return _is_blank(code) or code in (BAR, NEWLINE)
 
 
-@compiled
+@compiled_part
 def _behind_word(text, at):
     """Return the position of the first byte of text[at:] that ends a word."""
     while not _ends_word(text[at]):
@@ -133,7 +133,7 @@ def _behind_word(text, at):
     return at
 
 
-@compiled
+@compiled_part
 def _read_held(text, at, weight):
     """Return (scaled number, position behind it, whether it fits float32 and ends its word)."""
     value, at, state = read_number(text, at)
@@ -142,7 +142,7 @@ def _read_held(text, at, weight):
     return value, at, is_right
 
 
-@compiled
+@compiled_part
 def _read_label(text, at, ignores_importance):
     """Return (label, position of the first bar, whether all is right) of what stands before the bar."""
     label, count = 0.0, 0
@@ -165,7 +165,7 @@ def _read_label(text, at, ignores_importance):
         count += 1
 
 
-@compiled
+@compiled_part
 def _is_same(text, start, stop, first, length):
     """Return whether the bytes from `start` to `stop` are the `length` ones from `first` on."""
     if stop - start != length:
@@ -176,7 +176,7 @@ def _is_same(text, start, stop, first, length):
     return True
 
 
-@compiled
+@compiled_part
 def _read_section(text, at, entry, hashes, numbers, values):
     """Return (position behind a section, entries so far, start and stop of its namespace, whether all is right).
 
