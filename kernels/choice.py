@@ -21,10 +21,10 @@ from time import perf_counter, sleep
 
 import numba
 import numpy as np
-from numba import prange
 
 from kernels._compat import numba_internals
-from kernels.code_cache import folder_of, njit
+from kernels._compat.numba_internals import each_part
+from kernels.code_cache import folder_of, inlined, njit
 
 # Choice of serial or parallel execution from measured call times. No clock is read here.
 #
@@ -310,18 +310,23 @@ TURNS = 30_000
 """Turns, some 130 us, that a thread waits for the others to begin: waking one takes about half of it."""
 
 
-@njit(nogil=True, error_model="numpy", parallel=True)
+@inlined
+def _begin(part, begun, turns):
+    """Begin a part of a region, and wait until all have begun, for `turns` iterations at most."""
+    begun[SPACE * part] = 1
+    for turn in range(turns):
+        missing = 0
+        for other in range(begun.size // SPACE):
+            missing += begun[SPACE * other] == 0
+        if missing == 0:
+            break
+        begun[SPACE * part] = turn + 1  # while something is written, what is read is read again
+
+
+@njit(nogil=True, error_model="numpy", _nrt=False)
 def _region(begun, turns):
     """Run a region whose parts do nothing, or wait until all have begun, for `turns` iterations at most."""
-    for part in prange(begun.size // SPACE):
-        begun[SPACE * part] = 1
-        for turn in range(turns):
-            missing = 0
-            for other in range(begun.size // SPACE):
-                missing += begun[SPACE * other] == 0
-            if missing == 0:
-                break
-            begun[SPACE * part] = turn + 1  # while something is written, what is read is read again
+    each_part(_begin, begun.size // SPACE, (begun, turns))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -334,6 +339,7 @@ def _entries(indices, data, x, out):
 @functools.cache
 def _enter(threads: int) -> Callable[[], object]:
     """Return a call of an empty region with parts for `threads` threads."""
+    numba_internals.layer()  # code is linked with its functions
     return functools.partial(_region, np.zeros(4 * threads * SPACE, np.int64), 0)
 
 
@@ -343,6 +349,7 @@ def wake(threads: int) -> None:
     Waking a thread takes longer than a thread spins at the end of a region. Waking threads by useful work would let the
     caller fall asleep there, and the others while it is woken: every call would pay for both.
     """
+    numba_internals.layer()  # code is linked with its functions
     _region(np.zeros(threads * SPACE, np.int64), TURNS)
 
 
