@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, compiled_part, equal_count, is_serial, parts
 
 # Arrays as compiled code sees them: C-contiguous, aligned and writable, so that it is compiled once for each type.
 
@@ -49,7 +49,7 @@ FEW = 1 << 17
 this is in a cache, every further one costs microseconds."""
 
 
-@compiled
+@compiled_part
 def _in_range(indices, limit):
     """Return whether all indices are in [0, limit), by minimum and maximum in their own dtype, as vector code."""
     least = most = indices.dtype.type(0)
@@ -68,13 +68,25 @@ def _in_range_parts(indices, limit, bounds):
     return wrong == 0
 
 
-@compiled
+@compiled_part
 def _rises(starts, entries):
     """Return whether row pointers start at 0, never fall, and end at `entries`."""
     falls = False
     for r in range(starts.size - 1):
         falls |= starts[r + 1] < starts[r]
     return starts.size > 0 and starts[0] == 0 and not falls and starts[starts.size - 1] == entries
+
+
+@compiled
+def _are_in_range(indices, limit):
+    """Return whether all indices are in [0, limit)."""
+    return _in_range(indices, limit)
+
+
+@compiled
+def _are_pointers(starts, entries):
+    """Return whether these are row pointers of so many entries."""
+    return _rises(starts, entries)
 
 
 @compiled
@@ -96,13 +108,13 @@ def in_range(indices: np.ndarray, limit: int) -> bool:
     """Return whether every index, int32 or int64 [z], is in [0, limit). O(z)."""
     indices = plain(indices)
     if is_serial(indices.size // SERIAL_ENTRIES):
-        return _in_range(indices, limit)
+        return _are_in_range(indices, limit)
     return _in_range_parts(indices, limit, equal_count(indices.size, parts()))
 
 
 def rises(starts: np.ndarray, entries: int) -> bool:
     """Return whether row pointers, int32 or int64 [R + 1], begin at 0, never decrease, and end at `entries`. O(R)."""
-    return _rises(plain(starts), entries)
+    return _are_pointers(plain(starts), entries)
 
 
 def is_compressed(starts: np.ndarray, indices: np.ndarray, limit: int) -> bool:

@@ -25,7 +25,7 @@ from numba import prange
 from kernels import choice
 from kernels._compat import numba_internals
 from kernels.choosing import Choices
-from kernels.code_cache import njit
+from kernels.code_cache import njit, njit_part
 
 # The CPU quota of a container: how many cores it pays for, which may be fewer than it sees.
 #
@@ -95,6 +95,9 @@ that was held up delays little."""
 
 compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 """Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
+
+compiled_part = njit_part(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+"""Decorator of such code that only compiled code calls: it is optimised within each function that calls it."""
 
 compiled_with_arrays = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=True)
 """Decorator of serial code that makes arrays, wherever it is called from: code that counts no references, which are

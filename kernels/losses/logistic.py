@@ -16,6 +16,7 @@ import numpy as np
 from numba import prange
 
 from kernels import reasons
+from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
@@ -26,6 +27,7 @@ from kernels.threads import (
     call_parallel,
     compiled,
     compiled_parallel,
+    compiled_part,
     compiled_sums,
     compiled_with_arrays,
     sum_of,
@@ -50,7 +52,7 @@ def reference(scores, targets, gradient):
     return loss
 
 
-@compiled
+@compiled_part
 def _element(s, t, one):
     """Return (loss, its derivative by the score) of one score s and target t; `one` is 1 of their dtype."""
     e = exp_of_negative(-abs(s))
@@ -81,7 +83,7 @@ def _block(scores, targets, gradient, scale):
 @compiled
 def block(scores, targets, gradient, scale):
     """Return (sum of the losses of some rows, -1: no target is out of range)."""
-    return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
+    return _block(flat(scores), flat(targets), flat(gradient), scale), -1
 
 
 register_block("logistic", block, curvature=0.25, element=_element)
@@ -105,8 +107,8 @@ def cpu(scores, targets, gradient):
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
         return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
     sums = np.empty(-(-scores.size // BLOCK))
-    flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
-    call_parallel(_blocks, 9 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
+    arrays = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
+    call_parallel(_blocks, 9 * scores.size, *arrays, scores.dtype.type(1 / rows), BLOCK, sums)
     return sum_of(sums) / rows
 
 

@@ -15,12 +15,13 @@ import numpy as np
 from numba import prange
 
 from kernels import devices
+from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import rows_of, total
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.loss_blocks import register_block, wrong_label
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
+from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_part, compiled_sums, sum_of
 from kernels.vector.elementary import exp_of_negative, maximum
 
 ROWS_A_LOG = 32
@@ -58,7 +59,7 @@ def _total(values, r):
     return total
 
 
-@compiled
+@compiled_part
 def _subtract_largest(scores, gradient, r):
     """Return the scores of a row less the largest one, into gradient; returns the largest."""
     largest = scores.dtype.type(-np.inf)
@@ -69,14 +70,14 @@ def _subtract_largest(scores, gradient, r):
     return np.float64(largest)
 
 
-@compiled
+@compiled_part
 def _exp(values):
     """Replace every value, none above 0, by its exponential, in place."""
     for k in range(values.size):
         values[k] = exp_of_negative(values[k])
 
 
-@compiled
+@compiled_part
 def _normalize(gradient, label, scale, r):
     """Turn exponentials into the gradient of a row; returns their sum."""
     total = _total(gradient, r)
@@ -99,7 +100,7 @@ def block(scores, labels, gradient, scale):
         if labels[r] < 0 or labels[r] >= scores.shape[1]:
             return loss, r
         loss += _subtract_largest(scores, gradient, r) - scores[r, labels[r]]
-    _exp(gradient.reshape(-1))
+    _exp(flat(gradient))
     for r in range(labels.size):
         product *= _normalize(gradient, labels[r], scale, r)
         if r % ROWS_A_LOG == ROWS_A_LOG - 1:

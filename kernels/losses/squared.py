@@ -15,12 +15,13 @@ import numpy as np
 from numba import prange
 
 from kernels import reasons
+from kernels._compat.numba_internals import flat
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.loss_blocks import bound_of, register_block
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
+from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_part, compiled_sums, sum_of
 
 
 def reference(scores, targets, gradient):
@@ -37,7 +38,7 @@ def reference(scores, targets, gradient):
     return loss
 
 
-@compiled
+@compiled_part
 def _element(s, t, one):
     """Return (loss, its derivative by the score) of one score s and target t; `one` is 1 of their dtype."""
     error = s - t
@@ -54,7 +55,7 @@ def _sum(scores, targets):
     return 0.5 * total
 
 
-@compiled
+@compiled_part
 def _block(scores, targets, gradient, scale):
     """Write (scores - targets) * scale to gradient and return the sum of the losses; all arrays are flat."""
     total = _sum(scores, targets)
@@ -66,7 +67,7 @@ def _block(scores, targets, gradient, scale):
 @compiled
 def block(scores, targets, gradient, scale):
     """Return (sum of the losses of some rows, -1: no target is out of range)."""
-    return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
+    return _block(flat(scores), flat(targets), flat(gradient), scale), -1
 
 
 register_block("squared", block, curvature=1.0, element=_element)
@@ -90,8 +91,8 @@ def cpu(scores, targets, gradient):
     if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
         return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
     sums = np.empty(-(-scores.size // BLOCK))
-    flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
-    call_parallel(_blocks, 3 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
+    arrays = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
+    call_parallel(_blocks, 3 * scores.size, *arrays, scores.dtype.type(1 / rows), BLOCK, sums)
     return sum_of(sums) / rows
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels._compat.numba_internals import each_part, layer
+from kernels._compat.numba_internals import each_part, flat, layer
 from kernels.code_cache import inlined
 from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import compiled, make_step_intercept, named, take_target, weigh
@@ -334,9 +334,9 @@ def make_slope(loss: str) -> Callable:
         """Fill the gradient of the scores; return (sum of losses, index of an invalid target or -1)."""
         if scores.shape[0] > 1:
             return block(scores, targets, slope, share)
-        total, flat = 0.0, targets.reshape(-1)
+        total, labels = 0.0, flat(targets)
         for n in range(scores.shape[1]):
-            one, g = element(scores[0, n], flat[n], slope.dtype.type(1))
+            one, g = element(scores[0, n], labels[n], slope.dtype.type(1))
             slope[0, n] = g * share
             total += one
         return total, -1
