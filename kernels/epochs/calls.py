@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels import aligned
-from kernels._compat.numba_internals import each_part, layer
+from kernels._compat.numba_internals import each_part, flat, layer
 from kernels.aligned import LINE
 from kernels.code_cache import inlined
 from kernels.contract import KernelError
@@ -120,7 +120,7 @@ def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callab
     """Return compiled (pass over a part's rows, update of an owner's columns, constructor of the memory)."""
     forward = make_forward(programs, loss)
     if sums == "placed":
-        return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
+        return placed.make_pass(programs, forward), placed.make_step(programs, is_parallel=True), placed.placed_of
     if sums == "direct":
         return loops.make_pass(forward), loops.make_step(programs, is_parallel=True), loops.direct_of
     if sums == "grouped":
@@ -175,7 +175,7 @@ def make_merge(programs: Programs) -> Callable:
             store.ends[part, owner] = kept
         for part in range(parts):
             first, last = part * most + store.starts[part, owner], part * most + store.ends[part, owner]
-            operands = (stacked.columns.reshape(-1), owned.reshape(-1), sums, settings, at)
+            operands = (flat(stacked.columns), flat(owned), sums, settings, at)
             emit_row(listed, first, width, (last, *stepped, *operands))
 
     return inlined(merge)

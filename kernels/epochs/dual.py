@@ -147,18 +147,20 @@ def _of_repeated(indices, data):
             for other in range(indices.size):
                 total += np.float64(data[k]) * data[other] * (indices[k] == indices[other])
         return total
-    bits = 4
-    while 1 << bits < 2 * indices.size:
-        bits += 1
-    columns, sums = np.zeros(1 << bits, np.int64), np.zeros(1 << bits)
+    size, bits = 16, 4
+    while size < 2 * indices.size:
+        size, bits = 2 * size, bits + 1
+    columns, sums = np.empty(size, np.int64), np.empty(size)  # filled here: to compile np.zeros takes longer
+    for place in range(size):
+        columns[place], sums[place] = 0, 0.0
     for k in range(indices.size):
         column = np.int64(indices[k]) + 1  # 0 is a free place
         place = np.uint64(column) * FACTOR >> np.uint64(64 - bits)
         while columns[place] != 0 and columns[place] != column:
-            place = (place + np.uint64(1)) & np.uint64((1 << bits) - 1)
+            place = (place + np.uint64(1)) & np.uint64(size - 1)
         columns[place] = column
         sums[place] += data[k]
-    for place in range(sums.size):
+    for place in range(size):
         total += sums[place] * sums[place]
     return total
 

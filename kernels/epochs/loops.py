@@ -337,7 +337,8 @@ def rises(indices, start, stop):
 @inlined
 def sum_columns(slope, out):
     """Write the sum of column n of the gradient of the scores [R, N] to out[n, 0]."""
-    out[:] = 0
+    for n in range(out.shape[0]):
+        out[n, 0] = 0
     for q in range(slope.shape[0]):
         for n in range(slope.shape[1]):
             out[n, 0] += slope[q, n]
@@ -372,7 +373,7 @@ def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Call
     """Return compiled (pass over a batch, update of its active columns, constructor of the memory), for one thread."""
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
     if sums == "placed":
-        return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
+        return placed.make_pass(programs, forward), placed.make_step(programs, is_parallel=False), placed.placed_of
     if sums == "grouped":
         return touched.make_pass(forward), touched.make_step(programs), touched.grouped_of
 
@@ -409,6 +410,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
+    misses, steps_all = touched.catches_up(programs.way), touched.is_dense(programs.way)
     sums_one = sums != "direct"  # whose step needs no look at the columns of a single row
 
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
@@ -423,7 +425,8 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
             slope = slopes[: last - first]
             own = Scratch(scores, targets, slope)
             is_one = sums_one and last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1])
-            before(0, 1, ALL, rows, order[first:last], arrays, trained.update_arrays, step)
+            if misses:
+                before(0, 1, ALL, rows, order[first:last], arrays, trained.update_arrays, step)
             total, wrong = one_pass(0, rows, order, first, last, share, arrays, added, is_far, own, store, not is_one)
             if wrong >= 0:
                 return wrong
@@ -432,7 +435,8 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
                 step_one(rows, row, slope, trained, at)
             else:
                 step_touched(0, 1, trained.stepped, settings, at, store, (rows, order[first:last], slope))
-            after(0, 1, trained.update_arrays, trained.units, added.size, settings, at)
+            if steps_all:
+                after(0, 1, trained.update_arrays, trained.units, added.size, settings, at)
             if sums_intercept.size:
                 sum_columns(slope, sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)

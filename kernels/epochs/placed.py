@@ -149,22 +149,27 @@ def list_marked(start, owner, placed):
     return count
 
 
-def make_step(programs: Programs) -> Callable:
+@inlined
+def _nothing_to_add(start, parts, placed):
+    """Do nothing: the only part has all sums."""
+
+
+def make_step(programs: Programs, is_parallel: bool) -> Callable:
     """Return a compiled function: the update of an owner's columns, in chunks, by the sums of all parts."""
-    steps, marked = programs.steps_placed, programs.marked
+    steps, marked, add = programs.steps_placed, programs.marked, add_up if is_parallel else _nothing_to_add
 
     def step_vectors(owner, parts, stepped, settings, at, placed, batch):
         """Update the marked weights of `owner`, of one output, as vectors."""
         marks = placed.marks[0]
         for start in range(owner * STRETCH, marks.size, parts * STRETCH):
-            add_up(start, parts, placed)
+            add(start, parts, placed)
             emit_row(marked, start, 1, (start + STRETCH, *stepped, marks, placed.sums, settings, at))
 
     def step_rows(owner, parts, stepped, settings, at, placed, batch):
         """Update the marked rows of `owner`, one by one."""
         columns, width = placed.columns[owner], placed.sums.shape[1]
         for start in range(owner * STRETCH, placed.marks.shape[1], parts * STRETCH):
-            add_up(start, parts, placed)
+            add(start, parts, placed)
             count = list_marked(start, owner, placed)
             emit_row(steps, 0, width, (count, *stepped, columns, placed.sums, settings, at))
 
