@@ -115,12 +115,13 @@ def njit_part(**options: Any) -> Callable[[Function], Function]:
     """Decorate, with these options, a function that only compiled functions call: its code is optimised within each of
     them, and cached with them.
 
-    It does not count references (callers of the outermost function hold them), so it may create views but no arrays.
+    It does not count references (callers of the outermost function hold them), so it may create views but no arrays,
+    unless the options have `_nrt=True`.
     """
 
     def decorate(function: Function) -> Function:
         """Return the dispatcher of `function`, which has no machine code of its own."""
-        own = options | _PART
+        own = _PART | options
         dispatcher = numba.njit(pipeline_class=PartCompiler, **own)(function)
         bounds.register_checked(dispatcher, own)
         return dispatcher

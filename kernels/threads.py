@@ -99,8 +99,8 @@ compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 compiled_part = njit_part(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 """Decorator of such code that only compiled code calls: it is optimised within each function that calls it."""
 
-compiled_with_arrays = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=True)
-"""Decorator of serial code that makes arrays, wherever it is called from: code that counts no references, which are
+compiled_with_arrays = njit_part(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=True)
+"""Decorator of such a part that makes arrays, wherever it is called from: code that counts no references, which are
 whole epochs, lets what it calls be compiled as itself where that was not done before, and no array is made then."""
 
 compiled_sums = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})

@@ -201,6 +201,21 @@ def named(function: Callable, *parts: object) -> Callable:
     return function
 
 
+@inlined
+def ask_for_entries(rows, order, place):
+    """Prefetch the start, entries and target of rows that come some places after `place`, of which there are enough."""
+    prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
+    row = np.uint64(order[place + ENTRIES_AHEAD])
+    start, stop = np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])
+    stop = min(stop, start + np.uint64(ASKED))
+    for k in range(start, stop, np.uint64(LINE_ENTRIES)):
+        prefetch(rows.indices, k)
+        prefetch(rows.data, k)
+    prefetch(rows.indices, stop - np.uint64(1))  # a row rarely begins at a line: it is on one more
+    prefetch(rows.data, stop - np.uint64(1))
+    prefetch(rows.targets, row * np.uint64(rows.targets.strides[0] // rows.targets.itemsize))
+
+
 def make_look_ahead(programs: Programs) -> Callable:
     """Return a compiled function that prefetches what rows after a position need: entries, weights, or both."""
     ask = programs.ask
@@ -208,16 +223,7 @@ def make_look_ahead(programs: Programs) -> Callable:
     def look_ahead(rows, order, place, arrays, is_far):
         """Prefetch entries and weights of the rows that come some places after `place`."""
         if is_far[0] and place + STARTS_AHEAD < order.size:
-            prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
-            row = np.uint64(order[place + ENTRIES_AHEAD])
-            start, stop = np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])
-            stop = min(stop, start + np.uint64(ASKED))
-            for k in range(start, stop, np.uint64(LINE_ENTRIES)):
-                prefetch(rows.indices, k)
-                prefetch(rows.data, k)
-            prefetch(rows.indices, stop - np.uint64(1))  # a row rarely begins at a line: it is on one more
-            prefetch(rows.data, stop - np.uint64(1))
-            prefetch(rows.targets, row * np.uint64(rows.targets.strides[0] // rows.targets.itemsize))
+            ask_for_entries(rows, order, place)
         if is_far[1] and place + WEIGHTS_AHEAD < order.size:
             row = np.uint64(order[place + WEIGHTS_AHEAD])
             stop = rows.indptr[row + np.uint64(1)]
