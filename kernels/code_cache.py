@@ -27,6 +27,7 @@ import numpy as np
 
 from kernels import bounds
 from kernels._compat.numba_internals import (
+    Compiler,
     Dispatcher,
     FileCache,
     Intrinsic,
@@ -98,9 +99,9 @@ def njit(**options: Any) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         """Return the dispatcher of `function`, whose compiled code is cached on disk."""
-        own = {"no_cfunc_wrapper": True} | options
-        compiler = {} if options.get("parallel") else {"pipeline_class": WholeCompiler}
-        dispatcher = numba.njit(**compiler, **own)(function)
+        own: dict[str, Any] = {"no_cfunc_wrapper": True} | options
+        compiler = Compiler if options.get("parallel") else WholeCompiler
+        dispatcher = numba.njit(pipeline_class=compiler, **own)(function)
         keep_code_in(LateCache(function, own), dispatcher)
         bounds.register_checked(dispatcher, own)
         return dispatcher

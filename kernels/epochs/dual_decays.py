@@ -187,7 +187,8 @@ _LOOPS = [RowLoop(row, cut=cut_elements, name=f"dual_decays{row.__name__}") for 
 def of_columns(width: int, itemsize: int) -> OfColumns:
     """Return the vector code for rows of `width` columns."""
     cut = cut_elements(width, itemsize)
-    return OfColumns(*(loop.code(cut) for loop in _LOOPS), adding(cut))
+    prepare, step, finish = (loop.code(cut) for loop in _LOOPS)
+    return OfColumns(prepare, step, finish, adding(cut))
 
 
 @functools.cache
