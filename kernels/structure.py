@@ -121,7 +121,10 @@ def is_compressed(starts: np.ndarray, indices: np.ndarray, limit: int) -> bool:
     """Return whether `starts` [R + 1] are row pointers of `indices` [z], of its dtype, all in [0, limit). O(R + z)."""
     if indices.size < FEW and starts.flags.carray and indices.flags.carray:
         return _is_compressed(starts, indices, limit)
-    return rises(starts, indices.size) and in_range(indices, limit)
+    starts, indices = plain(starts), plain(indices)
+    if is_serial(indices.size // SERIAL_ENTRIES):
+        return _is_compressed(starts, indices, limit)
+    return _are_pointers(starts, indices.size) and _in_range_parts(indices, limit, equal_count(indices.size, parts()))
 
 
 def is_rising(indices: np.ndarray, limit: int) -> bool:

@@ -312,12 +312,12 @@ def of_csr(programs: Programs) -> OfRows:
 def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
     """Return the compiled loop over rows; it fills `losses` and returns the position of an invalid target or -1."""
     rows_of, look_ahead, score, square_of_row, add, text = of_rows
-    turns = make_turns(loss, width)
+    turns, is_one = make_turns(loss, width), width == 1
 
     def dual_rows(parts, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare_scratch, losses):
         """Do the rows of `order`; fill `losses`; return the position of an invalid target or -1."""
         rows, numbers, scratch = rows_of(parts), Numbers(*bare_numbers), Scratch(*bare_scratch)
-        width, change = dual.shape[1], scratch.change
+        width, change = 1 if is_one else dual.shape[1], scratch.change
         for place in range(order.size):
             look_ahead(rows, order, place, weights, is_far)
             if is_far[0] and place + ENTRIES_AHEAD < order.size:
@@ -340,8 +340,9 @@ def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
                 dual[row, n] += change[0, n]
                 change[0, n] *= numbers.scale
             add(rows, row, change, weights)
-            for n in range(intercept.size):
-                intercept[n] += change[0, n] * numbers.square
+            if intercept.size:
+                for n in range(width):
+                    intercept[n] += change[0, n] * numbers.square
         return -1
 
     return _compiled(named(dual_rows, text, loss))
