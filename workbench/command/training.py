@@ -121,7 +121,8 @@ def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | No
             **PLAIN,
         )
     with console.status("loading kernels, or compiling them the first time"):
-        warm_kernels(cell)
+        if cell.launch not in ("epoch", "dual"):  # whose first event compiles all, for the sizes at hand
+            warm_kernels(cell)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
     seconds = show_epochs(run, cell.epochs)
