@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support import op_arrays, op_calls, op_examples
+from tests.support.covering import cover
 from workbench import formats, ops
 
 STEP = 1e-6
@@ -66,6 +67,13 @@ def _slope(head: np.ndarray, one: np.ndarray, two: np.ndarray) -> float:
     return float(np.sum(np.where((one == two) | (np.isnan(one) & np.isnan(two)), 0, head * (two - one)))) / STEP
 
 
+def formats_together(each: list, is_whole: bool) -> list[tuple]:
+    """Formats of the inputs, of those of each: every pair of them somewhere, or every combination if `is_whole`."""
+    combinations = list(itertools.product(*each))
+    chosen = cover([{str(place): form for place, form in enumerate(held)} for held in combinations])
+    return combinations if is_whole else [combinations[number] for number in chosen]
+
+
 def test_every_operator_has_a_gradient_or_a_reason():
     without = {name for name in ops.names() if ops.get(name).gradient is None}
     assert without == set(NONE) & set(ops.names())
@@ -74,8 +82,8 @@ def test_every_operator_has_a_gradient_or_a_reason():
 
 @pytest.mark.parametrize("name", [name for name in ops.names() if name not in {*NONE, *NOT_THE_DERIVATIVE}])
 @pytest.mark.filterwarnings("ignore::workbench.ops.DensifyWarning")
-def test_gradient(name):
-    compared, call = 0, op_examples.call_of(ops.get(name))
+def test_gradient(name, pytestconfig):
+    compared, call, is_whole = 0, op_examples.call_of(ops.get(name)), pytestconfig.getoption("--exhaustive")
     for op, inputs, params in examples(name):
         meaning = call.meaning or op.dense
         with np.errstate(all="ignore"):
@@ -89,7 +97,7 @@ def test_gradient(name):
             with np.errstate(all="ignore"):
                 return {place: numeric(meaning, inputs, params, place, kept) for place in places}
 
-        for held in itertools.product(*(op_examples.formats_for(call, place, x) for place, x in enumerate(inputs))):
+        for held in formats_together([op_examples.formats_for(call, *pair) for pair in enumerate(inputs)], is_whole):
             compared += _compare(op, inputs, params, held, head, wanted)
     assert compared > 20, f"{name} was compared at {compared} places"
 

@@ -129,7 +129,7 @@ def test_row_sparse_weights_may_get_other_rows_between_steps():
 @every_rule
 @pytest.mark.covering
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(D,), (D, 1), (D, 2, 3), (1, 4), (D, 2, 1, 2)])
+@pytest.mark.parametrize("shape", [(D,), (D, 1), (D, 2, 3), (1, 6), (D, 2, 1, 3)])  # 6 numbers have the code of N
 def test_weights_of_any_rank_and_type_train_as_the_table_of_their_rows(name, shape, dtype):
     gradients, width = sparse_gradients(5, shape=shape, dtype=dtype)[:4], int(np.prod(shape[1:]))
     flat = [RowSparse(g.values.reshape(len(g.indices), width), g.indices, (shape[0], width)) for g in gradients]
