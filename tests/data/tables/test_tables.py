@@ -259,7 +259,7 @@ def test_texts_are_numbers_and_have_hashes_as_regular_expressions_and_pandas_say
 def test_missing_words_are_those_that_python_finds():
     words = ("", "?", "NA", "N/A", "null", "\u2014", "\\N")
     texts = ["NA", "NAN", "N", "", "null", "nul", "NULL", " ", "\u2014", "?", "x" * 40, "N/A", "\\N", "a/b"]
-    column = arrow.cleaned(arrow.Texts(pa.array(texts), np.arange(len(texts), dtype=np.int32)), words)
+    column = arrow.Texts(pa.array(texts), np.arange(len(texts), dtype=np.int32)).cleaned(words)
     kept = [None if number < 0 else column.distinct[int(number)].as_py() for number in column.numbers]
     assert kept == [None if text.strip() in words else text.strip() for text in texts]
-    assert not len(arrow.cleaned(arrow.Texts(pa.array([], pa.string()), np.zeros(0, np.int32)), words).distinct)
+    assert not len(arrow.Texts(pa.array([], pa.string()), np.zeros(0, np.int32)).cleaned(words).distinct)

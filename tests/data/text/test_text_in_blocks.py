@@ -11,8 +11,8 @@ from tests.support.small_sets import same
 from workbench import data
 from workbench.data import DataError, contract
 from workbench.data.sources import text
-from workbench.data.tables import assembly
-from workbench.data.tables.assembly import Counted, Quantiles, Spread
+from workbench.data.tables import quantiles
+from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.text import vowpal_wabbit
 
 pa = pytest.importorskip("pyarrow")
@@ -199,8 +199,8 @@ WRITERS = {
 @pytest.mark.parametrize("name", WRITERS)
 def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(assembly, "EXACT", 64)
-    monkeypatch.setattr(assembly, "KEPT", 64)
+    monkeypatch.setattr(quantiles, "EXACT", 64)
+    monkeypatch.setattr(quantiles, "KEPT", 64)
     monkeypatch.setattr(vowpal_wabbit, "AT_ONCE", 1 << 12)
     monkeypatch.setattr(text, "DOCUMENTS_AT_ONCE", 100)
     peaks = []
@@ -214,8 +214,8 @@ def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
 
 
 def test_quantiles_are_exact_where_few_numbers_differ_and_near_where_many_do(monkeypatch):
-    monkeypatch.setattr(assembly, "EXACT", 64)
-    monkeypatch.setattr(assembly, "KEPT", 64)
+    monkeypatch.setattr(quantiles, "EXACT", 64)
+    monkeypatch.setattr(quantiles, "KEPT", 64)
     generator = np.random.default_rng(0)
     numbers = np.concatenate([generator.lognormal(size=20_000), np.zeros(2000)])
     generator.shuffle(numbers)

@@ -174,7 +174,7 @@ def open_text(
     encoding: str = "utf-8",
     noticing: dict[bytes, bool] | None = None,
     advice: str = "save it as UTF-8, as iconv -f LATIN1 -t UTF-8 FILE > NEW does",
-) -> BinaryIO:
+) -> io.BufferedReader:
     """Return the text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand
     first.
 
@@ -485,10 +485,12 @@ def map_blocks(parse: Callable[[Item], Result], blocks: Iterable[Item]) -> Itera
     blocks themselves are made by the calling thread; a single one is parsed by it, too.
     """
     blocks = iter(blocks)
-    first = list(islice(blocks, 2))
+    first = deque(islice(blocks, 2))
     threads = available_threads()
     if threads == 1 or len(first) < 2:
-        yield from map(parse, chain(first, blocks))
+        while first:
+            yield parse(first.popleft())  # and no longer held
+        yield from map(parse, blocks)
         return
     with ThreadPoolExecutor(threads, "workbench-parsing") as pool, contextlib.ExitStack() as unfinished:
         waiting: deque[Future[Any]] = deque()

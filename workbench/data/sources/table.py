@@ -3,8 +3,10 @@
 Their blocks are kept after the first pass, so that later passes do not read and split the file again.
 """
 
+import ctypes
 import dataclasses
 import os
+import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +21,8 @@ from workbench.data.files.reading import dataset_of, reading
 from workbench.data.labels import NONE, Wanted, format_names
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import stack_with_labels
-from workbench.data.tables.arrow import Texts, arrow
-from workbench.data.tables.assembly import Learned, learn
+from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow
+from workbench.data.tables.assembly import Learned, learn, missing_words
 from workbench.data.tables.blocks import TABLE, Block, Table
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.guessing import (
@@ -37,38 +39,61 @@ from workbench.data.tables.guessing import (
     opened_table,
     unit_note,
 )
-from workbench.data.tables.schema import BINS
+from workbench.data.tables.schema import BINS, Column
 
-BYTES_VALUE = 8
-"""Bytes that are kept for each value at most, on average: as many as its entry takes in the matrix."""
+BYTES_VALUE = 12
+"""Bytes that are kept for each value at most, on average; its entry takes 8 in the matrix."""
+BLOCKS_RELEASED = 4
+"""Blocks of the last pass after which their memory is given back: the matrix grows meanwhile."""
+MOSTLY_DIFFERENT = 0.5
+"""Share of different texts among the rows of a block, from which on numbers are kept without their texts."""
 
 
 @final
 class HeldTable:
-    """A table that keeps the blocks of `names` when they are first read, in no more memory than their matrix takes.
+    """A table that keeps the blocks of `names` when they are first read, in at most `BYTES_VALUE` a value.
 
-    Where texts are so long or so different that they take more, nothing is kept, and each pass reads the file.
+    Columns are kept without words for missing values, and numbers that differ mostly without their texts, unless they
+    are among `as_they_stand`. If texts are so long or so different that they take more, nothing is kept, and each pass
+    reads the file.
     """
 
-    def __init__(self, table: Table, names: Collection[str]) -> None:
-        self._table, self._wanted = table, names
+    def __init__(self, table: Table, names: Collection[str], as_they_stand: Collection[str] = ()) -> None:
+        self._table, self._wanted, self._as_they_stand = table, names, as_they_stand
         self.path, self.names, self.nested = table.path, table.names, table.nested
         self._kept: list[Block] = []
         self._is_whole = False
+        self._without_words, self._without_texts = set[str](), set[str]()
+        self._columns: Mapping[str, Column] = {}
         self.is_last_pass = False
         """Whether the next pass is the last one, so that what it has yielded is not kept."""
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
-        if self._is_whole and self._kept and set(names) <= self._kept[0].keys():
+        if self._is_whole and self._kept and set(names) <= self._kept[0].keys() and not self._lacks(names):
             blocks = deque(self._kept)
             if self.is_last_pass:
                 self._kept, self._is_whole = [], False
             while blocks:
                 block = blocks.popleft()
                 yield {name: _widened(block[name]) for name in names}
+                if self.is_last_pass and len(blocks) % BLOCKS_RELEASED == 0:
+                    del block
+                    _release_memory()
         elif names:
             yield from self._read(names)
+
+    def take(self, columns: Columns) -> None:
+        """Take note of the kinds of the columns, which tell whether what is kept of them is enough."""
+        self._columns = {column.name: column for column in columns}
+
+    def _lacks(self, names: Sequence[str]) -> bool:
+        """Return whether some columns have to be read again: with other words for missing values, or as texts."""
+        for name in self._without_words.intersection(names):
+            column = self._columns.get(name)
+            if column is None or column.kind == "label" or missing_words(column) != MISSING_WORDS:
+                return True
+        return any(self._columns[name].kind != "number" for name in self._without_texts.intersection(names))
 
     def _read(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the blocks of a pass over the file; keep them where they fit."""
@@ -78,13 +103,28 @@ class HeldTable:
         for block in self._table.blocks(every if is_kept else names):
             yield {name: block[name] for name in names}
             if is_kept:
-                self._kept.append({name: _narrowed(texts) for name, texts in block.items()})
-                taken += sum(_bytes_of(texts) for texts in self._kept[-1].values())
+                self._kept.append({name: self._held(name, texts) for name, texts in block.items()})
+                taken += sum(texts.nbytes for texts in self._kept[-1].values())
                 values += sum(len(texts.numbers) for texts in block.values())
                 if taken > BYTES_VALUE * values:
                     self._kept, is_kept = [], False
         self._is_whole = True
-        arrow().default_memory_pool().release_unused()  # what the blocks took while they were split
+        _release_memory()  # what the blocks took while they were split
+
+    def _held(self, name: str, texts: Texts) -> Texts:
+        """Return the column of a block as it is kept."""
+        if name in self._as_they_stand:
+            return _narrowed(texts)
+        cleaned = texts.cleaned(MISSING_WORDS)
+        if cleaned.numbers is not texts.numbers:
+            self._without_words.add(name)
+        if len(cleaned) > MOSTLY_DIFFERENT * len(texts.numbers):
+            is_whole = cleaned.are_printed_whole()
+            if is_whole or _are_fractions(cleaned.values):
+                self._without_words.add(name)
+                self._without_texts |= set() if is_whole else {name}
+                return cleaned.without_texts()
+        return _narrowed(cleaned)
 
     def place(self, row: int) -> str:
         """Place of the row, counted from 0, in the file, in words."""
@@ -95,20 +135,33 @@ class HeldTable:
         return self._table.layout()
 
 
+def _release_memory() -> None:
+    """Return free memory of pyarrow's allocator and of the C library to the system, where there is a call for it."""
+    arrow().default_memory_pool().release_unused()
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
 def _narrowed(texts: Texts) -> Texts:
     """Return the texts with their numbers in 16 bits, if there are few."""
-    dtype = np.int16 if len(texts.distinct) <= np.iinfo(np.int16).max else np.int32
-    return Texts(texts.distinct, texts.numbers.astype(dtype))
+    texts.settle()
+    return texts.of_rows(texts.numbers.astype(np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32))
 
 
 def _widened(texts: Texts) -> Texts:
     """Return the texts with their numbers in 32 bits."""
-    return Texts(texts.distinct, texts.numbers.astype(np.int32, copy=False))
+    return texts.of_rows(texts.numbers.astype(np.int32, copy=False))
 
 
-def _bytes_of(texts: Texts) -> int:
-    """Return the bytes that the texts take in memory."""
-    return int(texts.distinct.nbytes) + texts.numbers.nbytes
+def _are_fractions(values: np.ndarray) -> bool:
+    """Return whether all values are finite numbers, and some are not whole."""
+    return bool(np.isfinite(values).all()) and bool((np.floor(values) != values).any())
+
+
+def _possible_labels(table: Table, declared: Columns, label: str | None) -> set[str]:
+    """Return the columns that are the label, or may be guessed to be it."""
+    possible = {name for name in table.names if name.casefold() in LABELS}
+    return possible | {column.name for column in declared if column.kind == "label"} | {label or "", table.names[-1]}
 
 
 LICENCE = "that of the file"
@@ -208,10 +261,12 @@ def _learned(
         declared = dataclasses.replace(declared, columns=tuple(one for one in declared if one.kind != "label"))
     if is_held:
         unused = {column.name for column in declared if column.kind == "ignored"}
-        table = HeldTable(
-            table, set(declared.names if declared.ignores_others else table.names) - table.nested - unused
-        )
-    found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE)
+        names = set(declared.names if declared.ignores_others else table.names) - table.nested - unused
+        own_words = {column.name for column in declared if missing_words(column) != MISSING_WORDS}
+        table = HeldTable(table, names, own_words | _possible_labels(table, declared, label))
+    found = guessed(table, declared, label, hashed, bins, guesses_label=wanted.kind != NONE, is_shown=False)
+    if isinstance(table, HeldTable):
+        table.take(found)
     if found.label is None and wanted.kind != NONE:
         if len(table.names) == 1:
             what = f"{table.path} has one column, {table.names[0]!r}, and no labels beside it"
@@ -223,6 +278,9 @@ def _learned(
             example += "; or take the data set ratings, where a row is a user, an item and a rating"
         raise MissingLabelsError(f"{what}. {example}. There are {format_names(table.names)}.\n{ADVICE_LABELS}")
     is_cut = unlabelled == "skip" and found.label is not None
+    if is_cut:  # values of rows that are left out count for nothing
+        given = {column.name: column.values for column in declared}
+        found = dataclasses.replace(found, columns=tuple(one.with_values(given.get(one.name)) for one in found))
     learned = learn(LabelledRows(table, found.label) if is_cut and found.label else table, found.columns, wanted)
     if isinstance(table, HeldTable):
         table.is_last_pass = True

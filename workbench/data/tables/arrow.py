@@ -5,15 +5,25 @@ a value is done once for each distinct one.
 """
 
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError
-from workbench.data.tables.compiled import are_decimal, are_dressed, are_printed, are_words, buffers_of, hash_texts
+from workbench.data.tables.compiled import (
+    are_decimal,
+    are_dressed,
+    are_printed,
+    are_words,
+    buffers_of,
+    hash_texts,
+    spread,
+)
 from workbench.data.tables.schema import Column
+from workbench.data.tables.splitting import Fields, are_whole
 
 MISSING_WORDS = ("", "?", "\\N", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None")
 """What stands for a missing value, blanks around it taken off."""
@@ -34,15 +44,183 @@ def arrow() -> Any:
     return pyarrow
 
 
-@dataclass(frozen=True)
-class Texts:
-    """A column of a block: its texts, a pyarrow array of strings, and the number of each row's, int32 [rows].
+# Between pyarrow and NumPy by way of memory: pyarrow's own conversions import pandas, which takes 0.2 s.
 
-    A row whose value is missing has the number -1. Texts are `distinct` but for a column whose rows differ mostly.
+
+def mask_of(chosen: np.ndarray) -> Any:
+    """Return a mask as a pyarrow array."""
+    pa = arrow()
+    bits = np.packbits(chosen, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(chosen), [None, pa.py_buffer(bits)])
+
+
+def strings_of(texts: Sequence[str]) -> Any:
+    """Return texts as a pyarrow array of strings."""
+    pa = arrow()
+    offsets, letters = _laid_out(texts)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(letters))
+
+
+def values_of(column: Any, dtype: DTypeLike) -> np.ndarray:
+    """Return the values of a pyarrow array of numbers of that type without nulls, not copied."""
+    if not len(column):
+        return np.empty(0, dtype)
+    return np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
+
+
+def flags_of(column: Any) -> np.ndarray:
+    """Return the values of a pyarrow array of booleans without nulls, bool."""
+    bits = np.frombuffer(column.buffers()[1], np.uint8) if len(column) else np.empty(0, np.uint8)
+    return np.unpackbits(bits, bitorder="little")[column.offset : column.offset + len(column)].astype(np.bool_)
+
+
+def _laid_out(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return offsets int64 [words + 1] and letters uint8 of some words."""
+    joined = "".join(words)
+    encoded = words if joined.isascii() else [word.encode() for word in words]
+    offsets = np.zeros(len(words) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(words)), out=offsets[1:])
+    return offsets, np.frombuffer(joined.encode(), np.uint8)
+
+
+@functools.lru_cache(64)
+def _in_memory(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return offsets and letters of words that are looked for again and again."""
+    return _laid_out(words)
+
+
+@final
+class Texts:
+    """A column of a block: its texts, and `numbers`, int32 [rows], which of them each row has, -1 for a missing value.
+
+    Texts are `distinct` but for a column whose rows differ mostly. They are a pyarrow array of strings, or `Fields`, of
+    which such an array is made when it is first asked for. With `values` they may be None: they are finite numbers, of
+    which the texts were not kept; if they are whole, they are printed when they are asked for.
     """
 
-    distinct: Any
-    numbers: np.ndarray
+    __slots__ = ("_cleaned", "_texts", "_values", "numbers")
+
+    def __init__(self, texts: Any, numbers: np.ndarray, values: np.ndarray | None = None) -> None:
+        self._texts, self.numbers, self._values = texts, numbers, values
+        self._cleaned: tuple[tuple[str, ...], Texts | None] | None = None  # by these words; None if this is the result
+
+    def __len__(self) -> int:
+        return len(self.values if self._texts is None else self._texts)
+
+    @property
+    def fields(self) -> Fields | None:
+        """Places of the texts in a block of text, if it is still there."""
+        return self._texts if isinstance(self._texts, Fields) else None
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the texts were kept."""
+        return self._texts is not None
+
+    @property
+    def distinct(self) -> Any:
+        """The texts, a pyarrow array of strings."""
+        if self._texts is None:
+            assert self._values is not None
+            assert (np.floor(self._values) == self._values).all(), "the texts of fractions were not kept"
+            pa = arrow()
+            whole = pa.py_buffer(self._values.astype(np.int64))
+            return pa.Array.from_buffers(pa.int64(), len(self._values), [None, whole]).cast(pa.string())
+        if isinstance(self._texts, Fields):
+            self._texts = self._texts.gathered(arrow())
+        return self._texts
+
+    @property
+    def values(self) -> np.ndarray:
+        """The numbers that the texts stand for, float64 [texts]; NaN for a text that is none."""
+        if self._values is None:
+            fields = self.fields
+            self._values = numbers_of(self.distinct) if fields is None else fields.numbers()
+        return self._values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the texts as pyarrow holds them, of their values, and of numbers that are not shared."""
+        values = 0 if self._values is None else self._values.nbytes
+        numbers = 0 if is_each_number(self.numbers) else self.numbers.nbytes
+        return values + numbers + (int(self.distinct.nbytes) if self.has_texts else 0)
+
+    def of_rows(self, numbers: np.ndarray) -> "Texts":
+        """Return the same texts for other rows."""
+        other = Texts(self._texts, numbers, self._values)
+        other._cleaned = None if self._cleaned is None or self._cleaned[1] is not None else self._cleaned
+        return other
+
+    def cleaned(self, words: tuple[str, ...]) -> "Texts":
+        """Return the column with blanks stripped from its texts; texts among the words become missing. O(rows)."""
+        if self._texts is None or not len(self._texts):
+            return self
+        if self._cleaned is None or self._cleaned[0] != words:
+            result = self._clean(words)
+            result._cleaned = words, None
+            self._cleaned = words, result
+        return self if self._cleaned[1] is None else self._cleaned[1]
+
+    def settle(self) -> None:
+        """Take the texts out of their block, and drop values of which none is a number."""
+        self._texts = self.distinct
+        if self._values is not None and np.isnan(self._values).all():
+            self._values = None
+
+    def are_printed_whole(self) -> bool:
+        """Return whether all texts are whole numbers as they are printed, so that `values` are enough."""
+        if isinstance(self._texts, Fields):
+            return are_whole(self._texts.text, self._texts.starts, self._texts.stops)
+        offsets, letters = buffers_of(self.distinct)
+        return are_whole(letters, offsets[:-1], offsets[1:])
+
+    def without_texts(self) -> "Texts":
+        """Return the numbers alone, all of which are finite."""
+        return Texts(None, self.numbers, self.values)
+
+    def _clean(self, words: tuple[str, ...]) -> "Texts":
+        """Return the result of `cleaned`."""
+        fields = self.fields
+        stripped = None if fields is None else fields.stripped(_in_memory(words))
+        if stripped is not None:
+            texts, is_absent = stripped
+            return Texts(texts, self.numbers) if not is_absent.any() else self._without(texts, is_absent)
+        pa = arrow()
+        distinct = self.distinct
+        offsets, letters = buffers_of(distinct)
+        if not are_printed(offsets, letters):
+            distinct = pa.compute.utf8_trim_whitespace(distinct)
+            offsets, letters = buffers_of(distinct)
+        is_absent = are_words(offsets, letters, *_in_memory(words))
+        if is_absent.any():
+            return self._without(distinct, is_absent)
+        return Texts(distinct, self.numbers, self._values if distinct is self._texts else None)
+
+    def _without(self, texts: Any, is_absent: np.ndarray) -> "Texts":
+        """Return the rows without the texts that stand for a missing value."""
+        number_of = np.cumsum(~is_absent, dtype=np.int32) - np.int32(1)
+        number_of[is_absent] = -1
+        left = texts.taken(~is_absent) if isinstance(texts, Fields) else texts.filter(mask_of(~is_absent))
+        values = self._values[~is_absent] if self._values is not None and texts is self._texts else None
+        return Texts(left, of_rows(number_of, -1, self.numbers), values)
+
+
+@functools.lru_cache(4)
+def _first_numbers(count: int) -> np.ndarray:
+    """Return 0, 1, ... up to `count`, int32, read-only."""
+    numbers = np.arange(count, dtype=np.int32)
+    numbers.flags.writeable = False
+    return numbers
+
+
+def each_number(rows: int) -> np.ndarray:
+    """Return the numbers of texts of which each row has its own, int32 [rows]: a part of one array for all columns."""
+    return _first_numbers(1 << rows.bit_length())[:rows]
+
+
+def is_each_number(numbers: np.ndarray) -> bool:
+    """Return whether it is such an array, so that texts stand as rows do."""
+    return numbers.base is _first_numbers(1 << len(numbers).bit_length())
 
 
 def texts_of(column: Any) -> Texts:
@@ -61,38 +239,7 @@ def texts_of(column: Any) -> Texts:
     numbers = column.indices
     if numbers.null_count:
         numbers = numbers.fill_null(-1)
-    return Texts(distinct, numbers.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
-
-
-def each_of(column: Any) -> Texts:
-    """Return the strings of a pyarrow array without nulls, each for itself."""
-    return Texts(column, np.arange(len(column), dtype=np.int32))
-
-
-def cleaned(texts: Texts, missing: Sequence[str]) -> Texts:
-    """Return the column with blanks stripped from its texts; texts in `missing` become null. O(rows)."""
-    pa = arrow()
-    distinct = texts.distinct
-    if not len(distinct):
-        return texts
-    offsets, letters = buffers_of(distinct)
-    if not are_printed(offsets, letters):
-        distinct = pa.compute.utf8_trim_whitespace(distinct)
-        offsets, letters = buffers_of(distinct)
-    is_absent = are_words(offsets, letters, *_in_memory(tuple(missing)))
-    if not is_absent.any():
-        return Texts(distinct, texts.numbers)
-    number_of = np.append(np.cumsum(~is_absent, dtype=np.int32) - 1, np.int32(-1))  # the last is that of -1
-    number_of[:-1][is_absent] = -1
-    return Texts(distinct.filter(pa.array(~is_absent)), number_of[texts.numbers])
-
-
-@functools.lru_cache(64)
-def _in_memory(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets int64 [words + 1] and letters uint8 of some words."""
-    encoded = [word.encode() for word in words]
-    offsets = np.cumsum([0, *map(len, encoded)])
-    return offsets, np.frombuffer(b"".join(encoded), np.uint8)
+    return Texts(distinct, values_of(numbers.cast(pa.int32()), np.int32))
 
 
 def numbers_of(distinct: Any) -> np.ndarray:
@@ -104,8 +251,8 @@ def numbers_of(distinct: Any) -> np.ndarray:
     is_number = are_decimal(*buffers_of(distinct))
     if not is_number.any():
         return np.full(len(distinct), np.nan)
-    texts = distinct if is_number.all() else distinct.filter(pa.array(is_number))
-    values = pa.compute.utf8_ltrim(texts, "+").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    texts = distinct if is_number.all() else distinct.filter(mask_of(is_number))
+    values = values_of(pa.compute.utf8_ltrim(texts, "+").cast(pa.float64()), np.float64)
     if texts is distinct:
         return values
     numbers = np.full(len(distinct), np.nan)
@@ -135,8 +282,8 @@ def is_dressed(distinct: Any) -> np.ndarray:
     offsets, letters = buffers_of(distinct)
     found = are_dressed(offsets, letters)
     if found.any():
-        texts = distinct.filter(pa.array(found))
-        found[found] = pa.compute.match_substring_regex(texts, DRESSED).to_numpy(zero_copy_only=False)
+        texts = distinct.filter(mask_of(found))
+        found[found] = flags_of(pa.compute.match_substring_regex(texts, DRESSED))
     return found
 
 
@@ -146,34 +293,35 @@ def undressed(distinct: Any) -> Any:
     found = is_dressed(distinct)
     if not found.any():
         return distinct
-    texts = distinct.filter(pa.array(found))
+    texts = distinct.filter(mask_of(found))
     digits = pa.compute.replace_substring_regex(texts, rf"{_CURRENCY}|[^0-9.]", "")
     minus = pa.compute.if_else(pa.compute.match_substring_regex(texts, r"^\(|-"), "-", "")
     plain = pa.compute.binary_join_element_wise(minus, digits, "")
-    return pa.compute.replace_with_mask(distinct, pa.array(found), plain)
+    return pa.compute.replace_with_mask(distinct, mask_of(found), plain)
 
 
-def read_amounts(distinct: Any) -> tuple[np.ndarray, np.ndarray]:
+def read_amounts(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers that texts stand for as `numbers_of` does, and which of them were dressed.
 
     Those with a currency, groups of digits or a percent sign are numbers too.
     """
-    numbers = numbers_of(distinct)
+    numbers = texts.values
     found = np.isnan(numbers)
     if found.any():
-        texts = distinct.filter(arrow().array(found))
-        found[found] = is_dressed(texts)
+        distinct = texts.distinct
+        found[found] = is_dressed(distinct if found.all() else distinct.filter(mask_of(found)))
         if found.any():
-            numbers[found] = numbers_of(undressed(distinct.filter(arrow().array(found))))
+            numbers = numbers.copy()
+            numbers[found] = numbers_of(undressed(distinct.filter(mask_of(found))))
     return numbers, found
 
 
 def amounts_of(distinct: Any) -> np.ndarray:
-    """Return the numbers of `read_amounts`."""
-    return read_amounts(distinct)[0]
+    """Return the numbers of `read_amounts` for a pyarrow array of strings."""
+    return read_amounts(Texts(distinct, each_number(len(distinct))))[0]
 
 
-# Shared parts of column encoders: their result, the fault they raise, hashing, and vocabularies that grow.
+# Shared parts of column encoders: their result, the error they raise, and hashing.
 
 
 @final
@@ -215,36 +363,6 @@ class Encoder(Protocol):
         """Encode some rows, the first of which has the number `row`."""
 
 
-@final
-class Vocabulary:
-    """Distinct texts of a column that grow block by block, in the order in which they appear."""
-
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._pa = arrow()
-        self.texts = self._pa.array(list(texts), self._pa.string())
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def find(self, distinct: Any) -> np.ndarray:
-        """Return the index of each text, int32; -1 for unknown texts. O(known and given texts)."""
-        found = self._pa.compute.index_in(distinct, value_set=self.texts)
-        return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-
-    def add(self, distinct: Any) -> np.ndarray:
-        """Add unknown texts; return the index of each text, int32."""
-        numbers = self.find(distinct)
-        if (numbers < 0).any():
-            new = distinct.filter(self._pa.array(numbers < 0)).unique()
-            self.texts = self._pa.concat_arrays([self.texts, new])
-            numbers = self.find(distinct)
-        return numbers
-
-    def in_order(self) -> tuple[str, ...]:
-        """Return the texts by their code points."""
-        return tuple(self.texts.take(self._pa.compute.sort_indices(self.texts)).to_pylist())
-
-
 def hashed(distinct: Any, buckets: int) -> np.ndarray:
     """Return a bucket for each text, int32, from 0.
 
@@ -255,7 +373,11 @@ def hashed(distinct: Any, buckets: int) -> np.ndarray:
 
 def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np.ndarray:
     """Spread values of distinct texts over the rows [rows]; a missing text has `of_missing`."""
-    return np.append(of_distinct, of_distinct.dtype.type(of_missing))[numbers]
+    if is_each_number(numbers):
+        return of_distinct
+    values = np.empty(len(numbers), of_distinct.dtype)
+    spread(of_distinct, of_distinct.dtype.type(of_missing), numbers, values)
+    return values
 
 
 def first_row(texts: Texts, wrong: Collection[bool] | np.ndarray) -> tuple[int, str]:

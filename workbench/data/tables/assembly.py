@@ -1,7 +1,8 @@
 """A table into a matrix and labels, block by block; what a block needs of all rows is learned in a pass before."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -16,19 +17,21 @@ from workbench.data.tables.arrow import (
     Encoded,
     Encoder,
     Texts,
-    Vocabulary,
     WrongValueError,
-    amounts_of,
     arrow,
-    cleaned,
     first_row,
     hashed,
+    is_each_number,
+    mask_of,
     of_rows,
     read_amounts,
+    values_of,
 )
 from workbench.data.tables.blocks import Block, Table
-from workbench.data.tables.compiled import put_one_each, put_several_each
+from workbench.data.tables.compiled import find_ranges, put_one_each, put_several_each
+from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.tables.schema import Column
+from workbench.data.tables.vocabulary import Vocabulary
 from workbench.formats.compressed import INT32_LIMIT, assemble, index_dtype
 
 # Text into counts of its words, hashed into buckets.
@@ -83,132 +86,6 @@ class Words:
 # Numbers into columns of the matrix: ranges of equally many rows, the number itself, or its logarithm.
 
 
-# Quantiles and spread of numbers that come block by block, in memory that does not grow with them.
-#
-# Numbers are held with their counts. Where too many differ, a summary of some of them stands for all: two of one level
-# are merged, pruned to as many, and are one of the next level (Agarwal et al. 2012, Mergeable Summaries).
-
-
-EXACT = 1 << 15
-"""Different numbers of which all are held: up to so many, quantiles are exact."""
-KEPT = 1 << 13
-"""Numbers of a summary."""
-
-
-class Counted(NamedTuple):
-    """Different numbers, increasing, float64 [n], and how many rows each stands for, int64 [n]."""
-
-    numbers: np.ndarray
-    counts: np.ndarray
-
-
-@final
-class Quantiles:
-    """Collects counted numbers, and tells where they are cut into ranges of about equally many rows.
-
-    Ranks are exact up to `EXACT` different numbers, and off by at most levels / (2 * KEPT) of the rows beyond, with
-    levels = log2(rows / EXACT) + 1: a thousandth of 10**9 rows. Memory is a MB and 128 KB a level.
-    """
-
-    def __init__(self) -> None:
-        self._pending: list[Counted] = []
-        self._size = 0
-        self._levels: list[Counted | None] = []
-
-    def add(self, some: Counted) -> None:
-        """Take in numbers; they may be in any order, and come again. O(n log n)."""
-        self._pending.append(some)
-        self._size += len(some.numbers)
-        if self._size < 2 * EXACT:
-            return
-        joined = merged(self._pending)
-        self._pending, self._size = [joined], len(joined.numbers)
-        if self._size > EXACT:
-            self._pending, self._size = [], 0
-            self._carry(pruned(joined))
-
-    def _carry(self, summary: Counted) -> None:
-        """Put a summary among the levels: as adding 1 to a binary number does."""
-        for level, held in enumerate(self._levels):
-            if held is None:
-                self._levels[level] = summary
-                return
-            self._levels[level], summary = None, pruned(merged([held, summary]))
-        self._levels.append(summary)
-
-    def cuts(self, bins: int) -> np.ndarray:
-        """Return the numbers, at most bins - 1 and increasing, that cut the others into ranges of about equally many.
-
-        Each is a number that came, and above the smallest, so that no range is empty.
-
-        >>> quantiles = Quantiles()
-        >>> quantiles.add(Counted(np.array([0.0, 1, 2, 3, 4]), np.array([3, 1, 1, 1, 1])))
-        >>> quantiles.cuts(4)
-        array([1., 3.])
-        """
-        numbers, counts = merged([*self._pending, *(held for held in self._levels if held is not None)])
-        if not len(numbers):
-            return numbers
-        reached = np.cumsum(counts)
-        ranks = np.arange(1, bins) * reached[-1] // bins
-        cuts = np.unique(numbers[np.searchsorted(reached, ranks, side="right")])
-        return cuts[cuts > numbers[0]]
-
-
-def merged(parts: Sequence[Counted]) -> Counted:
-    """Return all of them together; what came twice counts twice."""
-    if not parts:
-        return Counted(np.empty(0), np.empty(0, np.int64))
-    counts = np.concatenate([part.counts for part in parts])
-    numbers, place = np.unique(np.concatenate([part.numbers for part in parts]), return_inverse=True)
-    totals = np.zeros(len(numbers), np.int64)
-    np.add.at(totals, place, counts)
-    return Counted(numbers, totals)
-
-
-def pruned(summary: Counted) -> Counted:
-    """Keep at most `KEPT` of the numbers: the middle one of each of as many ranges of equally many rows."""
-    reached = np.cumsum(summary.counts)
-    ends = np.arange(KEPT + 1) * int(reached[-1]) // KEPT
-    chosen = np.searchsorted(reached, (ends[:-1] + ends[1:]) // 2, side="right")
-    return merged([Counted(summary.numbers[chosen], np.diff(ends))])
-
-
-@final
-class Spread:
-    """Collects counted numbers: how many, the largest magnitude, and the deviation from their mean.
-
-    Sums are of numbers divided by the largest, so that no square is infinite, and are combined as those of two samples
-    are (Chan, Golub and LeVeque 1979).
-    """
-
-    def __init__(self) -> None:
-        self.count, self.largest = 0, 0.0
-        self._mean = self._squares = 0.0
-
-    def add(self, some: Counted) -> None:
-        """Take in numbers. O(n)."""
-        largest = float(np.abs(some.numbers).max(initial=self.largest))
-        if not largest:
-            self.count += int(some.counts.sum())
-            return
-        shrunk = self.largest / largest
-        self._mean, self._squares, self.largest = self._mean * shrunk, self._squares * shrunk**2, largest
-        count = int(some.counts.sum())
-        if not count:
-            return
-        scaled = some.numbers / largest
-        mean = float(scaled @ some.counts) / count
-        total, apart = self.count + count, mean - self._mean
-        self._squares += float((scaled - mean) ** 2 @ some.counts) + apart**2 * self.count * count / total
-        self._mean += apart * count / total
-        self.count = total
-
-    def deviation(self) -> float:
-        """Return the standard deviation, 0 if all are the same."""
-        return self.largest * float(np.sqrt(self._squares / max(self.count, 1)))
-
-
 @final
 class Numbers:
     """Ranges by quantiles, or numbers by their spread, where edges or the divisor are not given."""
@@ -222,8 +99,12 @@ class Numbers:
 
     def learn(self, texts: Texts, row: int) -> None:
         """Take in some rows; a text that is no finite number is refused (`WrongValueError`)."""
-        counts = np.bincount(texts.numbers[texts.numbers >= 0], minlength=len(texts.distinct))
-        some = Counted(self._numbers(texts, row)[counts > 0], counts[counts > 0])
+        numbers = self._numbers(texts, row)
+        if self.is_binned and is_each_number(texts.numbers):
+            self._quantiles.add(Counted(numbers, np.broadcast_to(np.int64(1), len(numbers))))
+            return
+        counts = np.bincount(texts.numbers[texts.numbers >= 0], minlength=len(texts))
+        some = Counted(numbers[counts > 0], counts[counts > 0])
         if self.is_binned:
             self._quantiles.add(some)
         else:
@@ -243,7 +124,7 @@ class Numbers:
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
         """Return the number that each text stands for, float64 [texts], its logarithm where that is kept."""
-        numbers = amounts_of(texts.distinct)
+        numbers, _ = read_amounts(texts)
         wrong = ~np.isfinite(numbers)
         if wrong.any():
             wrong[np.setdiff1d(np.flatnonzero(wrong), texts.numbers)] = False  # texts that no row has
@@ -262,7 +143,8 @@ class Numbers:
     def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
         """Return the numbers as one-hot bins by the column's edges, a missing value in the last one."""
         edges = self._edges
-        ranges = np.searchsorted(edges, numbers, side="right").astype(np.int32)  # edges[i - 1] <= number < edges[i]
+        ranges = np.empty(len(numbers), np.int32)
+        find_ranges(edges, numbers, ranges)  # edges[i - 1] <= number < edges[i]
         return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
 
     def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
@@ -270,7 +152,7 @@ class Numbers:
         with np.errstate(over="ignore"):  # refused below
             values = numbers / (self.column.divisor or 1.0)
         if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
-            at, _ = first_row(texts, beyond)
+            at = int(np.argmax(of_rows(beyond, False, texts.numbers)))
             advice = 'take encoding = "log" or "binned"'
             what = f"column {self.column.name!r} holds {values[beyond][0]:g}, which float32 does not"
             raise WrongValueError(row + at, f"{what}; {advice}.")
@@ -318,7 +200,7 @@ class LabelColumn:
             missing = f"column {self.column.name!r} has no label here; each row needs one.\n{_WITHOUT_SUCH_ROWS}"
             raise WrongValueError(row + int(np.argmin(texts.numbers)), missing)
         self._refuse_long(texts, row)
-        numbers, is_amount = read_amounts(texts.distinct)
+        numbers, is_amount = read_amounts(texts)
         if is_amount.any():
             self._note_amounts(texts, row, is_amount)
         is_text = np.isnan(numbers)
@@ -326,7 +208,7 @@ class LabelColumn:
         if row_is_text.any():
             at, text = first_row(texts, is_text)
             self.first_text = self.first_text or (row + at, text)
-            words = texts.distinct.filter(arrow().array(is_text)).to_pylist()
+            words = texts.distinct.filter(mask_of(is_text)).to_pylist()
             self.are_words_for_missing &= set(words) <= set(MISSING_WORDS)
         self.rows += len(texts.numbers)
         self.rows_of_text += int(row_is_text.sum())
@@ -338,7 +220,7 @@ class LabelColumn:
         self.first_amount = self.first_amount or (row + at, text)
         self.rows_of_amounts += int(of_rows(is_amount, False, texts.numbers).sum())
         if len(self._amounts) <= MOST_NAMES:
-            self._amounts |= set(texts.distinct.filter(arrow().array(is_amount)).to_pylist())
+            self._amounts |= set(texts.distinct.filter(mask_of(is_amount)).to_pylist())
 
     @property
     def are_amounts(self) -> bool:
@@ -371,13 +253,13 @@ class LabelColumn:
             return [() if number < 0 else names[number] for number in texts.numbers]
         if self.first_text is not None:
             return np.array(texts.distinct.to_pylist(), str)[texts.numbers]
-        numbers = _whole(texts.distinct) if self.are_whole else amounts_of(texts.distinct)
+        numbers = _whole(texts.distinct) if self.are_whole else read_amounts(texts)[0]
         assert numbers is not None, "blocks came twice, and differ"
         return numbers[texts.numbers]
 
     def _refuse_long(self, texts: Texts, row: int) -> None:
         """Raise WrongValueError for a label longer than `LONGEST` characters."""
-        lengths = arrow().compute.utf8_length(texts.distinct).to_numpy(zero_copy_only=False)
+        lengths = values_of(arrow().compute.utf8_length(texts.distinct), np.int32)
         if (lengths > LONGEST).any():
             at = int(np.argmax(lengths[texts.numbers] > LONGEST))
             advice = "name the column of labels: label = ..."
@@ -388,7 +270,7 @@ def _whole(distinct: Any) -> np.ndarray | None:
     """Return the numbers as int64; None if some are not whole, or written otherwise."""
     pa = arrow()
     try:
-        return distinct.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return values_of(distinct.cast(pa.int64()), np.int64)
     except pa.ArrowInvalid:
         return None
 
@@ -413,7 +295,7 @@ class OneHot:
 
     def learn(self, texts: Texts, row: int) -> None:
         """Take in some rows. O(rows + values)."""
-        numbers = self.vocabulary.add(texts.distinct)
+        numbers = self.vocabulary.add(texts)
         if len(self.vocabulary) > MOST_VALUES:
             advice = 'say encoding = "hashed" in a file of column kinds, or hashed = 65536'
             at, _ = first_row(texts, numbers >= MOST_VALUES)
@@ -423,11 +305,11 @@ class OneHot:
 
     def learned(self) -> Column:
         """Return the column with its values."""
-        return dataclasses.replace(self.column, values=self.vocabulary.in_order())
+        return self.column.with_values(self.vocabulary.in_order())
 
     def encode(self, texts: Texts, row: int) -> Encoded:
         """Return one entry a row."""
-        numbers, count = self.vocabulary.find(texts.distinct), len(self.vocabulary)
+        numbers, count = self.vocabulary.find(texts), len(self.vocabulary)
         numbers = np.where(numbers < 0, np.int32(count), numbers)
         return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
 
@@ -548,7 +430,7 @@ def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tupl
     """Yield the blocks of those columns with the number of their first row, missing values found."""
     row = 0
     for block in table.blocks(list(words)):
-        yield {name: cleaned(texts, words[name]) for name, texts in block.items()}, row
+        yield {name: texts.cleaned(words[name]) for name, texts in block.items()}, row
         row += len(next(iter(block.values())).numbers)
 
 
@@ -557,10 +439,19 @@ def missing_words(column: Column) -> tuple[str, ...]:
 
     The usual ones and its own, but for values that it names.
     """
-    return tuple(word for word in (*MISSING_WORDS, *column.missing) if word not in (column.values or ()))
+    words = (*MISSING_WORDS, *column.missing)
+    named = set(words).intersection(column.values or ())
+    return tuple(word for word in words if word not in named) if named else words
 
 
-NO_VALUES = np.empty(0, np.float32)
+def _put_one_each(encoded: list[Encoded], first: int, free: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
+    """Put the entries of columns that have at most one a row into their places, from the index `first` on."""
+    with_values = [one.values for one in encoded if one.values is not None]
+    values = np.stack(with_values) if with_values else np.empty((0, len(free)), np.float32)
+    has_values = np.array([one.values is not None for one in encoded])
+    firsts = first + np.cumsum([0, *(one.width for one in encoded[:-1])])
+    places = np.where(has_values, np.cumsum(has_values) - 1, -1)
+    put_one_each(np.stack([one.indices for one in encoded]), values, firsts, places, free, indices, data)
 
 
 def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
@@ -570,16 +461,18 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
     lengths = np.zeros(rows, np.int64)
     for one in encoded:
-        lengths += one.indices >= 0 if one.lengths is None else one.lengths
+        is_in_each_row = one.lengths is None and one.indices.min(initial=0) >= 0
+        lengths += 1 if is_in_each_row else one.indices >= 0 if one.lengths is None else one.lengths
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     dtype = index_dtype(rows, width, int(indptr[-1]))
     indices, data = np.empty(indptr[-1], dtype), np.empty(indptr[-1], np.float32)
     free, first = indptr[:-1].copy(), 0  # the next free place of each row
-    for one in encoded:
-        values = NO_VALUES if one.values is None else one.values
-        if one.lengths is None:
-            put_one_each(one.indices, values, first, free, indices, data)
-        else:
-            put_several_each(one.indices, values, one.lengths, first, free, indices, data)
-        first += one.width
+    for is_one_each, group in itertools.groupby(encoded, lambda one: one.lengths is None):
+        some = list(group)
+        if is_one_each:
+            _put_one_each(some, first, free, indices, data)
+        for one in () if is_one_each else some:
+            put_several_each(one.indices, one.values, one.lengths, first, free, indices, data)
+            first += one.width
+        first += sum(one.width for one in some) if is_one_each else 0
     return assemble("csr", indptr.astype(dtype), indices, data, (rows, width))

@@ -3,6 +3,9 @@
 Each gives its columns as texts; a number that Parquet or JSON holds is the text that it is written as.
 """
 
+import functools
+import io
+import itertools
 import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -12,9 +15,10 @@ from workbench.data.errors import DataError
 from workbench.data.files.opened import compression_of, map_blocks, place_at, read_head
 from workbench.data.files.reading import reading
 from workbench.data.tables.arff import ArffTable, starts_as_arff
-from workbench.data.tables.arrow import Texts, arrow, each_of, texts_of
+from workbench.data.tables.arrow import Texts, arrow, each_number, texts_of
 from workbench.data.tables.dialect import BLANKS, Dialect, dialect_of, opened, records, refuse_fault, refuse_repeated
 from workbench.data.tables.json_lines import JsonTable, starts_as_json
+from workbench.data.tables.splitting import OF_NUMBERS, PADDING, Scratch, split
 
 BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 22, 1 << 12, 1 << 28
 """Bytes of text that are split into columns at once: of wide tables more, since each column of a block costs 0.1 ms."""
@@ -84,18 +88,50 @@ class TextTable:
     def __init__(self, path: str | os.PathLike, dialect: Dialect) -> None:
         self.path, self.dialect = path, dialect
         self.names = dialect.names
+        self._is_plain = dialect.separator not in OF_NUMBERS
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """Yield the columns of those names, some rows at a time, in their order (`DataError`)."""
         if not names:
             return
+        blocks = self._blocks(names)
+        yield from map(_with_points, blocks) if self.dialect.decimal == "," else blocks
+
+    def _blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """Yield the blocks of compiled code as long as they are plain, and then those of pyarrow."""
+        rows = 0
+        if self._is_plain:
+            for block in self._plain_blocks(names):
+                if block is None:
+                    self._is_plain = False
+                    break
+                rows += len(block[names[0]].numbers)
+                yield block
+        if not self._is_plain:
+            yield from self._blocks_of_pyarrow(names, rows)
+
+    def _plain_blocks(self, names: Sequence[str]) -> Iterator[Block | None]:
+        """Yield the blocks; None, and no more, at one that is not plain."""
+        dialect = self.dialect
+        with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
+            pieces, scratches = _pieces(file, dialect), list[Scratch]()
+            for first in itertools.islice(pieces, 1):
+                block = _split(first, dialect, names, (), scratches)
+                yield block
+                if block is not None:
+                    known: dict[str, Any] = {"dialect": dialect, "names": names, "scratches": scratches}
+                    known["differing"] = _differing(block)
+                    yield from map_blocks(functools.partial(_split, **known), pieces)
+
+    def _blocks_of_pyarrow(self, names: Sequence[str], rows: int) -> Iterator[Block]:
+        """Yield the blocks that pyarrow splits, without so many rows of the first ones."""
         pa = arrow()
         dialect = self.dialect
         with reading(self.path, TABLE), opened(self.path, dialect.are_aligned, dialect.encoding) as file:
             counting = _Counting(file)
             try:
                 batches = counting.taken(_batches(pa, counting, self.dialect, names))
-                yield from map(_with_points, _encoded(batches)) if dialect.decimal == "," else _encoded(batches)
+                yield from _encoded(batches, rows)
             except pa.ArrowInvalid as error:
                 refuse_fault(self.path, self.dialect)
                 if "straddling" in str(error):
@@ -140,22 +176,117 @@ def _with_point(distinct: Any) -> Any:
     return pa.compute.replace_substring_regex(distinct, pattern=pattern, replacement=r"\1.\2")
 
 
-def _encoded(batches: Iterator[Any]) -> Iterator[Block]:
-    """Yield the texts of record batches, some computed ahead; columns that differ in most rows of the first are not
-    deduplicated."""
+def _differing(block: Block) -> set[str]:
+    """Return the names of the columns of the first block that are not deduplicated in others."""
+    return {name for name, texts in block.items() if len(texts) > DIFFERING * len(texts.numbers)}
+
+
+Piece = tuple[bytes, int]
+"""Whole lines with `PADDING` behind them, and the place at which their first row begins."""
+
+
+def _pieces(file: io.BufferedReader, dialect: Dialect) -> Iterator[Piece | None]:
+    """Yield the lines of a file, cut where pyarrow cuts them; None, and no more, where they cannot be cut so.
+
+    Lines of a header and blank lines at the end are left out.
+    """
+    padding, size = bytes(PADDING), _block_bytes(dialect)
+    rest, begin, block = b"", -1, file.read(size)
+    while block:
+        is_last = not file.peek(1)
+        is_cut = not is_last and block.endswith(b"\r")  # pyarrow takes it for the end of the line
+        end = len(block) if is_cut or is_last else block.rfind(b"\n") + 1
+        if not end and rest:  # a row of more than a block
+            yield None
+            return
+        text = b"".join((rest, memoryview(block)[:end], b"\n" if is_cut else b"", b"" if is_last else padding))
+        rest, block = block[end:], b""
+        if is_last:
+            text = text.rstrip(b"\r\n")
+            text += b"\n" + padding if text else b""
+        if begin < 0 and len(text) > PADDING:
+            begin = _begin(text, dialect)
+            if begin < 0:
+                yield None
+                return
+        if 0 <= begin < len(text) - PADDING:
+            piece, text = (text, begin), b""
+            yield piece
+            del piece
+            begin = 0
+        block = file.read(size)
+        if is_cut:
+            block = block.removeprefix(b"\n")
+
+
+def _begin(text: bytes, dialect: Dialect) -> int:
+    """Return where the first row begins, behind comments and header; -1 if other signs may end lines there, or a quoted
+    name holds a line end."""
+    begin = 0
+    for line in range(dialect.comments + dialect.rows_skipped):
+        end = text.find(b"\n", begin)
+        is_open = dialect.quotes and line >= dialect.comments and text.count(b'"', begin, end) % 2
+        if end < 0 or is_open:
+            return -1
+        begin = end + 1
+    return begin if text.count(b"\r", 0, begin) == text.count(b"\r\n", 0, begin) else -1
+
+
+def _split(
+    piece: Piece | None, dialect: Dialect, names: Sequence[str], differing: Collection[str], scratches: list[Scratch]
+) -> Block | None:
+    """Return the texts of some lines, None if they are not plain; columns in `differing` are not deduplicated.
+
+    The scratches are those that no thread uses.
+    """
+    if piece is None:
+        return None
+    place = {name: number for number, name in enumerate(dialect.names)}
+    each = [place[name] for name in differing]
+    wanted = [place[name] for name in names]
+    try:
+        scratch = scratches.pop()
+    except IndexError:
+        scratch = Scratch()
+    texts = split(*piece, dialect.separator, dialect.quotes, len(place), wanted, each, scratch)
+    scratches.append(scratch)
+    if texts is None:
+        return None
+    return {
+        name: Texts(fields, each_number(len(fields)) if numbers is None else numbers)
+        for name, (fields, numbers) in zip(names, texts, strict=True)
+    }
+
+
+def _encoded(batches: Iterator[Any], rows: int) -> Iterator[Block]:
+    """Yield the texts of record batches, some computed ahead, without the first `rows`; columns that differ in most
+    rows of the first batch are not deduplicated."""
     first = next(batches, None)
     if first is None:
         return
     block = _block(first)
-    differing = {name for name, texts in block.items() if len(texts.distinct) > DIFFERING * len(texts.numbers)}
-    yield block
+    differing = _differing(block)
+    if rows < first.num_rows:
+        yield block if not rows else _block(first.slice(rows))
+    batches = _behind(batches, rows - first.num_rows)
     yield from map_blocks(lambda batch: _block(batch, differing), batches)
+
+
+def _behind(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Yield the record batches without the first `rows`."""
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(max(rows, 0))
+        rows -= batch.num_rows
 
 
 def _block(batch: Any, differing: Collection[str] = ()) -> Block:
     """Return the texts of a record batch; columns in `differing` are not deduplicated."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
-    return {name: each_of(column) if name in differing else texts_of(column) for name, column in columns}
+    return {
+        name: Texts(column, each_number(len(column))) if name in differing else texts_of(column)
+        for name, column in columns
+    }
 
 
 def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:

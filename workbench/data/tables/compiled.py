@@ -16,6 +16,10 @@ MARKS = (32, 36, 37, 39, 40, 44)
 KEY_0, KEY_1 = (int.from_bytes(half, "little") for half in (b"01234567", b"89123456"))
 """The key of `pandas.util.hash_array`, so that buckets are those that pandas gives."""
 
+ROWS_AT_ONCE = 64
+"""Rows into which the entries of all columns are put before the next ones: their places stay in the cache."""
+FEW_EDGES, NUMBERS_AT_ONCE = 32, 512
+
 compiled = njit(nogil=True)
 compiled_inline = njit(nogil=True, inline="always")
 
@@ -156,18 +160,55 @@ def hash_texts(offsets, letters):
 
 
 @compiled
-def put_one_each(columns, values, first, free, indices, data):
-    """Put the entry of each row that has one, of index 0 or more, into its next free place, which moves on.
+def spread(of_texts, of_missing, numbers, values):
+    """Write for each row what its text has, by the number of the text; `of_missing` if that is -1."""
+    for row in range(len(numbers)):
+        number = numbers[row]
+        values[row] = of_texts[number] if number >= 0 else of_missing
 
-    `columns` int32 [rows] become `indices` from `first` on; `values` float32 [rows] or, of length 0, ones.
-    Changes `free`, `indices` and `data`.
+
+@compiled
+def find_ranges(edges, numbers, ranges):
+    """Write how many of the increasing edges each number reaches: the index of its range.
+
+    Of few edges all are compared, with several numbers at once; else O(numbers log edges).
     """
-    for row in range(len(columns)):
-        if columns[row] >= 0:
-            at = free[row]
-            indices[at] = columns[row] + first
-            data[at] = values[row] if len(values) else np.float32(1)
-            free[row] = at + 1
+    if len(edges) <= FEW_EDGES:
+        for begin in range(0, len(numbers), NUMBERS_AT_ONCE):
+            some = numbers[begin : begin + NUMBERS_AT_ONCE]
+            found = ranges[begin : begin + NUMBERS_AT_ONCE]
+            found[:] = 0
+            for edge in edges:
+                for one in range(len(some)):
+                    found[one] += edge <= some[one]
+        return
+    for one in range(len(numbers)):
+        number, low, count = numbers[one], 0, len(edges)
+        while count > 0:
+            half = (count + 1) // 2
+            low += half * (edges[low + half - 1] <= number)
+            count -= half
+        ranges[one] = low
+
+
+@compiled
+def put_one_each(columns, values, firsts, places, free, indices, data):
+    """Put the entries of each row, those of an index of 0 or more, into its next free places, which move on.
+
+    `columns` int32 [encoded, rows] become `indices` from `firsts` [encoded] on; `values` float32 [some of them, rows]
+    stand at `places` [encoded], or are ones, at -1. Changes `free`, `indices` and `data`.
+    """
+    rows = columns.shape[1]
+    for begin in range(0, rows, ROWS_AT_ONCE):
+        for one in range(len(firsts)):
+            first, place = firsts[one], places[one]
+            for row in range(begin, min(begin + ROWS_AT_ONCE, rows)):
+                column = columns[one, row]
+                if column >= 0:
+                    at = free[row]
+                    indices[at] = column + first
+                    data[at] = values[place, row] if place >= 0 else np.float32(1)
+                    free[row] = at + 1
 
 
 @compiled

@@ -131,7 +131,7 @@ def _decimal(rows: list[list[str]]) -> str:
     return "," if with_comma and are_fractions and not has_points else "."
 
 
-def opened(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> BinaryIO:
+def opened(path: str | os.PathLike, are_aligned: bool = False, encoding: str = "utf-8") -> io.BufferedReader:
     """Return the text of the file as `open_text` does; where columns `are_aligned`, with one blank between them."""
     file = open_text(path, encoding, advice=ENCODING)
     return io.BufferedReader(_Squeezed(file)) if are_aligned else file

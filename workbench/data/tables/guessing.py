@@ -20,11 +20,12 @@ import numpy as np
 
 from workbench.data.errors import DataError, reader_option_advice
 from workbench.data.labels import format_names
-from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, cleaned, first_row, of_rows, read_amounts
+from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, first_row, mask_of, of_rows, read_amounts
 from workbench.data.tables.blocks import Block, Table, TextTable, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.compiled import are_printed, buffers_of
 from workbench.data.tables.schema import BINS, Column, Found
+from workbench.data.tables.vocabulary import Vocabulary
 
 # Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed.
 
@@ -34,13 +35,20 @@ MOST_BYTES = 1 << 23
 """Distinct values of a column that are counted, and bytes of them that are held: beyond, there are "more than"."""
 AT_ONCE = 1 << 10
 """Values that are added at once, at least, to the different ones."""
+MANY, SOME = 3, 64
+"""Different fractions from which on they are not counted, unless all are asked for; values among which they are looked
+for."""
 
 
 @final
 class Seen:
-    """Statistics of one column, gathered so far."""
+    """Statistics of one column, gathered so far.
 
-    def __init__(self) -> None:
+    Without `counts_all` the different values of fractions are not counted: there are `MANY` at least.
+    """
+
+    def __init__(self, counts_all: bool = True) -> None:
+        self.counts_all, self.is_counted = counts_all, True
         self.rows = self.missing = self.rows_of_numbers = self.rows_of_zero = self.words = self.texts_seen = 0
         self.are_whole = self.counts_rows = True
         self.largest = -np.inf
@@ -51,7 +59,7 @@ class Seen:
         self.distinct = 0
         """Different values, at most `MOST_DISTINCT`, when all rows were taken in and joined."""
         self.is_least = False
-        self._values: list[Any] = []
+        self._vocabulary = Vocabulary()
         self._held = 0
         self._first: float | None = None
 
@@ -60,13 +68,18 @@ class Seen:
         """Rows that have a value in the column."""
         return self.rows - self.missing
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether most values are numbers."""
+        return self.rows_of_numbers >= MOSTLY * self.present
+
     def found(self) -> Found:
         """Return the figures that a guess is shown with."""
         return Found(self.rows, self.missing, self.distinct, self.is_least)
 
     def add(self, texts: Texts) -> None:
         """Take in some rows. O(rows + distinct values)."""
-        numbers, are_amounts = read_amounts(texts.distinct)
+        numbers, are_amounts = read_amounts(texts)
         is_text = np.isnan(numbers)
         if is_text.any():
             self._note_text(texts, is_text)
@@ -75,12 +88,19 @@ class Seen:
         some = numbers[~is_text]
         self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
         self.largest = max(self.largest, float(some.max(initial=-np.inf)))
-        self._note_rows(of_rows(numbers, np.nan, texts.numbers))
+        if len(some):
+            self._note_rows(of_rows(numbers, np.nan, texts.numbers))
+        elif len(texts.numbers):
+            self.counts_rows = False
+            self.rows += len(texts.numbers)
         self.missing += int(np.count_nonzero(texts.numbers < 0))
-        if not self.is_least:
+        self.is_counted = self.is_counted and (self.counts_all or self.are_whole or len({*some[:SOME].tolist()}) < MANY)
+        if not self.is_counted:
+            self._vocabulary = Vocabulary()
+        elif not self.is_least:
             self.words += len(some)  # a number is one word
-            self.texts_seen += len(texts.distinct)
-            self._count(texts.distinct)
+            self.texts_seen += len(texts)
+            self._count(texts)
 
     def _note_text(self, texts: Texts, is_text: np.ndarray) -> None:
         """Record the first text that is no number, and the count of words in texts."""
@@ -92,7 +112,7 @@ class Seen:
             if are_printed(*buffers_of(texts.distinct)):  # no blank, and no text is empty
                 self.words += int(np.count_nonzero(is_text))
                 return
-            words = pa.compute.count_substring_regex(texts.distinct.filter(pa.array(is_text)), r"\S+")
+            words = pa.compute.count_substring_regex(texts.distinct.filter(mask_of(is_text)), r"\S+")
             self.words += int(pa.compute.sum(words).as_py() or 0)
 
     def _note_rows(self, numbers: np.ndarray) -> None:
@@ -104,36 +124,45 @@ class Seen:
             self.counts_rows = bool((numbers == self._first + np.arange(self.rows, self.rows + len(numbers))).all())
         self.rows += len(numbers)
 
-    def _count(self, distinct: Any) -> None:
-        """Add distinct values; merges what is held when it has grown too long."""
-        self._values.append(distinct)
-        self._held += len(distinct)
-        if self._held > 2 * self.distinct + AT_ONCE:  # so that each value is looked at a few times only
+    def _count(self, texts: Texts) -> None:
+        """Add different values; now and then finds out whether there are too many."""
+        self._vocabulary.add(texts)
+        self._held += len(texts)
+        if self._held > 2 * self.distinct + AT_ONCE:
             self.join()
 
     def join(self) -> None:
-        """Count the different values of what was taken in since the last time. O(values held)."""
-        if not self._values:
+        """Note how many different values were taken in, and drop them if they are too many to be held."""
+        if not self.is_counted:
+            self.distinct = max(self.distinct, MANY)
+        if not len(self._vocabulary):
             return
-        values = arrow().concat_arrays(self._values).unique()
-        self._values, self._held = [values], len(values)
+        self._held = len(self._vocabulary)
         self.distinct = min(self._held, MOST_DISTINCT)
-        self.is_least = self._held > MOST_DISTINCT or values.nbytes > MOST_BYTES
+        self.is_least = self._held > MOST_DISTINCT or self._vocabulary.nbytes > MOST_BYTES
         if self.is_least:
-            self._values = []
+            self._vocabulary = Vocabulary()
+
+    def values(self) -> tuple[str, ...] | None:
+        """Return the different values by their code points; None if they are not held."""
+        return self._vocabulary.in_order() if len(self._vocabulary) else None
 
     def are_all(self, pattern: str) -> bool:
         """Return whether the different values are held, and match the pattern."""
-        return self.matching(pattern)[0] == 1
+        return self.matching(pattern, 1)[0] == 1
 
-    def matching(self, pattern: str) -> tuple[float, str]:
-        """Return the share of the different values that match the pattern, 0 if they are not held, and one of them."""
-        if not self._values or not len(self._values[0]):
+    def matching(self, pattern: str, least: float) -> tuple[float, str]:
+        """Return the share of the different values that match the pattern, and one of them.
+
+        0 if they are not held, or the share is below `least`.
+        """
+        if not len(self._vocabulary):
             return 0.0, ""
-        pa = arrow()
-        fits = pa.compute.match_substring_regex(self._values[0], pattern)
-        found = self._values[0].filter(fits)
-        return len(found) / len(self._values[0]), found[0].as_py() if len(found) else ""
+        values, match = self._vocabulary.array(), arrow().compute.match_substring_regex
+        if not match(values[: int((1 - least) * len(values)) + 2], pattern).true_count:
+            return 0.0, ""
+        found = values.filter(match(values, pattern))
+        return len(found) / len(values), found[0].as_py() if len(found) else ""
 
     @property
     def words_each(self) -> float:
@@ -141,15 +170,19 @@ class Seen:
         return self.words / max(self.texts_seen, 1)
 
 
-def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
-    """Gather statistics of the columns of those names, in one pass (`DataError`)."""
-    seen = {name: Seen() for name in names}
+def survey(table: Table, names: Sequence[str], counts_all: bool = True) -> dict[str, Seen]:
+    """Gather statistics of the columns of those names, in one pass (`DataError`).
+
+    Without `counts_all` another pass follows for columns that have fractions and mostly hold something else.
+    """
+    seen = {name: Seen(counts_all) for name in names}
     for block in table.blocks(names):
         for name, texts in block.items():
-            seen[name].add(cleaned(texts, MISSING_WORDS))
+            seen[name].add(texts.cleaned(MISSING_WORDS))
     for one in seen.values():
         one.join()
-    return seen
+    again = [name for name, one in seen.items() if not one.is_counted and not one.are_numbers]
+    return seen | (survey(table, again) if again else {})
 
 
 LABELS = ("label", "labels", "target", "y", "click", "clicked", "is_click", "class", "outcome")
@@ -265,11 +298,11 @@ class LabelledRows:
         for block in self._table.blocks([*names, *({self._label} - {*names})] if names else ()):
             kept = self._are_labelled(block)
             if kept.any():
-                yield {name: Texts(block[name].distinct, block[name].numbers[kept]) for name in names}
+                yield {name: block[name].of_rows(block[name].numbers[kept]) for name in names}
 
     def _are_labelled(self, block: Block) -> np.ndarray:
         """Return for each row of a block whether it has a label."""
-        return cleaned(block[self._label], self._missing).numbers >= 0
+        return block[self._label].cleaned(self._missing).numbers >= 0
 
     def place(self, row: int) -> str:
         """Place of the row, counted from 0 among the rows that have a label, in words."""
@@ -287,11 +320,18 @@ class LabelledRows:
 
 
 def guessed(
-    table: Table, declared: Columns, label: str | None, hashed: int | None, bins: int, guesses_label: bool = True
+    table: Table,
+    declared: Columns,
+    label: str | None,
+    hashed: int | None,
+    bins: int,
+    guesses_label: bool = True,
+    is_shown: bool = True,
 ) -> Columns:
     """Return all columns of the table in its order.
 
-    Those declared as they are, others guessed, or ignored (`DataError`).
+    Those declared as they are, others guessed, or ignored (`DataError`). A guess that is not shown has the values of
+    guessed categories with a column each, and does not count the different values of fractions.
     """
     by_name = {column.name: column for column in declared}
     _refuse_unknown(table, by_name, declared.source)
@@ -303,7 +343,7 @@ def guessed(
     if declared.ignores_others:
         by_name |= {name: Column(name, "ignored", why="not named") for name in others}
         others = []
-    seen = survey(table, [name for name in others if name not in table.nested])
+    seen = survey(table, [name for name in others if name not in table.nested], is_shown)
     if any(not column.rows for column in seen.values()):
         raise DataError(f"{table.path} holds {'a header and ' if table.layout().get('header') else ''}no rows.")
     has_label = not guesses_label or any(one.kind == "label" for one in by_name.values())
@@ -311,7 +351,9 @@ def guessed(
     order = table.names
     if declared.ignores_others:  # features stand in the declared order, so that another file may have another one
         order = (*declared.names, *(name for name in table.names if name not in declared.names))
-    found = (_as_asked(by_name[name], name in others, hashed) for name in order)
+    found = [_as_asked(by_name[name], name in others, hashed) for name in order]
+    if not is_shown:
+        found = [_with_values(column, seen.get(column.name)) for column in found]
     return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
 
 
@@ -420,7 +462,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
         return Column(name, "ignored", why="no value")
     if seen.distinct == 1 and not seen.missing:
         return Column(name, "ignored", why="one value in all rows")
-    if seen.rows_of_numbers >= MOSTLY * seen.present:
+    if seen.are_numbers:
         found = _of_numbers(name, seen, is_different, bins)
         is_amount = seen.amount and seen.not_number is None and found.kind == "number"
         return dataclasses.replace(found, why=f"{AMOUNTS}{seen.amount[:MOST_SHOWN]!r}") if is_amount else found
@@ -428,7 +470,7 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
         return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
     if is_different:
         return Column(name, "ignored", why=NAME_OF_ROW)
-    share, example = seen.matching(WITH_UNIT)
+    share, example = seen.matching(WITH_UNIT, MOSTLY)
     if share >= MOSTLY and seen.distinct >= FEWEST_WITH_UNIT:
         return _hashed_if_many(name, seen, f"{UNITS}{example[:MOST_SHOWN]!r}")
     if seen.is_least or seen.distinct > MOST_ONE_HOT:
@@ -486,6 +528,12 @@ def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
     if hashed is None or not is_guess or column.kind != "category":
         return column
     return dataclasses.replace(column, encoding="hashed", buckets=hashed)
+
+
+def _with_values(column: Column, seen: Seen | None) -> Column:
+    """Return a guessed category that has a column of the matrix for each value with its values, others as they are."""
+    values = None if seen is None or column.encoding != "one-hot" else seen.values()
+    return column if values is None else column.with_values(values)
 
 
 def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None:

@@ -15,6 +15,7 @@ Kinds and their encodings, each with the columns of the matrix that come of it:
 `values`, `edges` and `divisor` are found in the file where they are not given, and carried to a later one.
 """
 
+import copy
 import itertools
 import math
 from dataclasses import dataclass, fields
@@ -112,6 +113,12 @@ class Column:
             if value not in (None, "") and not (name == "missing" and not value)
         }
 
+    def with_values(self, values: tuple[str, ...] | None) -> "Column":
+        """Return the column with values that were found in it, different ones without blanks around them, or none."""
+        column = copy.copy(self)
+        object.__setattr__(column, "values", values)
+        return column
+
     def _refuse_untaken(self) -> None:
         """Raise DataError for a field that the column's encoding does not take."""
         taken = TAKEN.get(self.encoding, ())
@@ -146,9 +153,9 @@ class Column:
 
     def _texts(self, name: str, given: Any) -> tuple[str, ...]:
         """Return field `name` as a tuple of stripped texts; raise DataError if they are not distinct strings."""
-        if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
+        if not isinstance(given, list | tuple) or not all(issubclass(one, str) for one in set(map(type, given))):
             raise DataError(f"{self._named(name)}; it is a list of texts, numbers in quotes too.")
-        texts = tuple(text.strip() for text in given)
+        texts = tuple(map(str.strip, given))
         if len(set(texts)) < len(texts):
             twice = next(text for text in texts if texts.count(text) > 1)
             raise DataError(f"{name} of column {self.name!r} holds {twice!r} twice; each stands once.")
