@@ -183,13 +183,19 @@ def why_worse(cell: Cell, quality: float, without_x: float, target: str) -> str:
     if not (quality <= without_x or math.isnan(quality)):
         return ""
     verb = "worse than" if quality < without_x or math.isnan(quality) else "no better than"
-    rate = optimizers.get(cell.optimizer).options["learning_rate"] if cell.learning_rate is None else cell.learning_rate
-    tries = f"--epochs {max(3 * cell.epochs, 10)}, --learning-rate {rate / 3:.2g} or {rate * 3:.2g}"
-    others = "" if cell.optimizer == "adam" else ", --optimizer adam"
     return (
         f"Warning: the model is {verb} {constant_words(target)} ({quality:.4f} against {without_x:.4f}).\n"
-        f"Try {tries}{others}; and check that the labels are right: 'workbench profile' shows them."
+        f"Try {_other_settings(cell)}; and check that the labels are right: 'workbench profile' shows them."
     )
+
+
+def _other_settings(cell: Cell) -> str:
+    """Return options that may train a better model than this configuration did; dual ascent has no learning rate."""
+    if cell.launch == "dual":
+        return f"--optimizer adam --epochs {max(cell.epochs, 10)}, which has no decay"
+    rate = optimizers.get(cell.optimizer).options["learning_rate"] if cell.learning_rate is None else cell.learning_rate
+    tries = f"--epochs {max(3 * cell.epochs, 10)}, --learning-rate {rate / 3:.2g} or {rate * 3:.2g}"
+    return tries if cell.optimizer == "adam" else f"{tries}, --optimizer adam"
 
 
 def show_problem(cell: Cell, problem: Problem) -> None:
