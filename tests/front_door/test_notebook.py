@@ -25,6 +25,6 @@ def test_cells_of_a_newcomer_show_cards_and_pictures(tmp_path):
     for outputs in (profile, result, verdict):
         assert any("workbench-card" in output.get("data", {}).get("text/html", "") for output in outputs)
     assert any("image/png" in output.get("data", {}) for output in plotted)
-    assert "Type workbench lab in a shell" in lab[0]["text"]
+    assert "there is no panel. Type wb.sweep(X, y)" in lab[0]["text"]
     views = [output for output in panel if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
     assert len(views) == 1, "the panel is shown once, though it is the value of the cell"
