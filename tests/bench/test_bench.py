@@ -12,7 +12,7 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import candidates, configurations, experiment, runner, steps, steps_of_user_code
+from workbench.bench import candidates, child, configurations, experiment, runner, steps, steps_of_user_code
 from workbench.bench.candidates import Ready, Traffic
 from workbench.bench.child import measure
 from workbench.bench.configurations import Cell, Entry, Field
@@ -222,7 +222,7 @@ def test_suites_hold_what_they_promise():
     assert len(runner.cells_of("step")) == 3 * 3 * 3 * 2 + 2
 
 
-def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path):
+def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path, monkeypatch):
     todo = [Cell("kernels", "csr_dense", TINY, 1), Cell("kernels", "coo_dense", TINY, 4)]
     policy = dataclasses.replace(QUICK, rounds=2)
     run = runner.Runner(tmp_path, policy, threads=1)
@@ -235,6 +235,8 @@ def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path):
     assert rows[0]["threads"] == 1
     again = runner.Runner(tmp_path, policy, threads=1)
     again._bandwidths = lambda: None
+    again.worker.answers = lambda request, seconds: child.answers(request)  # here: another process would load as much
+    monkeypatch.setattr(child, "set_threads", lambda count: None)
     outcome = again.run(todo)
     assert (outcome.done, outcome.reused) == (1, 1)
     candidates = [row["contender"] for row in store.BENCH.read(tmp_path)]

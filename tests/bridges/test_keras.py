@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.support.of_tensorflow import frameworks
+from tests.support.of_tensorflow import Late, frameworks
+from tests.support.torch_rows import dense, drawn
+from workbench import data
 
 tf, keras = frameworks()
-
-from tests.support.torch_rows import dense, drawn  # noqa: E402
-from workbench import data  # noqa: E402
-from workbench.bridges import tensorflow as bridge  # noqa: E402
-from workbench.bridges.keras import SparseDense  # noqa: E402
+bridge, layers = Late("workbench.bridges.tensorflow"), Late("workbench.bridges.keras")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def model_of(features, layer, *, sparse=True):
 
 def test_it_computes_what_dense_does_with_a_row_sparse_gradient():
     x = drawn()
-    layer = SparseDense(3, activation="tanh")
+    layer = layers.SparseDense(3, activation="tanh")
     model = model_of(30, layer)
     tensor = bridge.to_sparse_tensor(x)
     with tf.GradientTape() as tape:
@@ -38,7 +36,7 @@ def test_it_computes_what_dense_does_with_a_row_sparse_gradient():
 
 
 def test_only_the_touched_rows_of_the_kernel_are_read():
-    model = model_of(30, SparseDense(2, use_bias=False))
+    model = model_of(30, layers.SparseDense(2, use_bias=False))
     graph = tf.function(model).get_concrete_function(tf.SparseTensorSpec((None, 30), tf.float32)).graph
     kinds = {operation.type for operation in graph.get_operations()}
     assert "ResourceGather" in kinds
@@ -52,7 +50,7 @@ def test_only_the_touched_rows_of_the_kernel_are_read():
 def test_it_trains_as_a_dense_layer_on_dense_rows_does(made, optimizer):
     kernels = []
     for is_sparse in (True, False):
-        layer = SparseDense(1, "sigmoid", kernel_initializer="zeros") if is_sparse else keras.layers.Dense(
+        layer = layers.SparseDense(1, "sigmoid", kernel_initializer="zeros") if is_sparse else keras.layers.Dense(
             1, "sigmoid", kernel_initializer="zeros"
         )  # fmt: skip
         model = model_of(40, layer, sparse=is_sparse)
@@ -77,7 +75,7 @@ def test_logistic_regression_by_a_loop_is_that_by_fit(made):
                 )  # fmt: skip
             gradient = tape.gradient(loss, w)
             w.scatter_sub(tf.IndexedSlices(rate * gradient.values, gradient.indices))
-    model = model_of(40, SparseDense(1, use_bias=False, kernel_initializer="zeros"))
+    model = model_of(40, layers.SparseDense(1, use_bias=False, kernel_initializer="zeros"))
     model.compile(keras.optimizers.SGD(rate), keras.losses.BinaryCrossentropy(from_logits=True))
     model.fit(bridge.batches(made, rows=100), epochs=2, shuffle=False, verbose=0)
     np.testing.assert_allclose(w, model.weights[0], rtol=1e-4, atol=1e-6)
@@ -86,7 +84,7 @@ def test_logistic_regression_by_a_loop_is_that_by_fit(made):
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras, while it loads
 @pytest.mark.parametrize("buckets", [None, 16])
 def test_a_saved_model_is_the_same_and_stays_sparse(made, tmp_path, buckets):
-    model = model_of(40, SparseDense(3, "softmax", buckets=buckets))
+    model = model_of(40, layers.SparseDense(3, "softmax", buckets=buckets))
     model.compile("adagrad", "sparse_categorical_crossentropy")
     model.fit(bridge.batches(made, rows=100), shuffle=False, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -99,7 +97,7 @@ def test_a_saved_model_is_the_same_and_stays_sparse(made, tmp_path, buckets):
 
 
 def test_batches_of_another_width_are_refused_also_once_traced(made):
-    model = model_of(40, SparseDense(1))
+    model = model_of(40, layers.SparseDense(1))
     model.compile("sgd", "mse")
     model.fit(bridge.batches(made, rows=100), shuffle=False, verbose=0)
     wider = tf.data.Dataset.from_tensors((tf.SparseTensor([[0, 49]], [1.0], [1, 50]), tf.zeros([1, 1])))
@@ -111,16 +109,16 @@ def test_batches_of_another_width_are_refused_also_once_traced(made):
 
 def test_dense_batches_and_wrong_sizes_are_refused():
     with pytest.raises(TypeError, match="sparse=True"):
-        model_of(5, SparseDense(1), sparse=False)(np.zeros((2, 5), np.float32))
+        model_of(5, layers.SparseDense(1), sparse=False)(np.zeros((2, 5), np.float32))
     for wrong in ({"units": 0}, {"units": "2"}, {"units": 2, "buckets": 0}):
         with pytest.raises(ValueError, match="whole number from 1 on"):
-            SparseDense(**wrong)
+            layers.SparseDense(**wrong)
     with pytest.raises(ValueError, match="columns known"):
-        model_of(None, SparseDense(1))
+        model_of(None, layers.SparseDense(1))
 
 
 def test_rows_without_entries_and_batches_without_rows():
-    model = model_of(5, SparseDense(2, bias_initializer="ones"))
+    model = model_of(5, layers.SparseDense(2, bias_initializer="ones"))
     empty = tf.SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), [3, 5])
     np.testing.assert_array_equal(model(empty), np.ones((3, 2)))
     none = tf.SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), [0, 5])

@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.support.of_tensorflow import frameworks
+from tests.support.of_tensorflow import Late, frameworks
+from workbench import data, optimizers
+from workbench.bridges.lazy_rules import class_name
+from workbench.formats import RowSparse
+from workbench.optimizers import OptimizerError, Updater
 
 tf, keras = frameworks()
-
-from workbench import data, optimizers  # noqa: E402
-from workbench.bridges import keras as bridge  # noqa: E402
-from workbench.bridges import tensorflow as tensors  # noqa: E402
-from workbench.bridges.lazy_rules import class_name  # noqa: E402
-from workbench.formats import RowSparse  # noqa: E402
-from workbench.optimizers import OptimizerError, Updater  # noqa: E402
+bridge, tensors = Late("workbench.bridges.keras"), Late("workbench.bridges.tensorflow")
 
 SHAPE = (7, 3)
 OPTIONS = {"decay": 0.01, "rescale": 0.5, "clip": 0.4}

@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tests.support.of_tensorflow import frameworks
+from tests.support.of_tensorflow import Late, frameworks
+from tests.support.torch_rows import dense, drawn
+from workbench import bridges, data
+from workbench.bridges.contracts import ContractError
 
 tf, keras = frameworks()
-
-from tests.support.torch_rows import dense, drawn  # noqa: E402
-from workbench import data  # noqa: E402
-from workbench.bridges import tensorflow as bridge  # noqa: E402
-from workbench.bridges.contracts import ContractError  # noqa: E402
-from workbench.bridges.tensorflow import MULTIPLIER  # noqa: E402
-
-MODULES = [module.name for module in pkgutil.iter_modules(bridge.__path__)]
+bridge = Late("workbench.bridges.tensorflow")
+MODULES = [module.name for module in pkgutil.iter_modules([f"{folder}/tensorflow" for folder in bridges.__path__])]
 
 
 @pytest.mark.parametrize("name", ["tensorflow", *(f"tensorflow.{module}" for module in MODULES), "keras"])
@@ -64,7 +61,7 @@ def test_what_tensorflow_takes_in_silence_is_refused():
         bridge.from_sparse_tensor(tf.SparseTensor([[0]], [1.0], [2]))
 
 
-@pytest.mark.parametrize("wrapped", [lambda call: call, tf.function], ids=["eager", "graph"])
+@pytest.mark.parametrize("wrapped", [lambda call: call, lambda call: tf.function(call)], ids=["eager", "graph"])
 def test_gradient_of_the_product_has_each_touched_row_once(wrapped):
     x, rng = drawn(), np.random.default_rng(0)
     w, slope = rng.standard_normal((30, 4)).astype(np.float32), rng.standard_normal((8, 4)).astype(np.float32)
@@ -136,7 +133,7 @@ def test_columns_are_folded_alike_everywhere():
     folded = bridge.hashed(tensor, 7)
     columns = tensor.indices.numpy()[:, 1]
     with np.errstate(over="ignore"):
-        mixed = columns * np.int64(MULTIPLIER)
+        mixed = columns * np.int64(bridge.MULTIPLIER)
     expected = (mixed ^ (mixed >> 32)) % 7
     np.testing.assert_array_equal(folded.indices.numpy()[:, 1], expected)
     assert folded.shape.as_list() == [8, 7]

@@ -1,5 +1,6 @@
 """In a real Chromium: notebooks in JupyterLab, with their panels clicked."""
 
+import ast
 import re
 import shutil
 from pathlib import Path
@@ -10,8 +11,9 @@ from tests.support import rows as made
 from tests.support.browser import browser, chromium, jupyterlab, open_page
 from tests.support.clocks import SECONDS, Stopwatch, until
 from tests.support.notebook_page import Lab, with_parameters
-from tests.support.panel_runs import write_run
+from tests.support.panel_runs import text, write_run
 from workbench.panels import lab
+from workbench.panels.panel import Panel
 from workbench.sweeps import run_folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -83,17 +85,24 @@ def reloaded(page: Lab) -> None:
     until(lambda: page.done() > before)
 
 
-def stopped_beside(page: Lab, address: str) -> None:
-    """A second panel of the run, in another kernel, offers no second sweep; what it stops both can resume."""
-    other = page.beside(address)
-    assert other.panel.get_by_role("button", name="Run", exact=True).is_disabled(), "one sweep at a time"
-    other.press("Stop")
-    for panel in (other, page):
-        panel.wait("stopped")
-        panel.panel.get_by_role("button", name="Resume", exact=True).wait_for()
+def stopped_by_another(page: Lab, run: Path) -> None:
+    """A second panel of the run, in another process, offers no second sweep; what it stops both can resume."""
+    known = {name: ast.literal_eval(value) for name, value in LONG.items()}
+    other = Panel(lab.study(run_dir=str(run), **lab.parameters(known)))
+    try:
+        other.step()
+        assert (other.run.description, other.run.disabled) == ("Run", True), "one sweep at a time"
+        other.stop.click()
+        page.wait("stopped")
+        page.panel.get_by_role("button", name="Resume", exact=True).wait_for()
+        until(lambda: other.step() or not other.state.alive)
+        assert "Stopped. Resume does the rest." in text(other)
+        assert (other.run.description, other.run.disabled) == ("Resume", False)
+    finally:
+        other.close()
 
 
-def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook, address):
+def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook):
     """That a run which was stopped goes on is tested in `tests/sweeps`, that it is found in `test_panels.py`."""
     page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
     run = page.folder / "runs" / lab.NAME
@@ -117,7 +126,7 @@ def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profile
     assert page.chart().startswith("data:image/svg+xml")
     page.shot("3-running-after-restart")
 
-    stopped_beside(page, address)
+    stopped_by_another(page, run)
     assert page.done() >= rows
     page.shot("4-stopped")
     assert "Stopped." in page.exported()

@@ -1,10 +1,8 @@
 """A notebook in JupyterLab, in a browser: opened, run, saved, loaded anew, its panel clicked, as a user does."""
 
 import re
-import shutil
 from pathlib import Path
 
-from tests.support.browser import open_page
 from tests.support.clocks import until
 
 
@@ -38,16 +36,6 @@ class Lab:
         """Open the notebook of a folder, in a workspace of its own: others hold what was opened before."""
         self.page.goto(address.replace("/lab?", f"/lab/workspaces/{folder}/tree/{folder}/notebook.ipynb?"))
         self.idle()
-
-    def beside(self, address: str) -> "Lab":
-        """Open a copy of the notebook in a window and a kernel of its own, with the panel of the same run."""
-        shutil.copy(self.folder / "notebook.ipynb", self.folder / "copy.ipynb")
-        other = Lab(open_page(self.page.context.browser, width=1280), self.folder)
-        other.page.goto(address.replace("/lab?", f"/lab/workspaces/beside/tree/{self.folder.name}/copy.ipynb?"))
-        other.idle()
-        other.run_all()
-        other.wait("running")
-        return other
 
     def idle(self) -> None:
         self.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
