@@ -57,7 +57,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 FUNCTIONS = """
 import importlib, json, os, sys
-import numba, pandas, pydantic, scipy.sparse, scipy.special
+import kernels, matplotlib.figure, numba, pandas, pydantic, scipy.sparse, scipy.special, sklearn.linear_model
 for names in json.loads(sys.argv[1]):
     sys.stdout.flush()
     if child := os.fork():

@@ -25,7 +25,7 @@ LONG = {
     "dataset": '"uniform"',
     "densities": "[0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3]",
     "widths": "[4]",
-    "more": '{"features": 512, "rows": 2000, "seconds": 0.5, "rounds": 3}',
+    "more": '{"features": 512, "rows": 2000, "seconds": 0.5, "rounds": 3, "threads": 1}',
 }
 """Parameters of a sweep of small trials that goes on until it is stopped."""
 
@@ -222,7 +222,7 @@ SWEEP = (
     "import numpy as np, scipy.sparse, workbench as wb\n"
     "X = scipy.sparse.random(2000, 1000, 0.01, format='csr', random_state=0); y = np.arange(2000) % 2",
     "result = wb.sweep(X, y, density=[0.005, 0.01, 0.03, 0.1], format=['csr', 'dense'], rounds=12, trial_seconds=1,\n"
-    "                  engine='ours', launch='kernels', hold='format', update='lazy')\n"
+    "                  threads=1, engine='ours', launch='kernels', hold='format', update='lazy')\n"
     "print('kept', len(result.trials), result.is_running)",
 )
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import warnings
+from types import ModuleType
 from typing import Any, final
 
 import pytest
@@ -10,17 +11,27 @@ import pytest
 
 @final
 class Late:
-    """A module that is imported when something of it is asked for, TensorFlow with it, without its warnings."""
+    """A module that is imported when something of it is asked for."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # theirs, while they are imported
-            importlib.import_module("tensorflow")
-            importlib.import_module("keras")
-        return getattr(importlib.import_module(self._name), name)
+        if name.startswith(("_", "pytest")):  # what pytest looks for while it collects
+            raise AttributeError(name)
+        return getattr(_imported(self._name), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(_imported(self._name))
+
+
+def _imported(name: str) -> ModuleType:
+    """The module, after TensorFlow and Keras, whose own warnings are not those of a test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("tensorflow")
+        importlib.import_module("keras")
+    return importlib.import_module(name)
 
 
 def frameworks() -> tuple[Any, Any]:
