@@ -89,7 +89,7 @@ class Link:
         data, end = json.dumps(message).encode() + b"\n", time.monotonic() + self.patience
         while data and not self.is_stopping():
             if time.monotonic() > end:
-                raise AgentLostError(self._why(f"has not read what it was told for {self.patience:g} s"))
+                raise AgentLostError(self._why(f"has not read its messages for {self.patience:g} s"))
             if _is_ready(self.to, select.POLLOUT):
                 try:
                     data = data[os.write(self.to, data) :]
