@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernels import devices
-from workbench import formats, store
+from workbench import data, formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import loads
 from workbench.ops.products import ENGINES
@@ -226,6 +226,11 @@ def test_errors_a_user_can_mend_are_one_message_without_a_traceback(arguments, t
     assert end.value.code == (1 if "allocate" in text else 2)
     assert text in (told := capsys.readouterr().err)
     assert "Traceback" not in told
+
+
+def test_a_path_of_a_data_set_that_has_none_is_refused_before_the_set_is_made(monkeypatch):
+    monkeypatch.setattr(data, "describe", None)
+    assert "The data set stdlib takes no path" in str(run("train", "--dataset", "stdlib", "--path", "x.txt").exception)
 
 
 def test_a_seed_below_zero_is_refused_where_it_is_given():

@@ -129,12 +129,12 @@ def with_source(settings: Mapping[str, Any], source: str, label: str, is_guessed
 def with_model(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with the model that suits the data of a file, which is reported.
 
-    Unchanged for synthetic data.
+    Unchanged for data that is not read from a file.
     """
     from workbench.advising.source import model_for, model_note
     from workbench.sweeps.problem import parameters_of_file
 
-    if "path" not in settings:
+    if "path" not in settings or "path" not in data.get(settings["dataset"]).parameters:  # which is refused later
         return dict(settings)
     with show_reading():
         read = data.describe(settings["dataset"], **parameters_of_file(settings))
