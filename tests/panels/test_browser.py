@@ -25,7 +25,7 @@ LONG = {
     "dataset": '"uniform"',
     "densities": "[0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3]",
     "widths": "[4]",
-    "more": '{"features": 512, "rows": 2000, "seconds": 0.5, "rounds": 3, "threads": 1}',
+    "more": '{"features": 512, "rows": 2000, "trial_seconds": 0.5, "rounds": 3, "threads": 1}',
 }
 """Parameters of a sweep of small trials that goes on until it is stopped."""
 
@@ -88,7 +88,8 @@ def reloaded(page: Lab) -> None:
 def stopped_by_another(page: Lab, run: Path) -> None:
     """A second panel of the run, in another process, offers no second sweep; what it stops both can resume."""
     known = {name: ast.literal_eval(value) for name, value in LONG.items()}
-    other = Panel(lab.study(run_dir=str(run), **lab.parameters(known)))
+    more = {{"trial_seconds": "seconds"}.get(name, name): value for name, value in known.pop("more").items()}
+    other = Panel(lab.study(run_dir=str(run), **known, **more))
     try:
         other.step()
         assert (other.run.description, other.run.disabled) == ("Run", True), "one sweep at a time"
@@ -105,7 +106,7 @@ def stopped_by_another(page: Lab, run: Path) -> None:
 def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook):
     """That a run which was stopped goes on is tested in `tests/sweeps`, that it is found in `test_panels.py`."""
     page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
-    run = page.folder / "runs" / lab.NAME
+    run = page.folder / "runs" / "uniform"
     page.run_all()
     page.wait("idle")
     page.shot("1-opened")
