@@ -50,7 +50,8 @@ def goals_of(
         name, case = params["name"], params["case"]
         title, types = names[id(case)], f"{case.dtype} {case.indices.dtype}"
         width = sum(bound < case.N for bound in widths)
-        like = folder_of(name) if "width" in title or "64 bits" in title else family_of(name)
+        of_types = typed(name) if "64 bits" in title else family_of(name)
+        like = folder_of(name) if "width" in title else of_types
         compiled = loops_of(name)
         found: set[Hashable] = {(like, title), (compiled, "width", width), (compiled, types)}
         found.add((typed(name), "width", width, case.dtype))

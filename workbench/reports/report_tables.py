@@ -100,8 +100,8 @@ def _turn(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict
         {"name": name, "last": [], "places": [line["places"][number] for line in lines]}
         for number, name in enumerate(names)
     ]
-    nothing = dict.fromkeys(("mark", "sign", "meaning", "doubt", "anchor"), "")
-    verdicts = [nothing | {"text": text} for line in lines for text in line["last"]]
+    nothing = dict.fromkeys(("sign", "meaning", "doubt", "anchor"), "")
+    verdicts = [nothing | {"text": text, "mark": "said"} for line in lines for text in line["last"]]
     return [*found, {"name": "verdict", "last": [], "places": verdicts}]
 
 
