@@ -32,7 +32,7 @@ LONGEST = (
 the run.
 
 The first ones compile kernels and epochs for the CPU, each its own; what the others need of them they then find on
-disk. Each process of a notebook's or a panel's sweep would compile the same beside them.
+disk. Each process of a notebook's or a panel's sweep would compile the same meanwhile.
 """
 
 MOST_WORKERS = 4

@@ -58,7 +58,7 @@ Source = Feed | Dataset | str | os.PathLike
 """What batches come from."""
 
 COMPRESSED = (scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.csc_matrix)
-"""Types of matrices that one compiled function finds sound; the rules say what is wrong with others."""
+"""Types of matrices whose index arrays one compiled function checks; the rules find the fault of what does not pass."""
 
 
 def feed_of(source: Source, taker: str, *, rows: int, shuffle: bool, seed: int, last: str) -> Feed:

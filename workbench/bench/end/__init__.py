@@ -60,7 +60,8 @@ Commands = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way from the file to predictions: `commands(paths, setting)` are its processes, `settings` what is tried.
+    """A program or script that trains on a file and predicts: `commands(paths, setting)` are its processes, `settings`
+    those that are tried.
 
     `formats` lists what it reads. `program` has to be on the path, `package` to be installed; `install` says how.
     """

@@ -30,7 +30,7 @@ MARK = np.int64(0x7FFC << 48)
 """Bits of a NaN, to which the position of a hard number is added; text holds no NaN."""
 
 compiled = njit(nogil=True, error_model="numpy", _nrt=False)
-"""Decorator of code that reads text: no arithmetic is reordered, and other threads go on beside it.
+"""Decorator of code that reads text: no arithmetic is reordered, and other threads run meanwhile.
 
 References are not counted, which takes a third to half of the time where each number is read by a call; such code may
 create views, but no arrays.

@@ -269,7 +269,7 @@ def _learned(
         table.take(found)
     if found.label is None and wanted.kind != NONE:
         if len(table.names) == 1:
-            what = f"{table.path} has one column, {table.names[0]!r}, and no labels beside it"
+            what = f"{table.path} has one column, {table.names[0]!r}, and no column of labels"
             raise MissingLabelsError(f"{what}.\n{ADVICE_LABELS_FILE}")
         known = f"none is called {', '.join(LABELS[:4])} or alike"
         example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"

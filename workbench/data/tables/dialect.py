@@ -84,9 +84,10 @@ def dialect_of(
     decimal: str | None = None,
     encoding: str = "utf-8",
 ) -> Dialect:
-    """Return the layout of the file, what is None guessed; `DataError` if there is no row, or a name comes twice.
+    """Return the layout of the file; parameters that are None are guessed. `DataError` if there is no row.
 
-    Lines that begin with # before the first row are comments, unless they have as many fields as that row.
+    Lines that begin with # before the first row are comments, unless they have as many fields as that row. Of columns
+    with the same name the later ones get a number, as `numbered` gives it.
     """
     are_aligned, separator = separator == BLANKS, " " if separator == BLANKS else separator
     if decimal not in (None, *DECIMALS):

@@ -24,7 +24,7 @@ class Counted(NamedTuple):
 
 @final
 class Quantiles:
-    """Collects counted numbers, and tells where they are cut into ranges of about equally many rows.
+    """Collects counted numbers; returns the bounds of ranges of them with about equally many rows.
 
     Ranks are exact up to `EXACT` different numbers, and off by at most levels / (2 * KEPT) of the rows beyond, with
     levels = log2(rows / EXACT) + 1: a thousandth of 10**9 rows. Memory is a MB and 128 KB a level.
