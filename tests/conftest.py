@@ -38,6 +38,7 @@ disk. Each process of a notebook's or a panel's sweep would compile the same mea
 MOST_WORKERS = 4
 """More would wait for the longest file."""
 
+ROOT = Path(__file__).parents[1]
 
 SIGNALS = pytest.StashKey[tuple]()
 """What the process of the tests does where it is asked to end."""
@@ -137,6 +138,14 @@ def _no_wrong_access(request: pytest.FixtureRequest):
         from kernels import bounds
 
         assert not bounds.take()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out modules of the project without an example: each worker would import them, frameworks included."""
+    is_module = collection_path.suffix == ".py" and collection_path.is_relative_to(ROOT)
+    if is_module and collection_path.relative_to(ROOT).parts[0] in ("kernels", "workbench"):
+        return True if ">>>" not in collection_path.read_text(encoding="utf-8") else None
+    return None
 
 
 @pytest.hookimpl(optionalhook=True)
