@@ -75,6 +75,12 @@ def written(kind):
 
 
 @cache
+def panel_verdict(kind):
+    """The verdict of the panel."""
+    return pages.verdict(store.frame(KINDS[kind]))
+
+
+@cache
 def drawn(name, kind):
     """The sentence of a chart, its title, subtitle and notes, and its legend."""
     figure = Figure(figsize=(9, 6))
@@ -136,7 +142,7 @@ def test_every_number_and_winner_of_a_chart_is_borne_by_the_rows(kind, name):
 
 def test_every_number_and_winner_of_the_panel_is_borne_by_the_rows(kind):
     frame = store.frame(KINDS[kind])
-    page = pages.verdict(frame) + pages.grounds(frame) + pages.break_evens(frame)
+    page = panel_verdict(kind) + pages.grounds(frame) + pages.break_evens(frame)
     assert page_faults(page, facts_of(kind)) == []
 
 
@@ -159,7 +165,7 @@ def test_what_ran_beside_other_programs_is_said_to_everywhere(kind):
     html, markdown = written(kind)
     sure = next(text for _, text in Blocks(html).blocks if text.startswith("How sure: "))
     (again,) = (line for line in markdown.splitlines() if line.startswith("How sure: "))
-    for text in (sure, again, pages.verdict(store.frame(KINDS[kind]))):
+    for text in (sure, again, panel_verdict(kind)):
         assert busy.search(text)
     for name in ("time_density", "phases", "loss_seconds"):
         assert any("next to other programs" in text for text in drawn(name, kind)), name
@@ -168,7 +174,7 @@ def test_what_ran_beside_other_programs_is_said_to_everywhere(kind):
 def test_what_is_far_apart_beside_other_programs_has_a_winner_and_the_least_factor():
     kind = "far apart next to other programs"
     assert {contest.time for contest in facts_of(kind).contests} == {"sparse"}
-    for text in (*written(kind), pages.verdict(store.frame(KINDS[kind]))):
+    for text in (*written(kind), panel_verdict(kind)):
         text = " ".join(text.split())
         (least, *_) = re.findall(r"[Ss]parse is at least ([\d.]+) times faster \(other programs were running\)", text)
         lows = [contest.decision.ratio.low for contest in facts_of(kind).contests]
@@ -202,7 +208,7 @@ def test_how_sure_the_answer_is_stands_once_in_the_page_and_under_the_verdict(ki
     sure = next(lines[place + 1] for place, line in enumerate(lines) if line.startswith("**Answer.** "))
     assert texts.count(sure) == 1
     assert sure.startswith("How sure: ")
-    assert '</p><p class="certainty">How sure: ' in pages.verdict(store.frame(KINDS[kind]))
+    assert '</p><p class="certainty">How sure: ' in panel_verdict(kind)
 
 
 def test_the_same_cell_has_the_same_number_in_every_table(kind):
