@@ -11,7 +11,7 @@ from workbench.analysis import end
 from workbench.bench import end as suite
 from workbench.bench.end import Candidate, Paths, get, script
 from workbench.bench.shapes import BenchError
-from workbench.command.bench import end_table
+from workbench.command.bench_waits import end_table
 from workbench.reports import suites as reports
 
 CASE = suite.Case("svmlight", 1)

@@ -102,6 +102,7 @@ def test_no_run_and_no_table_are_refused(tmp_path):
         ("bench-fit.jsonl", "fit"),
         ("bench-end.jsonl", "end"),
         ("bench-epochs.jsonl", "epochs"),
+        ("bench-waits.jsonl", "waits"),
         ("bench-kernels.jsonl", "bench"),
         ("self.jsonl", "self"),
         ("demo.jsonl", "trials"),

@@ -18,7 +18,6 @@ from workbench.command.exit_codes import Group
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from workbench.analysis import end
     from workbench.analysis.configurations import Record
     from workbench.bench import advice_suite
     from workbench.bench.experiment import Progress
@@ -529,48 +528,6 @@ def bench_epochs(
         print_targets(analysis.list_epoch_targets(found))
         typer.echo(f"Page: {write_epochs(results, exit_codes.original_command_line(ctx))}")
     exit_unless(ctx, is_whole)
-
-
-@bench.command("end")
-def bench_end(
-    ctx: typer.Context,
-    format: Annotated[list[str] | None, typer.Option(help="svmlight or clicks; by default both.")] = None,
-    megabytes: Annotated[
-        list[int] | None, typer.Option(min=1, help="Size of the file to train on; by default 1, 10 and 100.")
-    ] = None,
-    candidate: Annotated[list[str] | None, typer.Option(help="A candidate alone; a wrong name lists all.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Files of 1 GB too.")] = False,
-    results: Annotated[
-        Path, typer.Option(help="Folder of records, page and files; what it has is not measured again.")
-    ] = Path("runs/bench-end"),
-) -> None:
-    """Time whole processes from a file to predictions, with other libraries, to the same held-out loss."""
-    from workbench import store
-    from workbench.analysis import end as analysis
-    from workbench.bench.end import Runner, choose_cases
-    from workbench.command.console import console
-    from workbench.reports.suites import write_end
-
-    cases = choose_cases(tuple(format or ()), tuple(megabytes or ()), full)
-    with progress_line() as told:
-        is_whole = Runner(results, told).run(cases, candidate or ())
-    if store.is_stored(results / store.END.file):
-        records = store.END.read(results)
-        console.print(end_table(records))
-        print_sentence(analysis.summary(records))
-        typer.echo(f"Page: {write_end(results, exit_codes.original_command_line(ctx))}")
-    exit_unless(ctx, is_whole)
-
-
-def end_table(records: Sequence["end.Record"]) -> "Table":
-    """Return the seconds of the project and of the soonest competitor, warm and cold, a row for each case."""
-    from workbench.analysis import end as analysis
-    from workbench.command.console import make_table
-    from workbench.reports import suites
-
-    cases = analysis.cases_of(records).items()
-    rows = [suites.end_line(case, own, start) for case, own in cases for start in analysis.STARTS]
-    return make_table(suites.END_COLUMNS, rows)
 
 
 @bench.command("prune")

@@ -11,7 +11,8 @@ import typer
 
 from workbench.aliases import END
 from workbench.command import data_commands, exit_codes, options
-from workbench.command.bench import Markdown, bench
+from workbench.command.bench import Markdown
+from workbench.command.bench_waits import bench
 from workbench.command.options import CHOSEN, with_choices, with_label_and_seconds, with_settings
 
 # The command `apply`: a saved model predicts the rows of a file, into a CSV file or onto the screen.

@@ -105,6 +105,7 @@ EXAMPLES = {
     "bench fair": ("workbench bench fair --quick", "workbench bench fair --density 0.15 --threads 1"),
     "bench epochs": ("workbench bench epochs --quick", "workbench bench epochs --optimizer adagrad --budget 1200"),
     "bench end": ("workbench bench end --megabytes 10", "workbench bench end --format clicks --megabytes 1"),
+    "bench waits": ("workbench bench waits --quick", "workbench bench waits --part reading --part defaults"),
     "bench prune": ("workbench bench prune results --dry-run", "workbench bench prune results --pack"),
     "profile": (
         "workbench profile train.txt",

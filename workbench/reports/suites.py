@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial
+from workbench.analysis import advice, cluster, end, fair, fit, formatting, self_trial, waits
 from workbench.analysis.configurations import Record
 from workbench.analysis.intervals import number_or_none
 from workbench.plots.fit_curves import describe_entry
@@ -253,6 +253,50 @@ def _end_section(case: str, records: Sequence[Record], frame: pd.DataFrame, fold
     absent = [name for name in dict.fromkeys(record["candidate"] for record in records) if name not in there]
     left_out = [f"{name}: {end.reason_left_out(records, name)}" for name in absent]
     return _case_section("end_stages", case, frame, folder, END_INCHES) | {"absent": left_out}
+
+
+# What a user waits for apart from training: each case next to its competitor.
+
+
+WAITS_COLUMNS = ("part", "case", "project", "competitor", "its time", "project / competitor", "loss", "its loss")
+
+
+def write_waits(folder: str | Path, command: str = "") -> Path:
+    """Write the page of what a user waits for apart from training."""
+    folder = Path(folder)
+    records = [written(record) for record in store.WAITS.read(folder)]
+    found = waits.compare_all(records)
+    content = {
+        "verdict": waits.summary(found),
+        "targets": page.targets_table(waits.list_targets(found), "not measured"),
+        "cases": page.table_of(WAITS_COLUMNS, map(waits_line, found)),
+        "failed": page.table_of(
+            ("part", "case", "candidate", "status", "reason"),
+            (
+                [record[name] for name in ("part", "case", "candidate", "status", "reason")]
+                for record in waits.failures(records)
+            ),
+        ),
+        "notes": sorted({f"{one['candidate']}: {one['note']}" for one in records if one["note"]}),
+        "busy": f"{100 * max((record['busy_others'] or 0.0 for record in records), default=0.0):.0f} %",
+        "machine": _machine_of_folder(folder),
+    }
+    return _write(folder, "bench-waits.md", "waits.md.jinja", content, command, "workbench bench waits")
+
+
+def waits_line(one: waits.Waited) -> list[str]:
+    """Return a case in the table: seconds of both with their intervals, the time ratio, both losses."""
+    other, as_text = one.competitor, formatting.format_with_interval
+    ratio = "" if one.ratio is None else as_text(*one.ratio, formatting.format_number)
+    losses = [
+        "" if record is None or record["loss"] is None else f"{record['loss']:.4f}" for record in (one.project, other)
+    ]
+    times = [
+        as_text(record["seconds"], record["seconds_low"], record["seconds_high"], formatting.format_seconds)
+        for record in (one.project, *([other] if other else []))
+    ]
+    names = [other["candidate"], times[1]] if other else ["", ""]
+    return [one.part.replace("_", " "), one.case, times[0], *names, ratio, *losses]
 
 
 # Both sides compared with the best independent ones: configurations and the shift of the break-even.

@@ -2,15 +2,16 @@
 
 `TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FAIR` that of both sides compared with the best
 independent ones, `EPOCHS` that of whole epochs, `FIT` that of trainings to a held-out quality, `END` that of whole
-processes from a file to predictions, `SELF` that of the self-trial's outcomes, `ADVICE` that of advice and the sweeps
-that judge it, `CLUSTER` that of training on several machines; `external` reads rows of another tool. What is named here
-without a table is of trials: `store.append(path, row)` is `store.TRIALS.append(path, row)`.
+processes from a file to predictions, `WAITS` that of what a user waits for apart from training, `SELF` that of the
+self-trial's outcomes, `ADVICE` that of advice and the sweeps that judge it, `CLUSTER` that of training on several
+machines; `external` reads rows of another tool. What is named here without a table is of trials:
+`store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
 from workbench import aliases
 from workbench.store import external
 from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning, is_stored, packed_path
-from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, TRIALS
+from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, TRIALS, WAITS
 
 __all__ = [
     "ADVICE",
@@ -24,6 +25,7 @@ __all__ = [
     "SELF",
     "STATUSES",
     "TRIALS",
+    "WAITS",
     "Column",
     "RowError",
     "Table",

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.store.table import Table, is_stored, object_of, packed_path, unpacked
-from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, TRIALS
+from workbench.store.tables import ADVICE, BENCH, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, TRIALS, WAITS
 
-_BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, END, EPOCHS, FAIR, FIT, SELF)} | {"self-demo.jsonl": SELF}
+_BY_FILE = {table.file: table for table in (ADVICE, CLUSTER, END, EPOCHS, FAIR, FIT, SELF, WAITS)} | {
+    "self-demo.jsonl": SELF
+}
 _DIGITS = 7
 """Significant digits kept of measured numbers: a clock has fewer."""
 _MEASURED = ("number", "numbers", "curve", "records")

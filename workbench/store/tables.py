@@ -160,6 +160,41 @@ _END_TABLE = {
 
 END = Table.of("end", "bench-end.jsonl", 1, _END_TABLE)
 
+
+# The columns of a record of `bench waits`: a candidate in a case of a part, timed in turn with the other one.
+
+_WAITS_TABLE = {
+    "identity": """
+        schema integer number of this table of columns
+        key text part, case and candidate
+        time text when the part ended, ISO 8601
+        status text ok, wrong, failed, timeout or memory
+        reason text why the status is not ok; empty when it is
+    """,
+    "setting": """
+        part text what a user waits for: reading, starting, compiling, predicting, few_rows, searching or defaults
+        case text what is read, started, compiled or trained
+        candidate text the project, or the competitor by name
+        side text project or competitor
+        note text what of the candidate's work has to be known; empty if nothing has
+        threads integer threads allowed; reading has one core
+        seed integer draws the data
+    """,
+    "measured": """
+        samples numbers seconds of rounds 0, 1, and so on
+        seconds number seconds, median of the rounds
+        seconds_low number lower bound of the interval of the median
+        seconds_high number upper bound of the interval of the median
+        loss number mean log loss of the rows held out, of defaults
+        busy_others number share of all cores that other programs took; null if the part starts processes
+        machine text id of the machine
+        versions mapping version of each library used
+        not_finite names columns where a NaN or infinity was replaced by null when the record was stored
+    """,
+}
+
+WAITS = Table.of("waits", "bench-waits.jsonl", 1, _WAITS_TABLE)
+
 # The columns of a record of `bench fair` and of `bench epochs`: a candidate in a configuration, timed with all others.
 
 _FAIR_TABLE = {

@@ -1,0 +1,150 @@
+"""What a user waits for apart from training: each case of `bench waits` compared with its competitor, and targets."""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workbench.analysis import formatting
+from workbench.analysis.bench import Goal
+
+Record = Mapping[str, Any]
+
+
+class Waited(NamedTuple):
+    """A case of a part: the records of the project and of its competitor, None without one.
+
+    `ratio` has the median of the project's seconds by the competitor's of the same round, the least and the most; None without a competitor.
+    """
+
+    part: str
+    case: str
+    project: Record
+    competitor: Record | None
+    ratio: tuple[float, float, float] | None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the project, median of the rounds."""
+        return float(self.project["seconds"])
+
+    @property
+    def seconds_above(self) -> float | None:
+        """Seconds of the project above those of the competitor, None without one."""
+        return None if self.competitor is None else self.seconds - float(self.competitor["seconds"])
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """Held-out log loss of the project by that of the competitor, None if either has none."""
+        other = self.competitor and self.competitor["loss"]
+        return self.project["loss"] / other if other and self.project["loss"] is not None else None
+
+
+def compare_all(records: Iterable[Record]) -> list[Waited]:
+    """Return every case with a measured time of the project, the newest record of each candidate, in their order."""
+    newest: dict[tuple[str, str], dict[str, Record]] = {}
+    for record in records:
+        if record["status"] == "ok":
+            newest.setdefault((record["part"], record["case"]), {})[record["side"]] = record
+    return [_compared(*key, sides) for key, sides in newest.items() if "project" in sides]
+
+
+def _compared(part: str, case: str, sides: Mapping[str, Record]) -> Waited:
+    """Return a case by the records of its sides."""
+    own, other = sides["project"], sides.get("competitor")
+    if other is None:
+        return Waited(part, case, own, None, None)
+    ratios = [one / two for one, two in zip(own["samples"], other["samples"], strict=False)]
+    return Waited(part, case, own, other, (statistics.median(ratios), min(ratios), max(ratios)))
+
+
+def failures(records: Iterable[Record]) -> list[Record]:
+    """Return the newest record of each candidate whose newest one has no time."""
+    newest = {(record["part"], record["case"], record["candidate"]): record for record in records}
+    return [record for record in newest.values() if record["status"] != "ok"]
+
+
+class Target(NamedTuple):
+    """A target of the cases of a part that `matches` names: `value(case)` is at most `most`, in `unit`."""
+
+    part: str
+    what: str
+    most: float
+    value: Callable[[Waited], float | None]
+    unit: str = ""
+    matches: Callable[[str], bool] = lambda case: True
+
+
+def _ratio(one: Waited) -> float | None:
+    """Return the time ratio of a case."""
+    return None if one.ratio is None else one.ratio[0]
+
+
+def _seconds(one: Waited) -> float | None:
+    """Return the project's seconds of a case."""
+    return one.seconds
+
+
+def _is(*names: str) -> Callable[[str], bool]:
+    """Return whether a case begins with one of these names, as a function of the case."""
+    return lambda case: case.startswith(names)
+
+
+def _is_not(*names: str) -> Callable[[str], bool]:
+    """Return whether a case begins with none of these names, as a function of the case."""
+    return lambda case: not case.startswith(names)
+
+
+FIRST_COMPILED = "csr, logistic, AdaGrad"
+TARGETS = (
+    Target("reading", "svmlight text on one core / scikit-learn's reader", 0.17, _ratio, matches=_is("svmlight")),
+    Target("reading", "Matrix Market on one core / SciPy's reader", 1.3, _ratio, matches=_is("Matrix Market")),
+    Target("reading", "CSV to a matrix on one core / pyarrow's read", 3.0, _ratio, matches=_is("CSV")),
+    Target(
+        "starting", "`import workbench` above the interpreter", 0.05, lambda one: one.seconds_above, "s", _is("import")
+    ),
+    Target(
+        "starting",
+        "`--help`, `data list`, `status`",
+        0.4,
+        _seconds,
+        "s",
+        _is("--help", "data list", "status"),
+    ),
+    Target("starting", "`train` of a cached file before its first step", 1.0, _seconds, "s", _is("train")),
+    Target("compiling", f"first epoch, {FIRST_COMPILED}", 2.0, _seconds, "s", _is(FIRST_COMPILED)),
+    Target("compiling", "first epoch, any other", 4.0, _seconds, "s", _is_not(FIRST_COMPILED)),
+    Target("predicting", "scores, probabilities / SciPy's `x @ w`", 1.2, _ratio),
+    Target("few_rows", "`fit` of 100 rows, one epoch", 0.0005, _seconds, "s", _is("fit of 100 rows, one")),
+    Target("searching", "a search over 8 settings / one training", 2.5, _ratio),
+    Target("defaults", "held-out loss, nothing set / best LogisticRegression", 1.02, lambda one: one.loss_ratio),
+    Target("defaults", "time, nothing set / LogisticRegression, C = 1", 1.0, _ratio),
+)
+
+
+def list_targets(found: Sequence[Waited]) -> list[Goal]:
+    """Return each target with its worst case; not measured if no case has a value."""
+    return [_goal(target, found) for target in TARGETS]
+
+
+def _goal(target: Target, found: Sequence[Waited]) -> Goal:
+    """Return a target with the worst of its cases, and how many miss it."""
+    wanted = f"≤ {_text(target.most, target.unit)}"
+    own = [one for one in found if one.part == target.part and target.matches(one.case)]
+    known = {one.case: value for one in own if (value := target.value(one)) is not None}
+    if not known:
+        return Goal(target.what, wanted, "not measured", None)
+    worst = max(known, key=known.__getitem__)
+    above = sum(value > target.most for value in known.values())
+    count = f"; {above} of {len(known)} above" if len(known) > 1 else ""
+    return Goal(target.what, wanted, f"{_text(known[worst], target.unit)} ({worst}){count}", not above)
+
+
+def _text(value: float, unit: str) -> str:
+    """Return a number with its unit, seconds in a unit that suits them."""
+    return formatting.format_seconds(value) if unit == "s" else formatting.format_number(value)
+
+
+def summary(found: Sequence[Waited]) -> str:
+    """Return how many targets are met in a sentence."""
+    known = [goal.met for goal in list_targets(found) if goal.met is not None]
+    return f"{sum(known)} of {len(known)} measured targets are met." if known else "Nothing was measured."
