@@ -13,7 +13,8 @@ Record = Mapping[str, Any]
 class Waited(NamedTuple):
     """A case of a part: the records of the project and of its competitor, None without one.
 
-    `ratio` has the median of the project's seconds by the competitor's of the same round, the least and the most; None without a competitor.
+    `ratio` has the median of the project's seconds by the competitor's of the same round, the least and the most; None
+    without a competitor.
     """
 
     part: str
