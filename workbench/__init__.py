@@ -49,6 +49,20 @@ _PUBLIC = {
 """Public names, and the module that each is imported from when it is first used."""
 _VERBS = ("train", "sweep", "advise")
 """Functions with the names of former packages."""
+
+
+class _FormerPackages:
+    """Finder of the former packages and their modules, which are loaded by `workbench.api.aliases`."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None):
+        """Return the spec of a module of a former package, None for all others."""
+        if name.startswith("workbench.") and name.split(".")[1] in _VERBS:
+            return importlib.import_module("workbench.api.aliases").spec_of(name)
+        return None
+
+
+sys.meta_path.append(_FormerPackages)  # type: ignore[arg-type]  # a class with one static method
 __all__ = ["__version__", *_PUBLIC]
 
 _OURS = b"from kernels.registry import"

@@ -9,13 +9,31 @@ Limits     z < 2**63, D*N < 2**63; the cost grows with D whatever the batch
 Source     (A.T @ x.T).T: x and the result are transposed in memory, so that rows of vectors are summed
 """
 
+from typing import Any
+
 import numpy as np
 
 from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gpu.transpose import transpose
+from kernels.gpu.source import FLOATS, c_name, grid, source
 from kernels.gradients import csr_t_dense_full
 from kernels.registry import register
+
+SIDE = 32
+"""Rows and columns of a square, as in `transpose.cu`."""
+
+_CUDA = source(__file__, [f"transpose<{value}>" for value in FLOATS], "transpose.cu", "transpose")
+
+
+def transpose(x: Any, out: Any = None) -> Any:
+    """Return x.T [N, R] of `x` [R, N], in C order; written to `out` if given."""
+    device, (rows, columns) = devices.device_of(x), x.shape
+    if out is None:
+        out = device.empty((columns, rows), x.dtype)
+    squares = -(-rows // SIDE) * -(-columns // SIDE)
+    if squares:
+        device.launch(_CUDA, f"transpose<{c_name(x.dtype)}>", grid(squares), x, out, rows, columns)
+    return out
 
 
 def reference(x, indptr, indices, data, out):

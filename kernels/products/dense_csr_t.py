@@ -13,8 +13,8 @@ import numpy as np
 
 from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gpu.transpose import transpose
 from kernels.products import csr_dense
+from kernels.products.dense_csr import transpose
 from kernels.registry import register
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from workbench import store
 from workbench.bench.child import set_threads
-from workbench.bench.fair import competitors, configurations, loops, measure, problem, runner
+from workbench.bench.fair import competitors, configurations, loops, measure, runner
 from workbench.bench.fair.competitors import project, sklearn_sgd
 from workbench.bench.fair.configurations import Configuration, covering_array, pairs_of
 from workbench.bench.shapes import BenchError
@@ -30,7 +30,7 @@ def two_threads():
 
 
 def drawn(name):
-    return problem.draw(TINY[name], threads=2)
+    return configurations.draw(TINY[name], threads=2)
 
 
 def test_the_configurations_cover_all_pairs_twice_and_are_few():
@@ -76,7 +76,7 @@ def test_configurations_are_chosen_by_name_and_by_values():
 
 
 def test_drawn_rows_are_the_same_dense_and_as_csr():
-    one = problem.draw(Configuration(300, 4, 3, 0.2, bytes_dense=2**18))
+    one = configurations.draw(Configuration(300, 4, 3, 0.2, bytes_dense=2**18))
     np.testing.assert_array_equal(one.csr.toarray(), one.dense)
     assert one.csr.has_sorted_indices
     assert one.csr.nnz / one.dense.size == pytest.approx(0.2, rel=0.05)
@@ -97,7 +97,7 @@ def error_after_an_epoch(one, competitor):
     expected = one.expected(trainer.first_order()[: done * one.batch_rows], trainer.rate_intercept)
     assert done == one.batches
     assert np.abs(expected.w).max() > 1e-3
-    return problem.error_of(trainer.state(), expected)
+    return configurations.error_of(trainer.state(), expected)
 
 
 LOOPS = ("Numba", "project")
@@ -163,20 +163,20 @@ def test_the_definition_is_that_of_plain_numpy():
         losses.append(-np.log((chances * y).sum(axis=1)).mean())
         w -= one.rate * x.T @ (chances - y) / len(rows)
         b -= one.rate * (chances - y).mean(axis=0)
-    assert problem.error_of(problem.State(w, b, np.array(losses)), one.expected(order)) < 1e-12
+    assert configurations.error_of(configurations.State(w, b, np.array(losses)), one.expected(order)) < 1e-12
 
 
 def test_a_wrong_training_is_noticed_in_weights_intercept_and_losses():
-    right = problem.State(np.ones((3, 2)), np.ones(2), np.ones(4))
-    assert problem.error_of(right, right) == 0
+    right = configurations.State(np.ones((3, 2)), np.ones(2), np.ones(4))
+    assert configurations.error_of(right, right) == 0
     for wrong in (
-        problem.State(right.w * 1.1, right.b, right.losses),
-        problem.State(right.w, right.b * 1.1, right.losses),
-        problem.State(right.w, right.b, right.losses * 1.1),
+        configurations.State(right.w * 1.1, right.b, right.losses),
+        configurations.State(right.w, right.b * 1.1, right.losses),
+        configurations.State(right.w, right.b, right.losses * 1.1),
     ):
-        assert problem.error_of(wrong, right) == pytest.approx(0.1)
-    assert problem.error_of(problem.State(right.w * np.nan, right.b), right) == np.inf
-    assert problem.error_of(problem.State(right.w, right.b * np.nan), right) == np.inf
+        assert configurations.error_of(wrong, right) == pytest.approx(0.1)
+    assert configurations.error_of(configurations.State(right.w * np.nan, right.b), right) == np.inf
+    assert configurations.error_of(configurations.State(right.w, right.b * np.nan), right) == np.inf
 
 
 def test_padding_of_outputs_stays_zero():
@@ -210,7 +210,7 @@ class Steady(competitors.Trainer):
 
     def state(self):
         right = self.problem.expected(self.first_order()[: self.done * self.problem.batch_rows])
-        return right if self.is_right else problem.State(right.w + 1, right.b, right.losses)
+        return right if self.is_right else configurations.State(right.w + 1, right.b, right.losses)
 
 
 class Ticks:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.of_tensorflow import Late, frameworks
 from workbench import data, optimizers
-from workbench.bridges.lazy_rules import class_name
+from workbench.bridges.contracts import class_name
 from workbench.formats import RowSparse
 from workbench.optimizers import OptimizerError, Updater
 

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from tests.support.torch_training import BATCHES, RULES, assert_same, class_of, layer_of, train  # noqa: E402
 from workbench import optimizers  # noqa: E402
 from workbench.bridges import pytorch  # noqa: E402
-from workbench.bridges.lazy_rules import class_name  # noqa: E402
+from workbench.bridges.contracts import class_name  # noqa: E402
 from workbench.optimizers import OptimizerError  # noqa: E402
 
 

@@ -11,7 +11,7 @@ from kernels.gpu import indices, losses, updates
 from kernels.gpu import indices as gpu_plan
 from kernels.gpu import source as gpu_source
 from kernels.gpu.source import sources
-from kernels.gpu.transpose import transpose
+from kernels.products.dense_csr import transpose
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES
 from tests.support.gpu_implementations import (

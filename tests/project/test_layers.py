@@ -76,9 +76,6 @@ ALLOWED = {
         *("formats", "data", "models", "bridges", "training", "store", "analysis", "plots", "sweeps", "advising"),
         *("reports", "study", "panels", "option_text", "bench"),
     },
-    "workbench.train": {"api"},
-    "workbench.sweep": {"api"},
-    "workbench.advise": {"api"},
 }  # fmt: skip
 
 # A part of workbench.data -> the parts of it that it may import, `errors` and itself always.
@@ -90,7 +87,6 @@ DATA = {
     "dataset": {"labels"},
     "contract": {"labels", "dataset", "content", "files"},
     "cache": {"labels", "dataset", "contract", "content"},
-    "loading": {"cache", "contract", "dataset", "batches", "shards"},
     "synthetic": {"labels", "dataset"},
     "profiles": {"dataset"},
     "files": {"labels", "dataset", "content"},

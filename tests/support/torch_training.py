@@ -6,7 +6,7 @@ import torch
 from tests.support.torch_rows import drawn
 from workbench import optimizers
 from workbench.bridges import pytorch
-from workbench.bridges.lazy_rules import class_name
+from workbench.bridges.contracts import class_name
 from workbench.bridges.pytorch import SparseLinear, rows_of
 
 RULES = optimizers.names()

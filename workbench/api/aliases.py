@@ -8,9 +8,8 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, final
 
@@ -64,24 +63,17 @@ class Verb:
 
 
 @final
-class FormerModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of modules of the former packages: `workbench.train.setup` is `workbench.training.setup`."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module of a former package, None for all others."""
-        project, _, rest = fullname.partition(".")
-        name, _, inner = rest.partition(".")
-        if project != "workbench" or name not in PACKAGES or not inner:
-            return None
-        note(name)
-        return importlib.util.spec_from_loader(fullname, self)
+class FormerModules(importlib.abc.InspectLoader):
+    """Loader of former packages and their modules: `workbench.train.setup` is `workbench.training.setup`."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """Import the module by its present name."""
-        _, name, inner = spec.name.split(".", 2)
-        module = importlib.import_module(f"workbench.{PACKAGES[name]}.{inner}")
+        """Import a module by its present name; a former package is the function that has its name now."""
+        _, name, *inner = spec.name.split(".", 2)
+        if inner:
+            note(name)
+            module = importlib.import_module(f"workbench.{PACKAGES[name]}.{inner[0]}")
+        else:
+            module = getattr(importlib.import_module("workbench"), name)
         self._own = module.__spec__
         return module
 
@@ -89,10 +81,19 @@ class FormerModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Give the module its own spec back, which the import system has replaced."""
         module.__spec__ = self._own
 
+    def get_source(self, fullname: str) -> str:
+        """Return what `python -m` of a former package runs: a note, and then the present package."""
+        new = f"workbench.{PACKAGES[fullname.rpartition('.')[2]]}"
+        said = f"python -m {fullname} is now python -m {new}; the old name works for one release."
+        return f"import runpy\nprint({said!r})\nrunpy.run_module({new!r}, run_name='__main__', alter_sys=True)"
+
+
+def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a former package or a module of one."""
+    return importlib.util.spec_from_loader(name, FormerModules(), is_package=False)
+
 
 def verb(name: str) -> Verb:
     """Return the function of that name in the form that answers to its former package."""
-    if not any(isinstance(finder, FormerModules) for finder in sys.meta_path):
-        sys.meta_path.append(FormerModules())
     module = {"train": "training", "sweep": "sweeping", "advise": "advice"}[name]
     return Verb(getattr(importlib.import_module(f"workbench.api.{module}"), name), name)

@@ -2,7 +2,7 @@
 
     results = Results(store.FAIR, folder)
     known = results.open()
-    worker = Worker("workbench.bench.fair.measure:answers", folder, preload=["workbench.bench.fair.preload"])
+    worker = Worker("workbench.bench.fair.measure:answers", folder, preload=["workbench.bench.preload"])
     for answer in worker.answers(request, lambda answer: 120.0):
         results.append(key=closure.result_key(parts), **answer)
 

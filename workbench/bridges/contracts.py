@@ -36,7 +36,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from kernels.registry import unknown_name
-from workbench import data, formats
+from workbench import data, formats, optimizers
 from workbench.bridges import validation_rules
 from workbench.bridges.validation_rules import (
     CONTRACTS,
@@ -431,3 +431,36 @@ def _find_row_violations(name: str, rows: np.ndarray, count: int | None, framewo
         came, advice = f"The gradient of {name} names rows outside of the weight", "Check the columns of the batch"
         found.append(Violation("range", GRADIENT_BOUNDARY, ERROR, came, f"0 to {count - 1}", advice, framework.outside))
     return found
+
+
+# Names of optimizer classes that bridges make, one for each optimizer that is registered: `LazyAdam` and its like.
+
+SPELLED = {"sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop", "centered_rmsprop": "CenteredRMSprop"}
+"""Names of rules that frameworks spell in a way of their own."""
+
+
+def class_name(rule: str) -> str:
+    """Return the class of a rule.
+
+    >>> class_name("centered_rmsprop")
+    'LazyCenteredRMSprop'
+    """
+    return "Lazy" + SPELLED.get(rule, "".join(word.capitalize() for word in rule.split("_")))
+
+
+def class_names() -> list[str]:
+    """Return the names of all classes."""
+    return [class_name(rule) for rule in optimizers.names()]
+
+
+def rule_of(name: str) -> str:
+    """Return the rule of a class; `AttributeError` lists the classes that there are."""
+    rules = {class_name(rule): rule for rule in optimizers.names()}
+    if name not in rules:
+        raise AttributeError(unknown_name("name", name, rules))
+    return rules[name]
+
+
+def described(rule: str) -> str:
+    """Return the docstring of a class: the rule's formulas, dense and lazy."""
+    return f"{rule}, lazily.\n\n{optimizers.get(rule).formulas}"

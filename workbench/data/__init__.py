@@ -32,7 +32,7 @@ from workbench import aliases
 if TYPE_CHECKING:
     from workbench.data.batches.feed import Batch, Completed, Feed
     from workbench.data.batches.in_memory import Batches
-    from workbench.data.cache import Description
+    from workbench.data.cache import Description, describe, is_cached, load
     from workbench.data.contract import Source, get, names, register, unavailable
     from workbench.data.dataset.record import Dataset, RowBlock, RowBlocks, StoredRows, row_lengths
     from workbench.data.dataset.selection import (
@@ -52,9 +52,8 @@ if TYPE_CHECKING:
     from workbench.data.exports import export
     from workbench.data.files.types import guess
     from workbench.data.labels import Labels
-    from workbench.data.loading import batches_of, describe, is_cached, load
     from workbench.data.profiles import Profile, profile
-    from workbench.data.shards.batches import StoredBatches
+    from workbench.data.shards.batches import StoredBatches, batches_of
     from workbench.data.shards.converting import Progress, convert
     from workbench.data.tables import guess as guess_columns
     from workbench.data.text.svmlight_batches import SvmlightBatches
@@ -109,7 +108,7 @@ __all__ = [
 _MODULES = {
     "batches.feed": "Batch Completed Feed",
     "batches.in_memory": "Batches",
-    "cache": "Description",
+    "cache": "Description describe is_cached load",
     "contract": "Source get names register unavailable",
     "dataset.record": "Dataset RowBlock RowBlocks StoredRows row_lengths",
     "dataset.selection": "highest_density keep_features keep_rows merge_rare_classes rows_between shuffle_rows split "
@@ -119,9 +118,8 @@ _MODULES = {
     "exports": "export",
     "files.types": "guess",
     "labels": "Labels",
-    "loading": "batches_of describe is_cached load",
     "profiles": "Profile profile",
-    "shards.batches": "StoredBatches",
+    "shards.batches": "StoredBatches batches_of",
     "shards.converting": "Progress convert",
     "tables": "guess_columns",
     "text.svmlight_batches": "SvmlightBatches",

@@ -15,25 +15,23 @@ import warnings
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from workbench.data import content
-from workbench.data.content import VARIABLE, cache_folder
+from workbench.data.content import VARIABLE as VARIABLE
+from workbench.data.content import cache_folder
+from workbench.data.contract import Source, get, merge_classes_like, parameters_like
 from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 
-if TYPE_CHECKING:
-    from workbench.data.contract import Source
-
 META = "meta.json"
 GRAPH_PARTS = ("indptr", "indices", "data")
 PARTS = "parts"
 """Subfolder of the cache folder for first parts of files that were too large to be read whole."""
-__all__ = ["VARIABLE", "Description", "cache_folder", "clear", "describe", "is_stored", "load_or_make", "make_data_set"]
 
 
 class Description(NamedTuple):
@@ -54,25 +52,45 @@ class Description(NamedTuple):
         return "binary" if len(self.labels.classes) == 2 and self.labels.kind == "classes" else self.labels.kind
 
 
-def describe(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Description:
-    """Return what the data set is, from its entry in the cache without its arrays; if there is none, it is made."""
-    states = content.states_of(source.files(**parameters))
-    stored = content.stored_hash(states, where) if states else ""
-    if stored is not None and source.is_cached:
+def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = True, **parameters: Any) -> Dataset:
+    """Return the data set of that name; `get(name).parameters` lists its parameters and their defaults.
+
+    It is made once and kept on disk, in `cache.folder()` or in the folder given as `cache`; `cache=False` makes it
+    anew. A file is read `like` another set, whose later or held-out part it is: with its features, kind of labels and
+    classes. Unknown names, unknown parameters and unusable files are refused (`DataError`).
+    """
+    source = get(name)
+    if like is not None:
+        parameters = parameters_like(source, like, parameters)
+    complete = source.complete(parameters)
+    if cache is False or not source.is_cached:
+        dataset = make_data_set(source, complete)
+    else:
+        dataset = load_or_make(source, complete, None if cache is True else Path(cache))
+    return dataset if like is None else merge_classes_like(dataset, like)
+
+
+def describe(name: str, **parameters: Any) -> Description:
+    """Return labels and facts of the data set of that name and parameters; of one in the cache no array is read.
+
+    It is made, and kept in the cache, where it is not there. `DataError` as `load`.
+    """
+    source = get(name)
+    parameters = source.complete(parameters)
+    if source.is_cached and (entry := _known_entry(source, parameters)) is not None:
         try:
-            meta = json.loads((_entry(source, parameters, stored, where) / META).read_text(encoding="utf-8"))
+            meta = json.loads((entry / META).read_text(encoding="utf-8"))
             return Description(_labels(meta["labels"]), meta["facts"], f"graph_{GRAPH_PARTS[0]}" in meta["sums"])
         except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: `load_or_make` makes it anew
             pass
-    read = load_or_make(source, parameters, where) if source.is_cached else make_data_set(source, parameters)
+    read = load_or_make(source, parameters) if source.is_cached else make_data_set(source, parameters)
     return Description(read.labels, read.facts, read.graph is not None)
 
 
-def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
+def load_or_make(source: Source, parameters: dict[str, Any], where: Path | None = None) -> Dataset:
     """Return the data set from the cache, else make and store it; a damaged entry is replaced with a warning."""
     states = content.states_of(source.files(**parameters))
-    stored = content.stored_hash(states, where) if states else ""
-    entry = None if stored is None else _entry(source, parameters, stored, where)
+    entry = _known_entry(source, parameters, where, states)
     if entry is not None and entry.is_dir():
         try:
             return _read(entry)
@@ -93,14 +111,17 @@ def load_or_make(source: "Source", parameters: dict[str, Any], where: Path | Non
     return dataset
 
 
-def is_stored(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> bool:
-    """Return whether the cache holds the data set, so that its files need not be read."""
-    states = content.states_of(source.files(**parameters))
-    stored = content.stored_hash(states, where) if states else ""
-    return stored is not None and _entry(source, parameters, stored, where).is_dir()
+def is_cached(name: str, **parameters: Any) -> bool:
+    """Return whether the data set of that name and parameters is in the cache folder, and its files unchanged.
+
+    `DataError` for unknown names and parameters, as `load`.
+    """
+    source = get(name)
+    entry = _known_entry(source, source.complete(parameters)) if source.is_cached else None
+    return entry is not None and entry.is_dir()
 
 
-def make_data_set(source: "Source", parameters: dict[str, Any]) -> Dataset:
+def make_data_set(source: Source, parameters: dict[str, Any]) -> Dataset:
     """Return the data set as its source makes it; an error from a file that changed meanwhile says so."""
     states = content.states_of(source.files(**parameters))
     try:
@@ -111,7 +132,20 @@ def make_data_set(source: "Source", parameters: dict[str, Any]) -> Dataset:
         raise
 
 
-def _entry(source: "Source", parameters: dict[str, Any], stored: str, where: Path | None) -> Path:
+def _known_entry(
+    source: Source, parameters: dict[str, Any], where: Path | None = None, states: content.States | None = None
+) -> Path | None:
+    """Return the folder of a cached data set, whether it exists or not; None if the content of its files is unknown.
+
+    `states` are those of its files if they were looked at.
+    """
+    if states is None:
+        states = content.states_of(source.files(**parameters))
+    stored = content.stored_hash(states, where) if states else ""
+    return None if stored is None else _entry(source, parameters, stored, where)
+
+
+def _entry(source: Source, parameters: dict[str, Any], stored: str, where: Path | None) -> Path:
     """Return the folder of a cached data set, whether it exists or not."""
     return cache_folder(where) / f"{source.name}-{_key(source, parameters, stored)}"
 
@@ -131,7 +165,7 @@ def clear(where: str | Path | None = None) -> int:
     return freed
 
 
-def _key(source: "Source", parameters: dict[str, Any], stored: str) -> str:
+def _key(source: Source, parameters: dict[str, Any], stored: str) -> str:
     """Return the hash, 16 hex digits, of source, parameters, files, code and NumPy's version."""
     settings = json.dumps(parameters, sort_keys=True, default=str)
     parts = (source.name, settings, stored, source.fingerprint(**parameters), _code(), np.__version__)

@@ -8,8 +8,7 @@ from typing import Any
 
 from workbench.bench.child import set_threads
 from workbench.bench.fair.competitors import Competitor, Trainer, list_competitors
-from workbench.bench.fair.configurations import Configuration
-from workbench.bench.fair.problem import Problem, draw, error_of
+from workbench.bench.fair.configurations import Configuration, Problem, draw, error_of
 from workbench.measure.clock import median_interval
 from workbench.measure.machine import OtherPrograms
 from workbench.measure.rounds import counterbalanced_order

@@ -20,7 +20,7 @@ from workbench.sweeps import spec
 from workbench.sweeps.spec import Cell
 
 WORK = "workbench.bench.fair.measure:answers"
-PRELOAD = "workbench.bench.fair.preload"
+PRELOAD = "workbench.bench.preload"
 LIBRARIES = ("torch", "scikit-learn")
 SECONDS_CANDIDATE = 120.0
 """Seconds until a candidate is ready, compiling included, and for all rounds together."""

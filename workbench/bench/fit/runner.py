@@ -363,7 +363,7 @@ class Rounds:
 
 
 WORK = "workbench.bench.fit.child:answers"
-PRELOAD = "workbench.bench.fit.preload"
+PRELOAD = "workbench.bench.preload"
 SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
 SECONDS_JUDGE = 15.0

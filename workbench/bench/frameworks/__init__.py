@@ -21,8 +21,8 @@ from kernels import threads as threads_of_kernels
 from workbench import data
 from workbench.analysis import formatting
 from workbench.bench.experiment import Worker, records_of_candidates
+from workbench.bench.fair.configurations import Problem
 from workbench.bench.fair.measure import Policy
-from workbench.bench.fair.problem import Problem
 from workbench.bench.frameworks import ways as work
 from workbench.bench.frameworks.ways import FRAMEWORKS, Way, problem_of, ways_of
 from workbench.bench.shapes import BenchError

@@ -29,8 +29,7 @@ import numpy as np
 from kernels.formula import Backend, Float, Truth
 from kernels.rules.rule import Rule
 from workbench import optimizers
-from workbench.bridges.contracts import Violation
-from workbench.bridges.lazy_rules import class_name, class_names, described
+from workbench.bridges.contracts import Violation, class_name, class_names, described
 from workbench.bridges.tensorflow import (
     hashed,
     sparse_product,

@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from workbench import optimizers
-from workbench.bridges.lazy_rules import class_name, class_names, described, rule_of
+from workbench.bridges.contracts import class_name, class_names, described, rule_of
 from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear, sparse_product, to_bags
 from workbench.bridges.pytorch.library import follow, torch
 from workbench.bridges.pytorch.rows import (

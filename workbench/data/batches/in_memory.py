@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from kernels import plan
 from kernels.plan import BatchPlan
-from kernels.shuffled import permutation
+from kernels.sorting import permutation
 from workbench import formats
 from workbench.data.batches import slicing
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench.data.batches.feed import Batch, BlockOrder, Feed, check_last, check_position
+from workbench.data.batches.in_memory import Batches
 from workbench.data.batches.slicing import Buffers, gather_rows
 from workbench.data.dataset.record import StoredRows
 from workbench.data.errors import DataError
@@ -170,3 +171,9 @@ def buffer_bytes(x: StoredRows, rows: int) -> int:
     """Return the bytes of `rows` mean rows in memory, while they are read."""
     entries = x.nnz / max(x.shape[0], 1) * rows
     return int(entries * (BYTES_INDEX + x.dtype.itemsize)) + 16 * rows
+
+
+def batches_of(x: Any, y: Any = None, rows: int = 256, **options: Any) -> Batches | StoredBatches:
+    """Mini-batches of X, an array in memory or stored rows, with targets y; `options` as those of either."""
+    kind = StoredBatches if isinstance(x, StoredRows) else Batches
+    return kind(x, y, rows, **options)

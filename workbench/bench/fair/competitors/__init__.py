@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernels.registry import Registry, unknown_name
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 from workbench.bench.shapes import BenchError
 
 KINDS = ("dense", "sparse")

@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench.bench.fair import loops
 from workbench.bench.fair.competitors import Competitor, LoopTrainer, register
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 
 LOOPS = {
     "rows copied, BLAS": (loops.copied, loops.copied_threaded),

@@ -5,7 +5,7 @@ from typing import final
 import numpy as np
 
 from workbench.bench.fair.competitors import Competitor, LoopTrainer, register
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 
 
 @final

@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench import training
 from workbench.bench.fair.competitors import Competitor, Trainer, register, settings_of
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 CSR = {"format": "csr", "engine": "ours", "gradient": "row_sparse"}

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.bench.fair.competitors import Competitor, LoopTrainer, register
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 
 INSTALL = "pip install 'sparse-workbench[peers]'"
 NEAR = 3.0

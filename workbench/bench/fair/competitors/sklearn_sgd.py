@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.bench.fair.competitors import Competitor, Trainer, register
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 
 DECAY_SPARSE = 0.01
 """What scikit-learn multiplies the steps of the intercept by if X is sparse (`SPARSE_INTERCEPT_DECAY`)."""

@@ -12,9 +12,8 @@ from kernels.registry import Registry, unknown_name
 from workbench import data
 from workbench.bench.child import set_threads
 from workbench.bench.fair.competitors import Competitor
-from workbench.bench.fair.configurations import Configuration
+from workbench.bench.fair.configurations import Configuration, Problem
 from workbench.bench.fair.measure import Policy, measure
-from workbench.bench.fair.problem import Problem
 from workbench.bench.shapes import BenchError
 from workbench.formats.compressed import assemble
 from workbench.measure import memory

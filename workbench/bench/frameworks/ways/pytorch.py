@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.bench.fair.competitors import LoopTrainer
 from workbench.bench.fair.competitors.pytorch import why_not_compiled
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 NEAR = 4.0

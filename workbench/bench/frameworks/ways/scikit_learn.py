@@ -8,7 +8,7 @@ import numpy as np
 from workbench.bench.fair.competitors import Trainer
 from workbench.bench.fair.competitors.sklearn_sgd import SklearnTrainer
 from workbench.bench.fair.competitors.sklearn_sgd import why_not as why_not_sgd
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.bench.fair.competitors import LoopTrainer
-from workbench.bench.fair.problem import Problem, State
+from workbench.bench.fair.configurations import Problem, State
 from workbench.bench.frameworks.ways import register_way, why_no_dense
 
 

@@ -1,9 +1,9 @@
-"""Modules that the fork server loads before the first training, in addition to those of trials: candidates and
+"""Modules that the fork server of `bench fit` and `bench fair` loads, in addition to those of trials: candidates and
 libraries.
 
 PyTorch alone takes seconds to load, in every process of its candidates, and as many again the first time that an
-optimizer is made, by which it loads its compiler. No function of either runs here: a process that has started OpenMP's
-threads must not fork.
+optimizer is made, by which it loads its compiler. No function of a library runs here: a process that has started
+OpenMP's threads must not fork.
 """
 
 import gc
@@ -13,11 +13,14 @@ import importlib.util
 import sklearn.linear_model
 import sklearn.multioutput  # noqa: F401
 
+import workbench.bench.fair.measure
 import workbench.bench.fit.child
 import workbench.sweeps.preload  # noqa: F401
+from workbench.bench.fair import competitors
 from workbench.bench.fit import candidates
 
-candidates.names()
+for registry in (candidates, competitors):
+    registry.names()
 if importlib.util.find_spec("torch"):
     importlib.import_module("torch._dynamo")
 gc.collect()

@@ -1,4 +1,4 @@
-"""CuPy's choice of how cuBLAS computes a product of float32: in full, or in TF32."""
+"""Inside SciPy: compiled routines of its sparse products. Inside CuPy: how cuBLAS computes a product of float32."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,6 +6,15 @@ from contextlib import contextmanager
 import numpy as np
 
 from kernels._compat import part
+
+NAMES = (
+    *("csr_matvec", "csr_matvecs", "csc_matvec", "csc_matvecs", "coo_matvec", "coo_matmat_dense"),
+    *("csr_matmat_maxnnz", "csr_matmat", "csr_sort_indices"),
+)
+
+sparsetools = part("scipy.sparse._sparsetools")
+for _name in NAMES:
+    part(f"scipy.sparse._sparsetools.{_name}")
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -1,5 +1,5 @@
 // out = x.T: a block moves squares through shared memory, so that it reads and writes whole lines.
-#include "device.cuh"
+#include "../gpu/device.cuh"
 
 constexpr int SIDE = 32;
 constexpr int PITCH = SIDE + 1;  // a column's values are then in different banks
