@@ -5,9 +5,11 @@ import re
 import numpy as np
 import pytest
 
+from kernels.epochs import calls
 from tests.support.wrong_steps import with_wrong_weights
 from tests.training.test_train import targets
 from workbench import data, optimizers, training
+from workbench.bench.waits import synthetic
 from workbench.optimizers import deferred_updates, parameter, schedules
 from workbench.sweeps.check import check_step
 from workbench.training import epoch_calls
@@ -95,6 +97,21 @@ def test_calls_end_soon_at_whole_batches_and_tell_what_they_did(made, monkeypatc
     long = both(made, epochs=2)[1]
     list(long.epoch(2))
     np.testing.assert_array_equal(long.weights, short.weights)
+
+
+@pytest.mark.parametrize("calls_epoch", [1, 3])
+def test_the_rest_of_an_epoch_is_trained_by_the_loop_of_its_whole_batches(calls_epoch, monkeypatch):
+    compiled = []
+    make = calls.make_serial
+    monkeypatch.setattr(calls, "make_serial", lambda *given: compiled.append(given) or make(*given))
+    x, y = synthetic(2000, 5000, 20, seed=0)  # of which 16 rows are left over by batches of 32
+    setup = training.Setup(model="logistic", optimizer="adagrad", format="csr", launch="epoch", batch_rows=32)
+    run = training.make_run(setup, x, y[:, None].astype(np.float32), 1)
+    run.calls.rows_most = None if calls_epoch == 1 else 700
+    events = list(run.epoch(0))
+    assert len(events) == calls_epoch
+    assert sum(event.rows for event in events) == 2000
+    assert len(set(compiled)) == 1
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -196,14 +196,17 @@ class EpochCalls:
         order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
         self.steps.begin(x)
-        stride = self._rows_a_call(x, self.rows_most or x.shape[0], self.run.setup.batch_rows)
+        batch_rows = self.run.setup.batch_rows
+        stride = self._rows_a_call(x, self.rows_most or x.shape[0], batch_rows)
+        calls = -(-order.size // stride) or 1
+        stride = -(-order.size // (calls * batch_rows)) * batch_rows or 1  # calls of about as many batches each
         laps.split("slice")
         for first in range(0, order.size, stride):
             rows = order[first : first + stride]
-            losses = self.call(x, held["label"], held.get("weight"), rows, self.run.setup.batch_rows)
+            losses = self.call(x, held["label"], held.get("weight"), rows, batch_rows)
             laps.split("batches")
-            rest = rows.size - (losses.size - 1) * self.run.setup.batch_rows
-            loss = float(losses[:-1].sum() * self.run.setup.batch_rows + losses[-1] * rest) / rows.size
+            rest = rows.size - (losses.size - 1) * batch_rows
+            loss = float(losses[:-1].sum() * batch_rows + losses[-1] * rest) / rows.size
             yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
             laps = PhaseTimer()
 
@@ -235,15 +238,17 @@ class EpochCalls:
         return batches
 
     def _rows_a_call(self, x: Any, most: int, batch_rows: int) -> int:
-        """Return the rows, up to `most`, of whole batches that take about `SECONDS_CALL`."""
+        """Return the rows, up to `most`, of whole batches that take about `SECONDS_CALL`; all rows if they do."""
         seconds_row = SECONDS_ROW
         if self.run.setup.format == "dense":
             seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
         else:
             seconds_row += x.nnz / max(x.shape[0], 1) * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
         seconds_row += SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
-        rows = min(int(SECONDS_CALL / seconds_row), most, STEPS * batch_rows)
-        return max(rows // batch_rows, 1) * batch_rows
+        rows = min(int(SECONDS_CALL / seconds_row), STEPS * batch_rows)
+        if rows >= x.shape[0] <= most:
+            return -(-min(rows, most) // batch_rows) * batch_rows
+        return max(min(rows, most) // batch_rows, 1) * batch_rows
 
     def _untouched(self, x: Any) -> int:
         """Return about how many weights a batch updates besides its active ones: all in dense updates.
