@@ -264,3 +264,15 @@ def test_a_malformed_matrix_is_refused_and_not_followed(format, fault):
             continue
         assert fault.endswith("of another width"), "which leaves the matrix what it is"
         np.testing.assert_array_equal(estimator.coef_, right)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_rows_with_a_value_that_is_not_finite_are_not_predicted(value):
+    x = scipy.sparse.random_array((40, 9), density=0.5, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
+    model = SparseClassifier(max_iter=2, random_state=0).fit(x, np.arange(40) % 2)
+    expected = model.decision_function(x)
+    np.testing.assert_allclose(expected, x @ model.coef_[0] + model.intercept_[0], rtol=1e-5, atol=1e-6)
+    x.data[7] = value
+    for predict in (model.decision_function, model.predict_proba, model.predict):
+        with pytest.raises(ValueError, match="Input X contains"):
+            predict(x)

@@ -207,8 +207,10 @@ class _Classifier(ClassifierMixin, Estimator):
         scores = self._scores(X)
         if scores.shape[1] > 1:
             return ops.softmax(scores)
-        yes = ops.sigmoid(scores)
-        return np.hstack([1 - yes, yes])
+        both = np.empty((len(scores), 2), scores.dtype)
+        both[:, 1:] = ops.sigmoid(scores)
+        np.subtract(1, both[:, 1], out=both[:, 0])
+        return both
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:

@@ -389,7 +389,7 @@ class Run(Training):
         if isinstance(x, np.ndarray) or self.setup.format == "dense":  # by BLAS or SciPy, of which nothing is compiled
             scores = np.asarray(x @ self.arrays["w"])
         else:
-            scores = ops.get("dot")(formats.to_format(x, "csr"), self.arrays["w"])
+            scores = ops.get("dot")(x if x.format == "csr" else formats.to_format(x, "csr"), self.arrays["w"])
         return scores if self.intercept is None else scores + self.intercept
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
