@@ -5,12 +5,14 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from workbench import store
 from workbench.analysis import end
 from workbench.bench import end as suite
 from workbench.bench.end import Candidate, Paths, get, script
 from workbench.bench.shapes import BenchError
+from workbench.command import cli
 from workbench.command.bench_waits import end_table
 from workbench.reports import suites as reports
 
@@ -75,6 +77,31 @@ def test_the_script_predicts_better_than_chance(format, library, small_files, tm
     chances = np.loadtxt(paths.predictions)
     assert np.mean((chances > 0.5) == labels) > 0.55
     assert list(json.loads(paths.stages.read_text())) == ["import", "read", "fit", "write"]
+
+
+def test_each_setting_of_the_project_is_a_command_that_trains(small_files, tmp_path):
+    train, held_out = suite.write_files(CASE, tmp_path)
+    labels = suite.labels_in(held_out)
+    for setting in suite.PROJECT_SETTINGS:
+        (_, command), _ = suite.project_commands(Paths("svmlight", train, held_out, tmp_path), setting)
+        arguments = command[command.index("train") :]
+        ended = CliRunner().invoke(cli.app, [*arguments, "--force"])
+        assert ended.exit_code == 0, ended.output
+        assert ("no quality is known" in ended.output) == ("held_out" in setting)
+    assert len(labels) > 10
+
+
+def test_a_setting_that_was_not_tried_is_measured_again(tmp_path):
+    runner, one = suite.Runner(tmp_path), get("liblinear")
+    tried = [
+        {"case": CASE.name, "candidate": one.name, "start": "settings", "setting": setting, "status": "ok"}
+        for setting in one.settings
+    ]
+    assert runner._is_done(CASE, one, tried)
+    assert not runner._is_done(CASE, one, tried[1:])
+    assert not runner._is_done(CASE, get("project"), tried)
+    absent = {"case": CASE.name, "candidate": one.name, "start": "settings", "setting": {}, "status": "unsupported"}
+    assert runner._is_done(CASE, one, [absent])
 
 
 def test_rows_are_written_as_vowpal_wabbit_reads_them(tmp_path):

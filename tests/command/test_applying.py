@@ -44,6 +44,16 @@ def test_a_model_is_trained_kept_and_applied(rows, tmp_path):
     assert run("apply", "model", rows, "--out", "scores.csv", "--force").exit_code == 0
 
 
+def test_a_model_is_trained_on_all_rows_if_none_is_held_out(rows, tmp_path):
+    came = run("train", rows, "--epochs", 2, "--batch-rows", 16, "--held-out", 0, "--save", "all")
+    assert came.exit_code == 0, came.output
+    assert "all 200 rows were trained on, so no quality is known" in came.stdout
+    assert "held-out" not in came.stdout
+    assert "quality: accuracy" in run("apply", "all", rows).stdout
+    assert "160 rows" not in came.stdout
+    assert run("train", rows, "--epochs", 2, "--held-out", 0.95).exit_code == 2
+
+
 def test_a_file_without_labels_is_predicted_and_says_so(rows, tmp_path):
     assert run("train", rows, "--save", "model").exit_code == 0
     (tmp_path / "new.txt").write_text("1:1 3:1\n2:1\n")

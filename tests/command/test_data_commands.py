@@ -175,7 +175,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
 
 def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monkeypatch):
     trained = []
-    monkeypatch.setattr(training, "train", lambda settings, save, force, search: trained.append(settings))
+    monkeypatch.setattr(training, "train", lambda settings, *_: trained.append(settings))
     came = CliRunner().invoke(cli.app, ["train", "--path", str(news), "--reading", "features=50"])
     assert "is read by the data set svmlight" in came.stderr
     assert {name: trained[0][name] for name in ("dataset", "reading")} == {

@@ -27,6 +27,7 @@ def test_a_given_option_is_respected_and_said(here):
         (["--search", "1"], "1; expected 2 settings or more, or 0 for none"),
         (["--search", "4", "--learning-rate", "1"], "--learning-rate is given, too"),
         (["--search", "4", "--trainers", "2"], "several trainers search no settings"),
+        (["--held-out", "0.1", "--trainers", "2"], "several trainers hold out a fifth"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(given, message, here):

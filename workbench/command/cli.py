@@ -442,6 +442,9 @@ def train(
             show_default=False,
         ),
     ] = None,
+    held_out: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of the rows held out to measure quality; 0 trains on all.")
+    ] = 0.2,
     force: Annotated[bool, typer.Option("--force", help="Replace the model in the folder of --save.")] = False,
     cluster: Annotated[
         str | None,
@@ -472,10 +475,12 @@ def train(
     if cluster is None and trainers == 1:
         from workbench.command import training
 
-        training.train(settings, save, force, search)
+        training.train(settings, save, force, search, held_out)
         return
     if search:
         raise typer.BadParameter("several trainers search no settings. Leave --search out.", param_hint="--search")
+    if not exit_codes.is_default(ctx, "held_out"):
+        raise typer.BadParameter("several trainers hold out a fifth. Leave --held-out out.", param_hint="--held-out")
     if save is not None:
         raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
     from workbench.command import training

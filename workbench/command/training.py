@@ -30,7 +30,7 @@ from workbench.sweeps import agent_commands
 from workbench.sweeps.agent_commands import parse_agents
 from workbench.sweeps.budget import no_device
 from workbench.sweeps.grid import list_unread_settings, setup_of, why_dropped
-from workbench.sweeps.problem import Problem, make_problem, parameters_of_file
+from workbench.sweeps.problem import HELD_OUT, Problem, make_problem, parameters_of_file
 from workbench.sweeps.spec import Cell, SpecError, validate_spec
 from workbench.sweeps.trial import warm_kernels
 from workbench.training import PHASES, StepEvent, Training, impossible_reason, make_run
@@ -67,10 +67,17 @@ def as_options(text: str) -> str:
     return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
-def train(settings: dict, save: Path | None = None, force: bool = False, search: int | None = 0) -> None:
+def train(
+    settings: dict,
+    save: Path | None = None,
+    force: bool = False,
+    search: int | None = 0,
+    held_out: float = HELD_OUT,
+) -> None:
     """Train the configuration that the settings describe, show loss and phases, print quality on held-out rows.
 
-    Keep it. Before, choose the decay from `search` settings; None for as many as suit, if the data suits a search.
+    Keep it in the folder `save`. Before, choose the decay from `search` settings; None for as many as suit, if the data
+    suits a search. `held_out` is the share of the rows that is held out, 0 for none.
     """
     cell = cell_of(settings)
     if save is not None:
@@ -81,7 +88,7 @@ def train(settings: dict, save: Path | None = None, force: bool = False, search:
     if gpu is not None and not gpu.present:
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
     with on_threads(cell.threads):
-        run, dataset = _train(cell, gpu, settings, search)
+        run, dataset = _train(cell, gpu, settings, search, held_out)
     if save is not None:
         parameters = parameters_of_file(cell.model_dump()) if cell.path else {}
         TrainedModel.of_run(run, dataset, cell.dataset if cell.path else "", parameters).save(save, force)
@@ -106,10 +113,12 @@ def on_threads(count: int | None) -> Iterator[None]:
         threads.set_threads(before)
 
 
-def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | None) -> tuple[Training, data.Dataset]:
+def _train(
+    cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | None, held_out: float
+) -> tuple[Training, data.Dataset]:
     """Train a configuration with its loss shown live; return the training and its data."""
     with show_reading():
-        problem = make_problem(cell)
+        problem = make_problem(cell, held_out)
     show_problem(cell, problem)
     if search != 0:
         cell = _searched(cell, problem, settings, search)
@@ -126,19 +135,28 @@ def _train(cell: Cell, gpu: devices.Gpu | None, settings: dict, search: int | No
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
     seconds = show_epochs(run, cell.epochs)
-    qualities = run.qualities(*problem.held_out)
-    name, *others = (f"{name} {value:.4f}" for name, value in qualities.items())
-    without_x = run.quality_without_x(*problem.held_out)
-    constant = f"{constant_words(run.model.target)} gets {without_x:.4f}"
-    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([constant, *others])}", **PLAIN)
-    if warning := why_worse(cell, next(iter(qualities.values())), without_x, run.model.target):
-        console.print(warning, **PLAIN)
+    print_quality(run, problem, cell, seconds / cell.epochs)
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if gpu is not None:
         on_device: Any = run  # a training on a device, whose module is not imported here
         console.print(f"on {gpu.name} the arrays hold {on_device.bytes_device_held / 2**20:,.1f} MiB")
     return run, problem.dataset
+
+
+def print_quality(run: Training, problem: Problem, cell: Cell, seconds_epoch: float) -> None:
+    """Print seconds an epoch, then quality on the held-out rows, with a warning if it is no better than without X."""
+    begin = f"{seconds_epoch:.3g} s an epoch"
+    if problem.x_held_out is None:
+        console.print(f"{begin}; all {problem.x.shape[0]:,} rows were trained on, so no quality is known", **PLAIN)
+        return
+    qualities = run.qualities(*problem.held_out)
+    name, *others = (f"{name} {value:.4f}" for name, value in qualities.items())
+    without_x = run.quality_without_x(*problem.held_out)
+    constant = f"{constant_words(run.model.target)} gets {without_x:.4f}"
+    console.print(f"{begin}; held-out {name}; {'; '.join([constant, *others])}", **PLAIN)
+    if warning := why_worse(cell, next(iter(qualities.values())), without_x, run.model.target):
+        console.print(warning, **PLAIN)
 
 
 def _searched(cell: Cell, problem: Problem, settings: dict, search: int | None) -> Cell:

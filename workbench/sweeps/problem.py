@@ -123,12 +123,12 @@ def synthetic_parameters_for(model: Model, width: int | None, **sizes: Any) -> d
     return data.load(name, cache=False, **{key: value for key, value in parameters.items() if key in known})
 
 
-def make_problem(cell: Cell) -> Problem:
-    """Data and targets of a configuration; `data.DataError` where they cannot be had.
+def make_problem(cell: Cell, held_out: float = HELD_OUT) -> Problem:
+    """Return data and targets of a configuration; `data.DataError` if they cannot be had.
 
-    What was made is cached on disk.
+    A training of epochs holds out `held_out`, a share of the rows, 0 for none. What was made is cached on disk.
     """
-    dataset, model, dtype = _load_cached(_parameters(cell)), models.get(cell.model), np.dtype(cell.dtype)
+    dataset, model, dtype = _load_cached(_parameters(cell, held_out)), models.get(cell.model), np.dtype(cell.dtype)
     if dataset.labels.are_missing:
         dataset = with_random_labels(dataset, model, cell.width, cell.seed)
     if cell.positive is not None:
@@ -185,15 +185,15 @@ def _cast_targets(x, dtype: np.dtype):
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _parameters(cell: Cell) -> dict:
+def _parameters(cell: Cell, held_out: float) -> dict:
     """Return the settings that the data of a configuration depends on, and nothing else, so that configurations share
-    what was made."""
+    what was made; `held_out` is the share of rows that a training of epochs holds out."""
     needed = ("dataset", "rows", "features", "density", "seed")
     drawn = is_synthetic(cell.dataset)
     values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
     shared = {name: values.pop(name) for name in needed}
     kept = ("model", "width") if drawn else tuple(values.keys() - {"model", "width"})
-    shared["held_out"] = HELD_OUT if cell.epochs else None
+    shared["held_out"] = held_out if cell.epochs and held_out else None
     return shared | {name: value if name in kept else None for name, value in values.items()}
 
 

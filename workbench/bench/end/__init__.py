@@ -90,28 +90,43 @@ _candidates: Registry[Candidate] = Registry("candidate", (), BenchError)
 register, names, get = _candidates.register, _candidates.names, _candidates.get
 
 
-# The project's command line: `workbench train --save`, then `workbench apply`; first as they are, then with passes.
+# The project's command line: `workbench train --save`, then `workbench apply`; first as they are, then on all rows, as
+# the others train, with the decay searched, given to dual ascent, or none and a number of passes.
+
+
+PROJECT_OPTIONS: dict[str, Callable[[Any], list[str]]] = {
+    "held_out": lambda share: ["--held-out", str(share)],
+    "decay": lambda decay: ["--optimizer", "sgd", "--launch", "dual", "--decay", str(decay), "--epochs", "10"],
+    "passes": lambda passes: ["--epochs", str(passes)],
+}
+"""What a setting of the project's adds to the command line, by its name."""
+PROJECT_SETTINGS = (
+    {},
+    {"held_out": 0},
+    *({"held_out": 0, "decay": decay} for decay in (1e-3, 1e-4, 1e-5)),
+    *({"held_out": 0, "passes": passes} for passes in (1, 4)),
+)
 
 
 def project_commands(paths: Paths, setting: Mapping[str, Any]) -> Commands:
     """Return the two commands that a user types."""
     workbench, model = [sys.executable, "-m", "workbench"], str(paths.folder / "model")
     train = [*workbench, "train", str(paths.train), "--save", model]
-    train += ["--epochs", str(setting["passes"])] if "passes" in setting else []
+    train += [text for name, value in setting.items() for text in PROJECT_OPTIONS[name](value)]
     apply = [*workbench, "apply", model, str(paths.held_out), "--out", str(paths.predictions)]
     return [("train", train), ("apply", apply)]
 
 
-register(Candidate("project", "project", project_commands, ({}, *PASSES)))
+register(Candidate("project", "project", project_commands, PROJECT_SETTINGS))
 
 
 # Scripts of few lines with LIBLINEAR and SGDClassifier of scikit-learn, and with PyTorch's EmbeddingBag.
 
 
 SCRIPT = Path(__file__).with_name("script.py")
-STRENGTHS = ({"C": 0.01}, {"C": 0.1}, {"C": 1.0})
+STRENGTHS = tuple({"C": strength} for strength in (0.01, 0.03, 0.1, 0.3, 1.0))
 """Inverse strengths of the penalty that LIBLINEAR tries."""
-DECAYS = ({"alpha": 1e-2}, {"alpha": 1e-3}, {"alpha": 1e-4}, {"alpha": 1e-5})
+DECAYS = tuple({"alpha": alpha} for alpha in (1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5))
 """Strengths of the penalty that SGDClassifier tries; it ends by itself."""
 
 
@@ -298,11 +313,18 @@ class Runner:
 
     def _measure_missing(self, cases: Sequence[Case], candidates: Sequence[Candidate], known: Sequence[Record]) -> None:
         """Append the records of each case and candidate of which `known` has none."""
-        done = {(record["case"], record["candidate"]) for record in known}
         for place, case in enumerate(cases):
-            rest = [one for one in candidates if (case.name, one.name) not in done]
+            rest = [one for one in candidates if not self._is_done(case, one, known)]
             for record in self._measured(case, rest, known, place / len(cases)) if rest else ():
                 store.END.append(self.results.file, record)
+
+    @staticmethod
+    def _is_done(case: Case, candidate: Candidate, known: Sequence[Record]) -> bool:
+        """Return whether each setting of the candidate was tried in the case, or it could not take part."""
+        own = [record for record in known if (record["case"], record["candidate"]) == (case.name, candidate.name)]
+        tried = [record["setting"] for record in own if record["start"] == "settings"]
+        is_unsupported = any(record["status"] == "unsupported" for record in own)
+        return is_unsupported or all(dict(setting) in tried for setting in candidate.settings)
 
     def _measured(
         self, case: Case, candidates: Sequence[Candidate], known: Sequence[Record], share: float
