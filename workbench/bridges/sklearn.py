@@ -59,8 +59,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from workbench import models, ops
-from workbench.bridges.sklearn_base import Estimator, linear, named, with_parameters
+from workbench.bridges.sklearn_base import Estimator, with_parameters
 from workbench.models import Model
+
+
+def linear(target: str) -> Model:
+    """Return the first registered model with that kind of target whose scores are X @ W."""
+    return next(model for model in map(models.get, models.names()) if model.target == target and model.is_product)
+
+
+def named(name: str, targets: tuple[str, ...]) -> Model:
+    """Return the registered model of that name.
+
+    Raises ValueError if its kind of target differs, listing suitable ones.
+    """
+    model = models.get(name)
+    if model.target not in targets:
+        able = ", ".join(known for known in models.names() if models.get(known).target in targets)
+        raise ValueError(f"The model {name} answers with {model.target}; models that would do: {able}.")
+    return model
 
 
 class _Regressor(RegressorMixin, Estimator):

@@ -593,20 +593,3 @@ def _require_sound(x: Any, boundary: str) -> None:
     """Refuse invalid sparse arrays (`ContractError`): SciPy's conversions follow indices wherever they lead."""
     if scipy.sparse.issparse(x):
         require_sound(x, boundary)
-
-
-def linear(target: str) -> Model:
-    """Return the first registered model with that kind of target whose scores are X @ W."""
-    return next(model for model in map(models.get, models.names()) if model.target == target and model.is_product)
-
-
-def named(name: str, targets: tuple[str, ...]) -> Model:
-    """Return the registered model of that name.
-
-    Raises ValueError if its kind of target differs, listing suitable ones.
-    """
-    model = models.get(name)
-    if model.target not in targets:
-        able = ", ".join(known for known in models.names() if models.get(known).target in targets)
-        raise ValueError(f"The model {name} answers with {model.target}; models that would do: {able}.")
-    return model

@@ -463,7 +463,7 @@ def train(
     **options: Any,
 ) -> None:
     """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
-    from workbench.command import data_source
+    from workbench.command import data_source, training
 
     settings = {name: value for name, value in options.items() if value is not None}
     if cluster is None and settings["trainers"] == 1:
@@ -473,21 +473,22 @@ def train(
         settings = data_source.with_model(settings)
     trainers = settings.pop("trainers")
     if cluster is None and trainers == 1:
-        from workbench.command import training
-
         training.train(settings, save, force, search, held_out)
         return
+    _refuse_of_several(ctx, search, save)
+    where, count = training.where_of(cluster, trainers)
+    if not training.train_on_several(settings, where, count, checkpoints, dry_run, address):
+        exit_codes.exit_interrupted(ctx, "Stopped")
+
+
+def _refuse_of_several(ctx: typer.Context, search: int | None, save: Path | None) -> None:
+    """Raise `BadParameter` for an option of `train` that goes with one trainer only."""
     if search:
         raise typer.BadParameter("several trainers search no settings. Leave --search out.", param_hint="--search")
     if not exit_codes.is_default(ctx, "held_out"):
         raise typer.BadParameter("several trainers hold out a fifth. Leave --held-out out.", param_hint="--held-out")
     if save is not None:
         raise typer.BadParameter("a model of several trainers is not saved yet. Leave --save out.", param_hint="--save")
-    from workbench.command import training
-
-    where, count = training.where_of(cluster, trainers)
-    if not training.train_on_several(settings, where, count, checkpoints, dry_run, address):
-        exit_codes.exit_interrupted(ctx, "Stopped")
 
 
 def _settings_to_search(ctx: typer.Context, search: int | None) -> int | None:

@@ -100,7 +100,7 @@ PROJECT_OPTIONS: dict[str, Callable[[Any], list[str]]] = {
     "passes": lambda passes: ["--epochs", str(passes)],
 }
 """What a setting of the project's adds to the command line, by its name."""
-PROJECT_SETTINGS = (
+PROJECT_SETTINGS: tuple[Mapping[str, Any], ...] = (
     {},
     {"held_out": 0},
     *({"held_out": 0, "decay": decay} for decay in (1e-3, 1e-4, 1e-5)),
